@@ -1,0 +1,37 @@
+# `make run` does the main job, `make test` passes the tests; both set everything up first.
+# PYTHON names the interpreter to start from (3.11 or later).
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN ?= -m model=bert,gpt2,elmo
+
+.PHONY: run test setup lint types docs ui bench clean
+
+run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
+	$(BIN)/python -m ctxexp $(RUN)
+
+test: setup  ## every test
+	$(BIN)/python -m pytest -n 2
+
+lint: setup  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+ui: setup  ## MLflow's page, opened on the last sweep's charts
+	$(BIN)/ctxexp ui
+
+bench: setup  ## speed and memory as ratios
+	$(BIN)/python benchmarks/bench.py
+
+setup: .venv/.ok
+
+# Debian's python3 may lack ensurepip; virtualenv from a folder of its own does the same.
+.venv/.ok: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv || { rm -rf .venv; $(PYTHON) -m pip install -q --target .venv-tools virtualenv && PYTHONPATH=.venv-tools $(PYTHON) -m virtualenv -q .venv; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+clean:
+	rm -rf .venv .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

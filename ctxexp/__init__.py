@@ -1,0 +1,28 @@
+"""ctxexp: how contextual a model's word representations are, layer by layer."""
+
+from __future__ import annotations
+
+from ctxexp.corpus import Corpus, Pair, Sense, Sentence
+from ctxexp.encoder import Encoded, Encoder
+from ctxexp.errors import CtxexpError
+from ctxexp.metric import GroupMean, Metric
+from ctxexp.plugins import hookimpl
+from ctxexp.results import Results, Table
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Corpus",
+    "CtxexpError",
+    "Encoded",
+    "Encoder",
+    "GroupMean",
+    "Metric",
+    "Pair",
+    "Results",
+    "Sense",
+    "Sentence",
+    "Table",
+    "__version__",
+    "hookimpl",
+]

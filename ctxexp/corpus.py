@@ -1,0 +1,117 @@
+"""What is measured: sentences as words with their character spans, gold pairs, sense labels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ctxexp.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence: the text that a tokenizer reads, and the words that get a vector each.
+
+    `text[start:end] == word` for each word and its span; spans ascend and don't overlap. Characters between
+    spans (white space, and nothing else for the built-in word tokenizers) belong to no word.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]  # one (start, end) per word, in characters of `text`
+
+    def __post_init__(self) -> None:
+        if len(self.words) != len(self.spans):
+            raise DataError(f"{len(self.words)} words but {len(self.spans)} spans in {self.text[:60]!r}")
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Sentence:
+        """The sentence whose text is `words` joined by single spaces."""
+        words = tuple(words)
+        spans: list[tuple[int, int]] = []
+        at = 0
+        for word in words:
+            spans.append((at, at + len(word)))
+            at += len(word) + 1
+        return cls(" ".join(words), words, tuple(spans))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sentences (by index in the corpus) with a gold similarity; `subset` names the part of the set."""
+
+    first: int
+    second: int
+    gold: float
+    subset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """The labelled sense of one occurrence: word `position` of sentence `sentence`."""
+
+    sentence: int
+    position: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences of one data set, with whatever gold annotation it brings.
+
+    `choices` names every choice that shaped the sentences (tokenizer, case, deduplication, ...): they are
+    logged with each run.
+    """
+
+    name: str
+    sentences: tuple[Sentence, ...]
+    pairs: tuple[Pair, ...] = ()
+    senses: tuple[Sense, ...] = ()
+    choices: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, sentences: Iterable[Sequence[str]]) -> Corpus:
+        """A corpus of word lists; handy in tests and plugins."""
+        return cls(name, tuple(Sentence.of(words) for words in sentences))
+
+    @property
+    def n_words(self) -> int:
+        """Words over all sentences, punctuation included."""
+        return sum(len(s) for s in self.sentences)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex digest (32 digits) of the sentences' texts and spans: equal iff the encoder's input is equal."""
+        return fingerprint(self.sentences)
+
+
+def fingerprint(sentences: Iterable[Sentence]) -> str:
+    """Hex digest (32 digits) of texts and spans, in order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for sentence in sentences:
+        text = sentence.text.encode("utf-8", "surrogatepass")
+        digest.update(len(text).to_bytes(4, "little") + text)
+        spans = ",".join(f"{a}:{b}" for a, b in sentence.spans).encode()
+        digest.update(len(spans).to_bytes(4, "little") + spans)
+    return digest.hexdigest()
+
+
+def deduplicated(corpus: Corpus) -> Corpus:
+    """The corpus with each text once, first occurrences in order; pairs and senses follow their sentence.
+
+    Five copies of a sentence are one context, not five: without this a word can look context-independent because its
+    sentences are equal.
+    """
+    first: dict[Sentence, int] = {}
+    position = [first.setdefault(s, len(first)) for s in corpus.sentences]
+    pairs = tuple(Pair(position[p.first], position[p.second], p.gold, p.subset) for p in corpus.pairs)
+    senses = tuple(dict.fromkeys(Sense(position[s.sentence], s.position, s.label) for s in corpus.senses))
+    return Corpus(corpus.name, tuple(first), pairs, senses, {**corpus.choices, "deduplicate": "true"})

@@ -1,0 +1,14 @@
+"""The built-in data sets; each file builds one kind of `Corpus`."""
+
+from __future__ import annotations
+
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.datasets.semeval import sick_r, sts_2012_2016, sts_b
+from ctxexp.datasets.text import text
+from ctxexp.plugins import Register, hookimpl
+
+
+@hookimpl
+def register_datasets(register: Register) -> None:
+    for factory in (polysemy, sts_2012_2016, sts_b, sick_r, text):
+        register(factory.__name__, factory)

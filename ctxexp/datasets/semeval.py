@@ -1,0 +1,178 @@
+"""SemEval's sentence pairs with gold similarity: STS 2012-2016, the STS benchmark, SICK; original files, plain or .gz.
+
+The files have quirks that a CSV reader trips over: double quotes are ordinary text, so lines are split at tabs and
+nothing else; an empty gold line means that the pair is not scored, and it is left out; 2016 has two licence columns
+after the sentences, the benchmark has them on some lines.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ctxexp.corpus import Corpus, Pair, Sentence
+from ctxexp.datasets.download import fetched
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.words import tokenizer as make_tokenizer
+
+Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
+
+YEARS = {
+    2012: ("STS2012-test", 5),
+    2013: ("STS2013-test", 3),
+    2014: ("STS2014-test", 6),
+    2015: ("STS2015-test", 5),
+    2016: ("STS2016-test", 5),
+}
+TRAIN_2012 = ("STS2012-train", 3)
+BENCHMARK = {"train": "sts-train.csv", "dev": "sts-dev.csv", "test": "sts-test.csv"}
+SICK = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
+
+
+def sts_2012_2016(
+    *,
+    path: str | None = None,
+    years: list[int] | None = None,
+    train: bool = False,
+    tokenizer: str = "english",
+    lower: bool = False,
+) -> Corpus:
+    """STS 2012-2016 (SemEval): the scored pairs of every test set, both sentences; the paper's data.
+
+    `path` is the folder that holds STS2012-test ... STS2016-test; without it the files are downloaded to the user's
+    cache. `years` limits the years, `train` adds the training pairs of 2012. 2013 lacks its SMT sub-set, which its
+    owners don't redistribute. Raises ConfigError (years), DataError (a missing or malformed file, named).
+    """
+    wanted = sorted(set(years)) if years else list(YEARS)
+    if unknown := [y for y in wanted if y not in YEARS]:
+        raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
+    folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in wanted] + [TRAIN_2012[0]] * train)
+    parts = [(f"{y}", *YEARS[y]) for y in wanted] + ([("2012-train", *TRAIN_2012)] if train else [])
+    pairs: list[Scored] = []
+    for label, name, n_subsets in parts:
+        pairs += _year(folder / name, label, n_subsets)
+    choices = {"years": ",".join(map(str, wanted)), "train": str(train).lower()}
+    return _corpus("sts_2012_2016", pairs, tokenizer, lower, choices)
+
+
+def sts_b(*, path: str | None = None, split: str = "test", tokenizer: str = "english", lower: bool = False) -> Corpus:
+    """The STS benchmark: sentence pairs scored 0 to 5; `split` is train, dev, test or all.
+
+    `path` is the folder of sts-train.csv, sts-dev.csv and sts-test.csv (tab-separated, whatever their name says), or
+    its parent; without it the files are downloaded to the user's cache.
+    """
+    folder = _folder(path, "sts_b", ["STSbenchmark"]) / "STSbenchmark"
+    pairs: list[Scored] = []
+    for name in _splits(split, BENCHMARK):
+        file, lines = _lines(folder, name)
+        for number, line in lines:
+            fields = line.split("\t")
+            if len(fields) < 7:
+                raise DataError(f"{file}, line {number}: {len(fields)} tab-separated fields; expected at least 7")
+            pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], file, number), name))
+    return _corpus("sts_b", pairs, tokenizer, lower, {"split": split})
+
+
+def sick_r(*, path: str | None = None, split: str = "test", tokenizer: str = "english", lower: bool = False) -> Corpus:
+    """SICK relatedness (SemEval-2014 Task 1 release): pairs scored 1 to 5; `split` is train, trial, test or all.
+
+    `path` is the folder of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, or its parent.
+    """
+    folder = _folder(path, "sick_r", ["SICK"]) / "SICK"
+    pairs: list[Scored] = []
+    for name in _splits(split, SICK):
+        file, lines = _lines(folder, name)
+        for number, line in lines:
+            fields = line.split("\t")
+            if number == 1 and fields[0] == "pair_ID":
+                continue
+            if len(fields) != 5:
+                raise DataError(
+                    f"{file}, line {number}: {len(fields)} tab-separated fields; expected 5 (pair_ID, two sentences, "
+                    "score, label: the SemEval-2014 Task 1 release)"
+                )
+            pairs.append((fields[1].strip(), fields[2].strip(), _score(fields[3], file, number), name))
+    return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
+
+
+def _year(folder: Path, label: str, n_subsets: int) -> Iterator[Scored]:
+    inputs = sorted(p for p in folder.glob("*.input.*") if p.name.removesuffix(".gz").endswith(".txt"))
+    if len(inputs) != n_subsets:
+        found = ", ".join(p.name for p in inputs) or "none"
+        raise DataError(f"{folder}: expected {n_subsets} files named *.input.<subset>.txt (or .gz), found {found}")
+    for path in inputs:
+        name = path.name.removesuffix(".gz")
+        subset = name.split(".input.")[1].removesuffix(".txt")
+        file, sentences = _lines(folder, name)
+        gold_file, golds = _lines(folder, name.replace(".input.", ".gs."), keep_empty=True)
+        sentence_lines, gold_lines = list(sentences), list(golds)
+        if len(sentence_lines) != len(gold_lines):
+            raise DataError(f"{file} has {len(sentence_lines)} lines but {gold_file} has {len(gold_lines)}")
+        for (number, line), (_, gold) in zip(sentence_lines, gold_lines, strict=True):
+            if not gold.strip():
+                continue
+            fields = line.split("\t")
+            if len(fields) < 2:
+                raise DataError(f"{file}, line {number}: no tab; expected two sentences separated by one")
+            yield fields[0].strip(), fields[1].strip(), _score(gold, gold_file, number), f"{label}/{subset}"
+
+
+def _lines(folder: Path, name: str, keep_empty: bool = False) -> tuple[Path, Iterable[tuple[int, str]]]:
+    """The file that exists, NAME or NAME.gz, and its numbered lines."""
+    plain, packed = folder / name, folder / f"{name}.gz"
+    if not plain.is_file() and not packed.is_file():
+        raise DataError(f"no {name} or {name}.gz in {folder}; dataset.path should name the folder above it")
+    file = plain if plain.is_file() else packed
+    data = file.read_bytes() if file is plain else gzip.decompress(file.read_bytes())
+    try:
+        lines = data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} is not UTF-8: {error}") from None
+    if lines and not lines[-1]:
+        lines.pop()
+    return file, [(i, line) for i, line in enumerate(lines, start=1) if line or keep_empty]
+
+
+def _score(text: str, file: Path, number: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"{file}, line {number}: gold score {text!r} is not a number") from None
+
+
+def _splits(split: str, files: dict[str, str]) -> list[str]:
+    if split == "all":
+        return list(files.values())
+    if split not in files:
+        raise ConfigError(f"dataset.split={split!r}: expected one of {', '.join(files)}, all")
+    return [files[split]]
+
+
+def _folder(path: str | None, dataset: str, parts: list[str]) -> Path:
+    """The folder that holds `parts`: where the user said (itself, or its `sts` folder), or the download cache."""
+    if path is None:
+        return fetched(dataset)
+    given = Path(path).expanduser()
+    if not given.is_dir():
+        raise DataError(f"no folder {given} (dataset.path)")
+    for folder in (given, given / "sts", given.parent):
+        if all((folder / part).is_dir() for part in parts):
+            return folder
+    raise DataError(f"{given} (dataset.path) should hold the folders {', '.join(dict.fromkeys(parts))}")
+
+
+def _corpus(name: str, scored: list[Scored], tokenizer: str, lower: bool, choices: dict[str, str]) -> Corpus:
+    """Both sentences of each pair, flattened; an equal sentence elsewhere stays a sentence of its own here."""
+    tokenize = make_tokenizer(tokenizer, lower=lower)
+    known: dict[str, Sentence] = {}
+    sentences: list[Sentence] = []
+    pairs: list[Pair] = []
+    for first, second, gold, subset in scored:
+        pairs.append(Pair(len(sentences), len(sentences) + 1, gold, subset))
+        for text in (first, second):
+            if text not in known:
+                known[text] = tokenize(text)
+            sentences.append(known[text])
+    named = {**choices, "tokenizer": tokenizer, "lower": str(lower).lower()}
+    return Corpus(name, tuple(sentences), tuple(pairs), choices=named)

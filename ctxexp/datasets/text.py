@@ -1,0 +1,58 @@
+"""Any UTF-8 text, a sentence a line: a file (plain or .gz) or a folder of them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctxexp.corpus import Corpus, Sentence
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.words import tokenizer as make_tokenizer
+
+SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
+
+
+def text(
+    *, path: str | None = None, tokenizer: str = "english", lower: bool = False, limit: int | None = None
+) -> Corpus:
+    """Any UTF-8 text file, or folder of .txt files, with a sentence a line.
+
+    Files of a folder are read in the order of their names, line by line; empty lines are skipped; `limit` takes the
+    first sentences only. Raises DataError naming file and line where the bytes are not UTF-8.
+    """
+    if not path:
+        raise ConfigError("dataset=text needs a file or folder: add dataset.path=<file, a sentence a line>")
+    if limit is not None and limit < 1:
+        raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
+    tokenize = make_tokenizer(tokenizer, lower=lower)
+    sentences: list[Sentence] = []
+    for line in _lines(Path(path).expanduser()):
+        if limit is not None and len(sentences) == limit:
+            break
+        sentences.append(tokenize(line))
+    if not sentences:
+        raise DataError(f"{path} has no sentence: expected UTF-8 text, a sentence a line")
+    choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit)}
+    return Corpus(Path(path).name, tuple(sentences), choices=choices)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if path.is_dir():
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith(SUFFIXES))
+        if not inside:
+            raise DataError(f"no text file in {path}: expected files named {', '.join('*' + s for s in SUFFIXES)}")
+        for file in inside:
+            yield from _lines(file)
+        return
+    if not path.is_file():
+        raise DataError(f"no such file or folder: {path} (dataset.path)")
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as stream:
+        for number, raw in enumerate(stream, start=1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise DataError(f"{path}, line {number}: not UTF-8 ({error}); convert the file first") from None
+            if line:
+                yield line

@@ -1,0 +1,78 @@
+"""What a model must offer: sentences in, one vector per unit and layer out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ctxexp.corpus import Sentence
+from ctxexp.errors import EncodingError
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The vectors of one sentence.
+
+    `units` are the strings that got a vector: the sentence's words, or a tokenizer's pieces if that was asked for.
+    `layers[0]` is the model's input layer, `layers[-1]` its last hidden layer.
+    """
+
+    units: tuple[str, ...]
+    layers: np.ndarray  # (n_layers, len(units), dim) float32 (float16 when the run's dtype is a half type)
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """A model that embeds sentences.
+
+    `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
+    `encode` yields one `Encoded` per sentence of the batch, in the batch's order; the vectors of a sentence must not
+    depend on the other sentences of the batch, unless `sequential` is true.
+
+    Three attributes are optional (read with `getattr`):
+      `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
+      `lengths(sentences) -> Sequence[int]`, each sentence's cost in the model's own tokens, by which the framework
+      forms batches of equal length under the token budget (default: its number of words);
+      `sequential: bool`: the encoder carries state from sentence to sentence, so `encode` is called once with all
+      sentences in corpus order, and does its own batching.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]: ...
+
+
+def details(encoder: Encoder) -> Mapping[str, str | int | float | bool]:
+    """What the encoder says of itself (checkpoint, revision, hash ...); empty if it says nothing."""
+    return dict(getattr(encoder, "details", {}))
+
+
+def check_encoded(encoder: Encoder, index: int, encoded: Encoded) -> None:
+    """Raise `EncodingError` if the vectors of sentence `index` break the contract."""
+    who, got = f"encoder {encoder.name!r}", encoded.layers
+    expected = (encoder.n_layers, len(encoded.units), encoder.dim)
+    if not isinstance(got, np.ndarray):
+        raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
+    if got.ndim == 3 and got.shape[0] == expected[0] and got.shape[2] == expected[2] and got.shape[1] != expected[1]:
+        raise EncodingError(
+            f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
+            "pool its pieces to words first (ctxexp.align.pool)"
+        )
+    if got.shape != expected:
+        raise EncodingError(
+            f"{who} gave an array of shape {got.shape} for sentence {index}; "
+            f"expected (n_layers, units, dim) = {expected}"
+        )
+    if got.dtype not in (np.float32, np.float16):
+        raise EncodingError(f"{who} gave {got.dtype} vectors for sentence {index}; expected float32 (or float16)")
+    if not np.isfinite(got).all():
+        raise EncodingError(
+            f"{who} gave NaN or infinite values in sentence {index}; with a half dtype try dtype=float32"
+        )

@@ -1,0 +1,66 @@
+"""Every exception that ctxexp raises on purpose.
+
+CtxexpError
+├── ConfigError          an override or a config value is wrong
+│   └── UnknownName      a name that nothing registered, with its near matches
+├── DataError            a dataset file is missing or not in its format
+├── ModelError           a checkpoint is missing, unreadable or not of the expected shape
+├── EncodingError        an encoder broke its contract (units, shapes, NaN)
+├── MetricError          a metric broke its contract or was asked the impossible
+├── StoreError           the vector cache cannot be read or written
+├── PluginError          a plugin could not be loaded or misbehaved
+└── TrackingError        MLflow refused or could not be reached; results are on disk
+
+The command line prints the message of these without a traceback: a user's mistake reads as a sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CtxexpError(Exception):
+    """Base class: what was expected, what came, where, and what to do."""
+
+
+class ConfigError(CtxexpError):
+    """A config value or override cannot be used."""
+
+
+class UnknownName(ConfigError):  # noqa: N818  # it is a name that is unknown, as KeyError is a key
+    """A name that nothing registered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        hint = "; did you mean " + " or ".join(repr(n) for n in near) + "?" if near else "."
+        super().__init__(f"no {kind} {name!r}{hint} ({', '.join(self.known)})")
+
+
+class DataError(CtxexpError):
+    """A dataset file is missing or malformed."""
+
+
+class ModelError(CtxexpError):
+    """A model checkpoint cannot be found or loaded."""
+
+
+class EncodingError(CtxexpError):
+    """An encoder's output breaks the contract of `ctxexp.encoder.Encoder`."""
+
+
+class MetricError(CtxexpError):
+    """A metric's input or output breaks its contract."""
+
+
+class StoreError(CtxexpError):
+    """The vector cache cannot be read or written."""
+
+
+class PluginError(CtxexpError):
+    """A plugin could not be loaded, or what it supplied misbehaved."""
+
+
+class TrackingError(CtxexpError):
+    """Results could not be sent to the tracking server; they are safe on disk."""

@@ -1,0 +1,112 @@
+"""What a metric must offer: complete groups of rows in, numbers out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+
+GroupBy = Literal["occurrence", "word", "sentence", "sample", "corpus"]
+"""Which rows form a group: one row by itself; a word's rows; a sentence's rows; a random baseline group; all rows."""
+
+
+class Metric(ABC):
+    """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
+
+    `unit` is a word for logs and axes: what the number is (`cosine`, `share`, `l2`).
+    """
+
+    over: ClassVar[GroupBy]
+    unit: ClassVar[str] = ""
+
+    @abstractmethod
+    def update(self, key: Hashable, x: np.ndarray) -> None:
+        """Take one complete group: `x` is (n, d), float32 or float64; `key` names it (a word, a sentence's index)."""
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        """Take many groups of equal size at once: `x` is (len(keys), n, d). Override where a batch is faster."""
+        for key, group in zip(keys, x, strict=True):
+            self.update(key, group)
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Take over what `other` saw; it saw disjoint groups. Exact: as if this metric had seen them all."""
+
+    @abstractmethod
+    def compute(self) -> dict[str, float]:
+        """The layer's statistics by name; undefined is NaN."""
+
+    def null(self, x: np.ndarray) -> float:
+        """The measure's value on a random group `x` (n, d): its chance level; NaN if it has none."""
+        return float("nan")
+
+    def save(self, folder: Path) -> None:  # noqa: B027  # optional: most metrics have nothing to write
+        """Write tables or vectors beside the curves (optional)."""
+
+
+class GroupMean(Metric):
+    """The mean over groups of a pure function of one group: most of the field.
+
+    A subclass defines `score`, and `null` where the paper's chance level is another function than the score.
+    `sample` limits the groups to a seeded random sample (None: all). `size_matched` asks for the second chance level,
+    the same score on random groups of the same size.
+    """
+
+    min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
+
+    def __init__(self, *, sample: int | None = None, size_matched: bool = False) -> None:
+        if sample is not None and sample < 1:
+            raise MetricError(f"sample={sample}: expected a positive number of groups, or null for all")
+        self.sample, self.size_matched = sample, size_matched
+        self._keys: list[Hashable] = []
+        self._scores: list[np.ndarray] = []
+
+    @abstractmethod
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """Scores (...,) of groups (..., n, d), float64; NaN where undefined."""
+
+    def null(self, x: np.ndarray) -> float:
+        return float(self.score(x[None])[0]) if len(x) >= self.min_rows else float("nan")
+
+    def update(self, key: Hashable, x: np.ndarray) -> None:
+        self.update_block([key], x[None])
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        if x.shape[1] >= self.min_rows:
+            scores = np.asarray(self.score(x), dtype=np.float64)
+        else:
+            scores = np.full(len(keys), np.nan)
+        if scores.shape != (len(keys),):
+            raise MetricError(
+                f"{type(self).__name__}.score gave shape {scores.shape} for {len(keys)} groups; "
+                "expected one score per group"
+            )
+        self._keys.extend(keys)
+        self._scores.append(scores)
+
+    def merge(self, other: Self) -> None:
+        self._keys.extend(other._keys)
+        self._scores.extend(other._scores)
+
+    def scores(self) -> dict[Hashable, float]:
+        """Each group's score by key, keys sorted, so that the order of updates never shows."""
+        flat = np.concatenate(self._scores) if self._scores else np.empty(0)
+        pairs = zip(self._keys, flat.tolist(), strict=True)
+        return dict(sorted(pairs, key=lambda kv: (str(type(kv[0])), kv[0])))
+
+    def compute(self) -> dict[str, float]:
+        """raw (mean), median, sd (ddof 1) over defined groups; n groups; undefined groups."""
+        values = np.fromiter(self.scores().values(), dtype=np.float64)
+        kept = values[np.isfinite(values)]
+        return {
+            "raw": float(kept.mean()) if kept.size else float("nan"),
+            "median": float(np.median(kept)) if kept.size else float("nan"),
+            "sd": float(kept.std(ddof=1)) if kept.size > 1 else float("nan"),
+            "n": float(kept.size),
+            "undefined": float(values.size - kept.size),
+        }

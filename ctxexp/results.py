@@ -1,0 +1,106 @@
+"""What a run yields: curves (a value per layer), tables, and the choices behind them; on disk before anywhere else."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp.errors import TrackingError
+
+FILE = "results.json"
+
+
+@dataclass
+class Table:
+    """A table by columns; every column has the same length."""
+
+    columns: dict[str, Sequence[Any]]
+
+    def write_csv(self, path: Path) -> None:
+        """Full precision, UTF-8, one header line; NaN as an empty cell."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            for row in zip(*self.columns.values(), strict=True):
+                writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row])
+
+    def head(self, n: int) -> Table:
+        return Table({name: column[:n] for name, column in self.columns.items()})
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+
+@dataclass
+class Results:
+    """Curves by key `<measure>/<statistic>`, each (n_layers,) float64, NaN where undefined.
+
+    Statistics of a group-mean measure: raw, baseline, adjusted (raw - baseline), raw_ci_low, raw_ci_high,
+    adjusted_ci_low, adjusted_ci_high, median, sd, n (groups with a score), undefined (groups without one); with the
+    size-matched chance level also size_matched_baseline and size_matched_adjusted (and its _ci_low, _ci_high).
+    Of anisotropy: mean_cosine, mean_cosine_ci_low, mean_cosine_ci_high. Of word_norm: raw, sd, ...
+
+    `info` holds what names the run: model (chart label), encoder (identity), n_layers, dim, corpus, fingerprint,
+    baseline, seed, and per measure its definition and unit under `measures`. Only JSON types.
+    """
+
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_layers(self) -> int:
+        return int(self.info.get("n_layers") or max((len(c) for c in self.curves.values()), default=0))
+
+    def measures(self) -> list[str]:
+        """The measures that have curves, in order of appearance."""
+        return list(dict.fromkeys(key.rsplit("/", 1)[0] for key in self.curves))
+
+    def get(self, key: str) -> np.ndarray | None:
+        return self.curves.get(key)
+
+    def save(self, folder: Path) -> None:
+        """Write results.json and one CSV a table, atomically: a crash leaves the old file or none."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in self.tables.items():
+            table.write_csv(folder / f"{name}.csv")
+        document = {
+            "info": self.info,
+            "curves": {k: [_to_json(v) for v in curve.tolist()] for k, curve in self.curves.items()},
+        }
+        part = folder / (FILE + ".part")
+        part.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+        part.replace(folder / FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> Results:
+        """Curves and info back from disk (tables stay in their CSV files)."""
+        path = folder / FILE
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            curves: Mapping[str, list[Any]] = document["curves"]
+            return cls(
+                curves={k: np.array([_from_json(v) for v in values]) for k, values in curves.items()},
+                info=document["info"],
+            )
+        except FileNotFoundError:
+            raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
+
+
+def _to_json(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _from_json(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)

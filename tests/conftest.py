@@ -1,0 +1,19 @@
+"""Fixtures that every test module may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of evaluation data and ELMo fixtures (CTXEXP_SHARED, or `shared` beside the checkout)."""
+    folder = Path(os.environ.get("CTXEXP_SHARED") or ROOT.parent / "shared")
+    if not folder.is_dir():
+        pytest.skip(f"no evaluation data: {folder} is not there (set CTXEXP_SHARED)")
+    return folder
