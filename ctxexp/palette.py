@@ -1,0 +1,108 @@
+"""Colours of models: the same label gets the same colour in figures, pages and MLflow charts. No heavy import."""
+
+from __future__ import annotations
+
+import colorsys
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+FIXED = {"bert": "#1f77b4", "gpt2": "#d62728", "elmo": "#2ca02c"}
+"""The paper's models."""
+
+PALETTE = (  # after Okabe & Ito and Tol: told apart with the common colour-vision deficiencies
+    "#e69f00",
+    "#56b4e9",
+    "#cc79a7",
+    "#332288",
+    "#44aa99",
+    "#999933",
+    "#882255",
+    "#8c564b",
+    "#9467bd",
+    "#636363",
+    "#7b6d00",
+)
+
+_KNOWN_SHADES = {"untrained": 0.5, "published": -0.35, "mini": 0.3}
+_SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
+
+
+def colours(labels: Sequence[str]) -> dict[str, str]:
+    """A distinct "#rrggbb" for each label, in the order given.
+
+    bert, gpt2 and elmo are fixed; any other first word of a label is hashed to a palette, and past its end to
+    generated hues. Labels that share their first word ("bert", "bert (untrained)") share the hue and differ in
+    lightness. The labels' order never matters; one label's colour moves only when another one claims it first.
+    """
+    families: dict[str, list[str]] = {}
+    for label in sorted(set(labels)):
+        families.setdefault(_family(label), []).append(label)
+    taken: set[str] = set()
+    hues: dict[str, str] = {}
+    for name in sorted(families, key=lambda name: (name not in FIXED, name)):
+        # the fixed colours stay free even where their models are absent: who else is there mustn't matter
+        free = (c for c in _preferences(name) if c not in hues.values() and (name in FIXED or c not in FIXED.values()))
+        hues[name] = next(free)
+    chosen: dict[str, str] = {}
+    shaded: list[tuple[str, str]] = []
+    for name, members in families.items():
+        plain = min(members, key=lambda label: (label.strip().casefold() != name, label))
+        if plain.strip().casefold() == name:
+            chosen[plain] = hues[name]
+        shaded.extend((label, hues[name]) for label in members if label not in chosen)
+    taken.update(hues.values())  # a family's own colour stays free for its plain label
+    for label, hue in shaded:
+        chosen[label] = next(colour for colour in _shades(label, hue) if colour not in taken)
+        taken.add(chosen[label])
+    return {label: chosen[label] for label in labels}
+
+
+def _family(label: str) -> str:
+    """The first word: "bert" of "BERT (untrained)"."""
+    words = re.split(r"[\s(\[:,]", label.strip(), maxsplit=1)
+    return words[0].casefold() or label.strip().casefold()
+
+
+def _number(text: str) -> int:
+    """The same number in every process, unlike hash()."""
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+
+
+def _preferences(name: str) -> Iterator[str]:
+    """The colours a family would take, best first; never ends."""
+    if name in FIXED:
+        yield FIXED[name]
+    start = _number(name)
+    for step in range(len(PALETTE)):
+        yield PALETTE[(start + step) % len(PALETTE)]
+    yield from _generated(start)
+
+
+def _shades(label: str, hue: str) -> Iterator[str]:
+    """Lighter and darker versions of a family's colour, best first; never ends."""
+    for word, amount in _KNOWN_SHADES.items():
+        if word in label.casefold():
+            yield _blend(hue, amount)
+    start = _number(label)
+    for step in range(len(_SHADES)):
+        yield _blend(hue, _SHADES[(start + step) % len(_SHADES)])
+    yield from _generated(start)
+
+
+def _blend(colour: str, amount: float) -> str:
+    """Towards white (0..1) or black (-1..0)."""
+    channels = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    end = 255 if amount > 0 else 0
+    return "#" + "".join(f"{round(c + (end - c) * abs(amount)):02x}" for c in channels)
+
+
+def _generated(start: int) -> Iterator[str]:
+    """Hues by the golden angle, in turn at several lightnesses; then every colour there is."""
+    hue = start % 3600 / 3600
+    for step in range(360):
+        hue = (hue + 0.6180339887498949) % 1
+        rgb = colorsys.hls_to_rgb(hue, (0.42, 0.58, 0.32)[step % 3], (0.65, 0.85)[step % 2])
+        yield "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
+    for code in range(2**24):
+        yield f"#{(start + code * 2654435761) % 2**24:06x}"

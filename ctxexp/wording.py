@@ -1,0 +1,166 @@
+"""The words on figures and pages: titles, definitions, units, and what the runs were. Numbers are formatted here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ctxexp.results import Results
+
+Run = tuple[str, Results]
+"""A chart label (usually the model) and what was measured."""
+
+LAYER_AXIS = "layer (0 = input layer)"
+VARIANCE = "max_explainable_variance"
+
+_TITLES = {
+    "anisotropy": "Anisotropy",
+    "self_similarity": "Self-similarity of words",
+    "intra_sentence_similarity": "Intra-sentence similarity",
+    VARIANCE: "Maximum explainable variance",
+    "word_norm": "Length of word vectors",
+}
+_DEFINITIONS = {
+    "anisotropy": "mean cosine of random occurrences",
+    "self_similarity": "mean cosine among a word's occurrences (Definition 1)",
+    "intra_sentence_similarity": "mean cosine of a sentence's words to their mean (Definition 2)",
+    VARIANCE: "uncentred, as printed (Definition 3)",
+    f"{VARIANCE}_centred": "centred: principal component analysis",
+    f"{VARIANCE}_released": "as the released code computed it",
+    "word_norm": "mean over occurrences",
+}
+_VARIANTS = {  # what tells the definitions apart in a run's own words
+    "Definition 3": VARIANCE,
+    "principal component": f"{VARIANCE}_centred",
+    "released code": f"{VARIANCE}_released",
+}
+_UNITS = {
+    "anisotropy": "cosine",
+    "self_similarity": "cosine",
+    "intra_sentence_similarity": "cosine",
+    "word_norm": "l2 norm",
+}
+
+
+def unique_labels(runs: Sequence[Run]) -> list[Run]:
+    """Labels as one line each; a repeated label gets a number."""
+    seen: set[str] = set()
+    named = []
+    for label, results in runs:
+        base = name = one_line(label) or "run"
+        count = 1
+        while name in seen:
+            count += 1
+            name = f"{base} #{count}"
+        seen.add(name)
+        named.append((name, results))
+    return named
+
+
+def one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def title(measure: str) -> str:
+    """The measure's name as prose."""
+    known = _TITLES.get(VARIANCE if is_variance(measure) else measure)
+    return known or one_line(measure.replace("_", " ").replace("/", ", ")).capitalize()
+
+
+def define(measure: str, results: Results) -> str:
+    """The definition the run states, else what ctxexp means by the measure, else an empty text."""
+    stated = one_line(((results.info.get("measures") or {}).get(measure) or {}).get("definition") or "")
+    if is_variance(measure):  # short enough for a panel's heading, and named as in the config
+        for sign, key in _VARIANTS.items():
+            if sign in stated:
+                return _DEFINITIONS[key]
+    return stated or _DEFINITIONS.get(measure, "")
+
+
+def definition_order(measure: str) -> int:
+    """Where a measure stands among its definitions: the paper's own first."""
+    return list(_DEFINITIONS).index(measure) if measure in _DEFINITIONS else len(_DEFINITIONS)
+
+
+def axis_label(measure: str, statistic: str, results: Iterable[Results] = ()) -> str:
+    """What the number is: "cosine − baseline"."""
+    stated = ((r.info.get("measures") or {}).get(measure, {}).get("unit") for r in results)
+    unit = _UNITS.get(measure) or ("share of variance" if is_variance(measure) else "")
+    unit = unit or next((one_line(u) for u in stated if u), "value")
+    forms = {
+        "adjusted": "{} − baseline",
+        "size_matched_adjusted": "{} − size-matched baseline",
+        "baseline": "{} of the baseline",
+        "raw": "{}, raw",
+    }
+    return forms.get(statistic, "{}").format(unit) if measure != "word_norm" else unit
+
+
+def readable(statistic: str) -> str:
+    """A statistic's name for a legend."""
+    names = {
+        "size_matched_adjusted": "adjusted, size-matched",
+        "size_matched_baseline": "baseline, size-matched",
+        "mean_cosine": "mean",
+    }
+    return names.get(statistic, statistic.replace("_", " "))
+
+
+def is_variance(measure: str) -> bool:
+    """One of the definitions of maximum explainable variance."""
+    return measure == VARIANCE or measure.startswith(VARIANCE + "_")
+
+
+def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
+    """What the runs have in common, for under a title: weights, corpus, baseline; their number where runs differ."""
+    said = []
+    chance = [baseline_words(r) for _, r in runs if measure is None or _has_baseline(r, measure)]
+    for kind, plural, words in (
+        ("weights", "kinds of weights", [one_line(r.info.get("weights") or "") for _, r in runs]),
+        ("corpus", "corpora", [one_line(r.info.get("corpus") or "") for _, r in runs]),
+        ("baseline:", "baselines", chance),
+    ):
+        known = sorted(set(words) - {""})
+        if known:
+            said.append(f"{kind} {known[0]}" if len(known) == 1 else f"{len(known)} {plural}")
+    return said
+
+
+def identities(runs: Sequence[Run]) -> list[str]:
+    """What each label stands for: "bert: <encoder>, 5 layers of 128"; runs that don't say are left out."""
+    said = []
+    for label, results in unique_labels(runs):
+        name = one_line(results.info.get("encoder") or "")
+        name = name if len(name) <= 80 else f"{name[:60]}…{name[-19:]}"
+        size = (
+            f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info['dim']}"
+            if results.info.get("dim")
+            else ""
+        )
+        if name or size:
+            said.append(f"{label}: " + ", ".join(part for part in (name, size) if part))
+    return said
+
+
+def _has_baseline(results: Results, measure: str) -> bool:
+    """Anisotropy is the baseline of the others: the same sample."""
+    return measure == "anisotropy" or results.get(f"{measure}/baseline") is not None
+
+
+def baseline_words(results: Results) -> str:
+    """ "1,000 words, one_per_sentence": the chance level in a few words; empty if the run doesn't say."""
+    name, size = results.info.get("baseline"), results.info.get("baseline_size")
+    parts = [f"{size:,} occurrences" if isinstance(size, int) else "", one_line(name or "").replace("_", " ")]
+    return ", ".join(part for part in parts if part)
+
+
+def count_words(results: Results, measure: str) -> str:
+    """ "812 words": how many groups the mean is over, a range where layers differ; empty if unknown."""
+    n = results.get(f"{measure}/n")
+    if n is None or not np.isfinite(n).any():
+        return ""
+    over = ((results.info.get("measures") or {}).get(measure) or {}).get("over") or "group"
+    over = {"sample": "occurrence"}.get(over, over)  # the random sample is of occurrences
+    low, high = int(np.nanmin(n)), int(np.nanmax(n))
+    return f"{low:,} {over}s" if low == high else f"{low:,}–{high:,} {over}s"
