@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from ctxexp.encoder import Encoder
+from ctxexp.models.choices import Dtype, State, Weights
 
 
 def elmo(
     *,
-    weights: str = "mini",
+    weights: Weights = "mini",
     options_file: str | None = None,
     weight_file: str | None = None,
-    state: str = "reset",
+    state: State = "reset",
     slots: int = 1,
     device: str = "auto",
-    dtype: str = "float32",
+    dtype: Dtype = "float32",
     seed: int = 0,
 ) -> Encoder:
     """All layers of ELMo's biLM: weights=mini ships with ctxexp, weights=published is the original (2x4096, 512).

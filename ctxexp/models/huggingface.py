@@ -1,0 +1,98 @@
+"""`model=huggingface model.checkpoint=<id or folder>`: any encoder or decoder that `transformers` loads."""
+
+from __future__ import annotations
+
+from ctxexp.encoder import Encoder
+from ctxexp.models.choices import Dtype, Long, Pooling
+
+
+def huggingface(
+    *,
+    checkpoint: str,
+    revision: str | None = None,
+    pooling: Pooling = "mean",
+    final_norm: bool = True,
+    long: Long = "window",
+    stride: int | None = None,
+    trust_remote_code: bool = False,
+    device: str = "auto",
+    dtype: Dtype = "float32",
+) -> Encoder:
+    """All layers of any transformers encoder or decoder (BERT, RoBERTa, GPT-2, Llama, Qwen, T5's encoder ...).
+
+    checkpoint: a folder, or an id of the hub (its cache is looked in first); safetensors only.
+    revision: a branch, tag or commit of the hub.
+    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
+    final_norm: whether the last layer is taken after the model's final norm.
+    long: window (overlapping windows, each piece from where it has most context) or refuse.
+    stride: pieces from one window's start to the next; null is half a window.
+    trust_remote_code: run the model code that a checkpoint brings along.
+    device: auto, cpu, cuda or mps.
+    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    """
+    from ctxexp.models.checkpoints import resolve
+    from ctxexp.models.transformer import TransformerEncoder
+
+    return TransformerEncoder(
+        resolve(checkpoint, revision),
+        pooling=pooling,
+        final_norm=final_norm,
+        long=long,
+        stride=stride,
+        trust_remote_code=trust_remote_code,
+        device=device,
+        dtype=dtype,
+    )
+
+
+def choose(
+    kind: str,
+    *,
+    weights: str,
+    checkpoint: str | None,
+    revision: str | None,
+    pooling: str,
+    final_norm: bool,
+    long: str,
+    stride: int | None,
+    device: str,
+    dtype: str,
+    seed: int,
+) -> Encoder:
+    """The encoder of `model=bert` or `model=gpt2` under `weights`: mini, published or untrained.
+
+    `checkpoint` replaces the files that `weights` stands for, and must be of the same type; with `weights=untrained`
+    its config and tokenizer are used, its weights drawn anew with `seed`.
+    """
+    from ctxexp.errors import ConfigError, UnknownName
+    from ctxexp.models.checkpoints import PUBLISHED, describe, from_hub, resolve
+
+    if weights not in ("mini", "published", "untrained"):
+        raise UnknownName("weights", weights, ("mini", "published", "untrained"))
+    if checkpoint is not None:
+        found = resolve(checkpoint, revision)
+    elif weights == "published":
+        found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
+    elif revision is not None:
+        raise ConfigError(
+            f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
+            "use weights=published, or leave revision out"
+        )
+    else:
+        from ctxexp import minis
+
+        found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
+
+    from ctxexp.models.transformer import TransformerEncoder
+
+    return TransformerEncoder(
+        found,
+        pooling=pooling,
+        final_norm=final_norm,
+        long=long,
+        stride=stride,
+        device=device,
+        dtype=dtype,
+        untrained=seed if weights == "untrained" else None,
+        expect=kind,
+    )

@@ -1,0 +1,136 @@
+"""Loading a transformers checkpoint safely, and finding out what kind of model it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ctxexp.errors import CtxexpError, ModelError
+from ctxexp.models.checkpoints import Checkpoint
+
+
+def load(
+    checkpoint: Checkpoint, dtype: torch.dtype, trust_remote_code: bool, untrained: int | None, expect: str | None
+) -> tuple[Any, Any]:
+    """Model (the encoder half of an encoder-decoder) and tokenizer, from the checkpoint's folder alone."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
+    folder = str(checkpoint.folder)
+    try:
+        with _quiet():
+            config = AutoConfig.from_pretrained(folder, **where)
+            if expect is not None and config.model_type != expect:
+                raise ModelError(
+                    f"model={expect} expects a checkpoint of type {expect!r}, but {checkpoint.source} is a "
+                    f"{config.model_type!r}; use model=huggingface model.checkpoint={checkpoint.source}"
+                )
+            tokenizer = AutoTokenizer.from_pretrained(folder, **where)
+            if untrained is None:
+                model, info = AutoModel.from_pretrained(
+                    folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **where
+                )
+                missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+                if missing:
+                    raise ModelError(
+                        f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
+                        f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
+                    )
+            else:
+                with torch.random.fork_rng(devices=[]):
+                    torch.default_generator.manual_seed(untrained)
+                    model = AutoModel.from_config(config, trust_remote_code=trust_remote_code).to(dtype)
+    except CtxexpError:
+        raise
+    except Exception as error:  # whatever a foreign checkpoint and its code may raise
+        reason = str(error).strip().split("\n")[0]
+        hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
+        raise ModelError(
+            f"cannot load {checkpoint.source} ({checkpoint.folder}): {type(error).__name__}: {reason}{hint}"
+        ) from error
+    if getattr(model.config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    model.config.use_cache = False
+    return model.eval().requires_grad_(False), tokenizer
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' progress bars and loading reports; what matters in them is checked by `load`."""
+    from transformers.utils import logging
+
+    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool, str | None]:
+    """Layers, width, whether the model is causal, and the name of its final norm (None if it has none).
+
+    Found by trying, on eight pieces, since architectures name these things differently. A final norm is the norm whose
+    output is the last hidden state and which isn't part of a block.
+    """
+    seen: list[tuple[str, torch.Tensor]] = []  # keeps the outputs, so that no two of them share an address
+    blocks = tuple(n + "." for n, m in model.named_modules() if isinstance(m, torch.nn.ModuleList))
+
+    def watch(name: str) -> Any:
+        return model.get_submodule(name).register_forward_hook(
+            lambda _, __, out: seen.append((name, out)) if isinstance(out, torch.Tensor) else None
+        )
+
+    norms = [n for n, m in model.named_modules() if "norm" in type(m).__name__.lower() and not n.startswith(blocks)]
+    hooks = [watch(name) for name in norms]
+    ids = torch.arange(3, 11, device=device)[None] % model.config.get_text_config().vocab_size
+    try:
+        with torch.inference_mode():
+            out = model(input_ids=ids, output_hidden_states=True)
+            other = model(input_ids=torch.cat([ids[:, :-1], ids[:, :1]], dim=1)).last_hidden_state
+    except Exception as error:  # whatever a foreign architecture may raise
+        raise ModelError(
+            f"{source} ({type(model).__name__}) doesn't read plain pieces: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+    last, hidden = out.last_hidden_state, out.hidden_states
+    widths = {tuple(layer.shape) for layer in hidden}
+    if hidden is None or widths != {tuple(last.shape)}:
+        raise ModelError(f"{source} ({type(model).__name__}) has layers of different shapes {sorted(widths)}")
+    final = [name for name, tensor in seen if tensor.data_ptr() == last.data_ptr()]
+    causal = torch.equal(last[0, 0], other[0, 0])
+    return len(hidden), int(last.shape[-1]), causal, final[-1] if final else None
+
+
+def window_size(model: Any, tokenizer: Any) -> int | None:
+    """Pieces that the model takes at once, special ones included; None without a limit."""
+    limits = [int(tokenizer.model_max_length)]
+    held = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if isinstance(held, int) and held > 0:
+        # RoBERTa and its kin count positions from padding_idx + 1, which shortens the table
+        lost = [
+            m.padding_idx + 1
+            for n, m in model.named_modules()
+            if isinstance(m, torch.nn.Embedding) and "position" in n and m.padding_idx is not None
+        ]
+        limits.append(held - max(lost, default=0))
+    limit = min(limits)
+    return limit if limit < 10**9 else None
+
+
+def state_hash(model: Any) -> str:
+    """sha256 (16 hex digits) of every tensor."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]

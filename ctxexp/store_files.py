@@ -1,0 +1,101 @@
+"""The bytes of a store: .npy headers, checksums, meta.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp.errors import StoreError
+
+FORMAT = 1  # part of every key: raise it when the files below change
+HEADER = 128  # bytes before the data of a layer file
+_WORD = (1 << 64) - 1
+
+
+class DamagedError(StoreError):
+    """A stored folder isn't what was written: it must be made anew."""
+
+
+class NotFiniteError(Exception):
+    """Row `row` holds NaN or infinity."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+def side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The one array (n_layers, n, dim) that `parts` are consecutive slices of, without a copy; None if they aren't."""
+    parts = [part for part in parts if part.shape[1]]
+    if not parts:
+        return None
+    n_layers, _, dim = parts[0].shape
+    rows, item = sum(part.shape[1] for part in parts), parts[0].itemsize
+    strides, at = (rows * dim * item, dim * item, item), parts[0].__array_interface__["data"][0]
+    for part in parts:
+        if part.strides != strides or part.__array_interface__["data"][0] != at:
+            return None
+        at += part.shape[1] * dim * item
+    return np.lib.stride_tricks.as_strided(parts[0], (n_layers, rows, dim), strides)
+
+
+def layer_name(i: int) -> str:
+    """The file name of layer `i`."""
+    return f"layer_{i:02d}.npy"
+
+
+def header(dtype: np.dtype[Any], n_rows: int, dim: int) -> bytes:
+    """The first 128 bytes of a .npy file (format 1.0) of a C-ordered (n_rows, dim) array."""
+    about = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({int(n_rows)}, {int(dim)}), }}"
+    return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + about.ljust(HEADER - 11).encode() + b"\n"
+
+
+def checksum(block: np.ndarray, state: int) -> int:
+    """64 bits that follow `state` over one chunk of bytes: its sum and exclusive or as words, at memory speed.
+
+    Guards against bad disks and stray writes, not against forgers.
+    """
+    n = len(block)
+    if n % 8:
+        block = np.concatenate([block, np.zeros(-n % 8, dtype=np.uint8)])
+    words = block.view(np.uint64)
+    # The second factor is even, so that no flip of one bit changes the two terms by opposite amounts.
+    both = int(np.add.reduce(words)) + 0x9E3779B97F4A7C14 * int(np.bitwise_xor.reduce(words))
+    return (state * 0xD1342543DE82EF95 + both + n) & _WORD
+
+
+def all_finite(block: np.ndarray) -> bool:
+    """Whether no value is NaN or infinite, in one pass without temporaries where it can be."""
+    if block.dtype == np.float32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.add.reduce(block.reshape(-1))
+        return bool(np.isfinite(total)) or bool(np.isfinite(block).all())  # a sum of finite values may overflow
+    return bool((block.view(np.uint16) & 0x7C00).max(initial=0) < 0x7C00)
+
+
+def digest(data: bytes) -> str:
+    """blake2b, 32 hex digits."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Writes meta.json, sealed with its own checksum."""
+    body = json.dumps(meta, sort_keys=True)
+    (folder / "meta.json").write_text(json.dumps({"seal": digest(body.encode()), "meta": meta}), encoding="utf-8")
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """What meta.json says; `DamagedError` if it can't be read or was changed."""
+    try:
+        held = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        meta: dict[str, Any] = held["meta"]
+        if held["seal"] != digest(json.dumps(meta, sort_keys=True).encode()):
+            raise DamagedError("the checksum of meta.json differs")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"meta.json can't be read ({type(error).__name__})") from error
+    return meta
