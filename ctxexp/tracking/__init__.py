@@ -1,0 +1,56 @@
+"""Where results go: MLflow, made safe. Sqlite by default; results reach the disk before they are sent.
+
+Importing this package imports no mlflow; it only settles how mlflow behaves when it is imported later: no
+telemetry, no printed URLs, and a server that is down is noticed in seconds, not minutes. Variables that the user
+set win.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ctxexp.tracking.closing import Row, SweepReport, close_sweep
+from ctxexp.tracking.database import experiment, prepare
+from ctxexp.tracking.doctor import close_dead_runs
+from ctxexp.tracking.environment import environment
+from ctxexp.tracking.jobs import Job, finished_jobs, finished_on_disk, job, job_folder, new_id, reuse
+from ctxexp.tracking.sink import MemorySink, MlflowSink, Sink
+from ctxexp.tracking.sweep import Sweep, SweepCallback, current_sweep
+from ctxexp.tracking.ui import last_sweep_link, serve, sweep_link
+from ctxexp.tracking.upload import upload
+
+__all__ = [
+    "Job",
+    "MemorySink",
+    "MlflowSink",
+    "Row",
+    "Sink",
+    "Sweep",
+    "SweepCallback",
+    "SweepReport",
+    "close_dead_runs",
+    "close_sweep",
+    "current_sweep",
+    "environment",
+    "experiment",
+    "finished_jobs",
+    "finished_on_disk",
+    "job",
+    "job_folder",
+    "last_sweep_link",
+    "new_id",
+    "prepare",
+    "reuse",
+    "serve",
+    "sweep_link",
+    "upload",
+]
+
+for _name, _value in {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",  # seconds; MLflow's own 120 and 7 retries hang a run for minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}.items():
+    os.environ.setdefault(_name, _value)

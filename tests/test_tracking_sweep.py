@@ -1,0 +1,277 @@
+"""Sweeps under real Hydra launchers: a small application that tracks its jobs as ctxexp does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp import tracking
+from ctxexp.palette import colours
+from ctxexp.results import Results
+from ctxexp.tracking import database
+from ctxexp.tracking.closing import labels, note
+from ctxexp.tracking.sweep import here, quote
+
+APP = """
+import sys, time
+from pathlib import Path
+import hydra, numpy as np
+from omegaconf import OmegaConf
+from ctxexp import tracking
+from ctxexp.errors import ModelError
+from ctxexp.results import Results
+from ctxexp.tracking.sweep import here
+
+@hydra.main(version_base="1.3", config_path=".", config_name="config")
+def task(config):
+    t = config.tracking
+    if config.model == "early":
+        raise ModelError("before any run was open")
+    if config.model == "swallowed":
+        return
+    folder, overrides = here(t.folder, t.sweep or tracking.new_id())
+    sink = lambda: tracking.MlflowSink(t.uri, t.experiment, folder, store=t.folder)
+    with tracking.job(sink, folder, name=config.model, key=config.model, params=OmegaConf.to_container(config),
+                      config=OmegaConf.to_yaml(config), overrides=overrides, sweep=t.sweep, uri=t.uri,
+                      experiment=t.experiment) as job:
+        if config.model == "broken":
+            raise ModelError("no such checkpoint")
+        if config.model == "slow":
+            Path(t.folder, "slow").touch()
+            time.sleep(60)
+        layers = 3 if config.model == "elmo" else 5
+        curve = np.linspace(0, 1, layers) + config.seed
+        job.log(Results({"self_similarity/adjusted": curve}, {}, {"model": config.model, "n_layers": layers}))
+
+def summarise(pairs, folder):
+    path = folder / "comparison.txt"
+    path.write_text("\\n".join(f"{label} {r.n_layers}" for label, r in pairs))
+    return [path]
+
+def main():
+    code = 0
+    try:
+        task()
+    except SystemExit as stop:
+        code = stop.code
+    except KeyboardInterrupt:
+        code = 130
+    sweep = tracking.current_sweep()
+    if sweep:
+        report = tracking.close_sweep(sweep, summarise)
+        for row in report.rows:
+            print("ROW", row.label, row.status, (row.error or "").splitlines()[:1])
+        print("REPORT", report.status, report.error, report.link)
+    sys.exit(code)
+
+if __name__ == "__main__":
+    main()
+"""
+
+CONFIG = """
+model: bert
+seed: 0
+tracking: {folder: store with 'quotes', uri: null, experiment: study, sweep: null}
+hydra:
+  job: {name: app}
+  callbacks: {sweep: {_target_: ctxexp.tracking.sweep.SweepCallback}}
+"""
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.getbasetemp() / "template-store"
+    tracking.prepare(folder)
+    return folder
+
+
+@pytest.fixture
+def app(tmp_path: Path, template: Path) -> Path:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    store = tmp_path / "store with 'quotes'"
+    store.mkdir()
+    shutil.copy(template / "mlflow.db", store)
+    return tmp_path
+
+
+def start(app: Path, *words: str) -> subprocess.Popen:
+    environ = {k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"}
+    environ["PYTHONPATH"] = os.pathsep.join([str(Path(tracking.__file__).parents[2]), environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "app.py", "-m", *words],
+        cwd=app,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def sweep(app: Path, *words: str) -> tuple[int, str, str]:
+    process = start(app, *words)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def runs(app: Path) -> dict[str, object]:
+    store = app / "store with 'quotes'"
+    client = database.client(tracking.prepare(store))
+    found = client.search_runs([client.get_experiment_by_name("study").experiment_id])
+    by_name = {run.info.run_name: run for run in found}
+    assert len(by_name) == len(found)
+    return by_name
+
+
+def test_a_failing_job_is_one_failed_run_and_the_sweep_goes_on(app: Path) -> None:
+    code, out, err = sweep(app, "model=bert,broken,early,swallowed,elmo")
+    assert code == 1, err
+    found = runs(app)
+    [identity] = {run.data.tags["ctxexp.sweep"] for run in found.values()}
+    assert {name: run.info.status for name, run in found.items()} == {
+        "bert": "FINISHED",
+        "broken": "FAILED",
+        "elmo": "FINISHED",
+        "comparison of 2 jobs": "FAILED",
+    }
+    assert found["broken"].data.tags["ctxexp.error"] == "no such checkpoint"
+    summary = found["comparison of 2 jobs"]
+    assert summary.data.tags["ctxexp.kind"] == "summary"
+    assert not summary.data.metrics  # else it would stand in every chart
+    assert "| broken | FAILED |" in summary.data.tags["mlflow.note.content"]
+    client = database.client(tracking.prepare(app / "store with 'quotes'"))
+    text = Path(client.download_artifacts(summary.info.run_id, "comparison.txt", str(app))).read_text()
+    assert text == "bert 5\nelmo 3"
+    expected = colours(["bert", "broken", "elmo"])
+    for name, colour in expected.items():
+        assert found[name].data.tags["mlflow.runColor"] == colour
+    assert len(set(expected.values())) == 3
+    assert "ROW model=early FAILED ['before any run was open']" in out
+    assert "ROW model=swallowed FAILED ['it ended before its run began; its output says why']" in out
+    assert f"ctxexp.sweep%60+%3D+%27{identity}%27" in out
+    assert not list(app.glob("mlruns"))
+    assert not (app / "mlflow.db").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [2, 4])
+def test_parallel_jobs_lose_nothing(app: Path, jobs: int) -> None:
+    models = ["bert", "gpt2"][: jobs // 2]
+    launcher = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}")
+    code, _, err = sweep(app, *launcher, f"model={','.join(models)}", "seed=1,2")
+    assert code == 0, err
+    found = runs(app)
+    names = {f"{model} seed={seed}" for model in models for seed in (1, 2)}
+    assert set(found) == names | {f"comparison of {jobs} jobs"}
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
+    assert len({found[name].data.tags["mlflow.runColor"] for name in names}) == jobs
+    client = database.client(tracking.prepare(app / "store with 'quotes'"))
+    for name in names:
+        history = client.get_metric_history(found[name].info.run_id, "self_similarity/adjusted")
+        assert sorted(m.step for m in history) == [0, 1, 2, 3, 4]
+        assert min(m.value for m in history) == int(name[-1])
+    assert [e.name for e in client.search_experiments()] == ["study", "Default"]
+
+
+@pytest.mark.slow
+def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path) -> None:
+    process = start(app, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "model=bert,slow")
+    deadline = time.monotonic() + 120
+    while not (app / "store with 'quotes'" / "slow").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal sends
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    found = runs(app)
+    assert found["slow"].info.status == "KILLED"
+    [summary] = [run for name, run in found.items() if name.startswith("comparison")]
+    assert summary.info.status == "KILLED"
+    assert "ROW slow KILLED" in out
+    while True:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_store_that_cannot_be_opened_stops_the_sweep_before_any_job(app: Path) -> None:
+    code, out, err = sweep(app, "model=bert,gpt2", "tracking.uri=./mlruns")
+    assert code == 1
+    assert "error: tracking uri './mlruns' is a folder" in err
+    assert "ROW" not in out
+    assert not (app / "store with 'quotes'" / "results").exists()
+
+
+def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
+    assert labels([("bert", ["model=bert"]), ("elmo", ["model=elmo"])]) == ["bert", "elmo"]
+    jobs = [("bert", ["model=bert", "seed=1"]), ("bert", ["model=bert", "seed=2"]), ("elmo", ["seed=2"])]
+    assert labels(jobs) == ["bert seed=1", "bert seed=2", "elmo"]
+    assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert (2)", "model=x"]
+
+
+def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:
+    found = tracking.job_folder(tmp_path, "s", 3, ["model=bert", "tracking.sweep=s", "dataset.path=/a b/c"])
+    assert found == tmp_path / "results" / "s" / "003_model=bert_dataset.path=_a_b_c"
+    assert tracking.job_folder(tmp_path, "s") == tmp_path / "results" / "s" / "run"
+
+
+@pytest.mark.parametrize("value", ["plain", "with space", "it's", "a\\b", "a\\'b", "${x}=1,2", "/ü/{}[]"])
+def test_quoted_values_come_back_from_hydra(value: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    [override] = OverridesParser.create().parse_overrides([f"tracking.folder={quote(value)}"])
+    assert override.value() == value
+
+
+def stored_sweep(store: Path) -> tracking.Sweep:
+    uri = tracking.prepare(store)
+    experiment = tracking.experiment(database.client(uri), "study", store)
+    return tracking.Sweep("20260101-000000-abcdef", store, uri, "study", experiment, time.time(), ("model=a,b",))
+
+
+def test_summary_that_fails_hides_no_job(app: Path) -> None:
+    found = stored_sweep(app / "store with 'quotes'")
+    folder = tracking.job_folder(found.folder, found.id, 0, ["model=bert"])
+    sink = tracking.MlflowSink(found.uri, "study", folder, store=found.folder)
+    with tracking.job(sink, folder, name="bert", key="k", params={}, config="", sweep=found.id) as job:
+        job.log(Results({"self_similarity/raw": np.ones(2)}, {}, {}))
+
+    def summarise(pairs: list, folder: Path) -> list[Path]:
+        raise RuntimeError("no font")
+
+    report = tracking.close_sweep(found, summarise)
+    assert [row.status for row in report.rows] == ["FINISHED"]
+    assert report.error.startswith("the comparison failed: Traceback")
+    assert runs(app)["comparison of 1 jobs"].info.status == "FAILED"
+    shutil.rmtree(found.folder / "results")
+    assert tracking.close_sweep(found, summarise).rows == []  # nothing ran: no summary either
+    assert len(runs(app)) == 2
+
+
+def test_note_is_a_table_of_linked_jobs() -> None:
+    row = tracking.Row(
+        "bert", [], "FAILED", "a | b\nc", "0123456789", "http://h/#/experiments/1/runs/0", Path(), Path()
+    )
+    lines = note([row], "http://h/#/experiments/1/runs?x").splitlines()
+    assert lines[0] == "[Curves of all jobs](#/experiments/1/runs?x)"
+    assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
+    assert note([row]).splitlines() == lines[2:]
+
+
+def test_here_needs_hydra() -> None:
+    with pytest.raises(ValueError, match="HydraConfig was not set"):
+        here(".", "s")

@@ -1,0 +1,128 @@
+"""The web interface on a stored sweep, in a real browser, and the same server as a tracking server."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ctxexp import tracking
+from ctxexp.errors import TrackingError
+from ctxexp.results import Results
+from ctxexp.tracking import database
+from ctxexp.tracking.ui import free_port, server
+
+MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tracking.Sweep:
+    template = tmp_path_factory.getbasetemp() / "template-store"
+    tracking.prepare(template)
+    store = tmp_path_factory.mktemp("ui")
+    shutil.copy(template / "mlflow.db", store)
+    uri = tracking.prepare(store)
+    experiment = tracking.experiment(database.client(uri), "study", store)
+    sweep = tracking.Sweep(tracking.new_id(), store, uri, "study", experiment, time.time())
+    for number, (name, layers) in enumerate(MODELS.items()):
+        folder = tracking.job_folder(store, sweep.id, number, [f"model={name}"])
+        sink = tracking.MlflowSink(uri, "study", folder, store=store)
+        with tracking.job(sink, folder, name=name, key=name, params={}, config="", sweep=sweep.id) as job:
+            curve = np.linspace(0.9, 0.2, layers) - number / 20
+            keys = ("self_similarity/adjusted", "self_similarity/raw", "anisotropy/mean_cosine")
+            job.log(Results(dict.fromkeys(keys, curve), {}, {"model": name, "n_layers": layers}))
+    report = tracking.close_sweep(sweep, lambda pairs, folder: [])
+    assert report.error is None
+    return sweep
+
+
+@pytest.fixture(scope="module")
+def address(stored: tracking.Sweep) -> Iterator[str]:
+    with server(stored.uri, 5600) as address:
+        yield address
+
+
+@pytest.fixture
+def browser() -> Iterator[object]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    program = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+    driver = shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.skip("no chromium and chromedriver on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1600,1200"):
+        options.add_argument(word)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield browser
+    browser.quit()
+
+
+def test_printed_link_opens_on_the_overlaid_curves(stored: tracking.Sweep, address: str, browser) -> None:
+    link = tracking.last_sweep_link(stored.uri, "study", address)
+    assert link == tracking.sweep_link(address, stored.experiment_id, stored.id)
+    browser.get(link)
+    curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
+        [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""
+    three = {"rgb(31, 119, 180)", "rgb(214, 39, 40)", "rgb(44, 160, 44)"}  # of bert, gpt2, elmo
+    deadline = time.monotonic() + 90
+    while True:
+        found = browser.execute_script(curves)
+        text = browser.find_element("tag name", "body").text
+        if any(set(strokes) == three for strokes in found):
+            break
+        assert time.monotonic() < deadline, f"no chart with three curves: {found}\n{text}"
+        time.sleep(0.25)
+    for name in MODELS:
+        assert f"\n{name}\n" in text  # the run list
+    assert "3 matching runs" in text
+    assert "self_similarity/adjusted" in text
+    assert "comparison" not in text  # the summary run is in no legend
+
+
+def test_upload_through_the_server(stored: tracking.Sweep, address: str) -> None:
+    assert tracking.prepare(stored.folder, address) == address
+    sent = tracking.upload(stored.results, uri=address, experiment="sent")
+    assert [one.already for one in sent] == [False] * 3
+    assert [one.already for one in tracking.upload(stored.results, uri=address, experiment="sent")] == [True] * 3
+    client = database.client(address)
+    runs = client.search_runs([client.get_experiment_by_name("sent").experiment_id])
+    assert sorted(run.info.run_name for run in runs) == sorted(MODELS)
+    for run in runs:
+        history = client.get_metric_history(run.info.run_id, "self_similarity/raw")
+        assert sorted(m.step for m in history) == list(range(MODELS[run.info.run_name]))
+        assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
+    assert sent[0].link.startswith(address)
+    assert (stored.folder / "artifacts" / runs[0].info.experiment_id).is_dir()  # and nothing in the working folder
+    client.delete_experiment(runs[0].info.experiment_id)
+
+
+def test_serve_says_where_the_curves_are_and_ends_its_server(stored: tracking.Sweep) -> None:
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        tracking.serve(stored.uri, "study", port, say=said.append, until=lambda: True)
+    used = free_port(port + 1)
+    assert f"port {port} is taken; using" in said[1]
+    assert said[2].startswith("curves: http://127.0.0.1:")
+    assert stored.id in said[2]
+    assert used  # the port is free again
+
+
+def test_link_of_an_empty_store(stored: tracking.Sweep) -> None:
+    assert tracking.last_sweep_link(stored.uri, "nothing here") is None
+
+
+def test_server_that_cannot_start_says_why() -> None:
+    said = pytest.raises(TrackingError, match=r"MLflow's server ended at once on port \d+\. It said:\n")
+    with said, server("nonsense://store", 5700):
+        pass
+
+
+def test_no_free_port() -> None:
+    with socket.create_server(("127.0.0.1", 65535)), pytest.raises(TrackingError, match="ports 65535 to 65535 are all"):
+        free_port(65535)
