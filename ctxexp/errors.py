@@ -20,6 +20,21 @@ import difflib
 from collections.abc import Iterable
 
 
+def suggestions(name: str, known: Iterable[str]) -> list[str]:
+    """At most two of `known` that `name` may have meant: what it begins, then what it resembles."""
+    names = sorted(known)
+    begun = [n for n in names if len(name) > 2 and n.startswith(name)]
+    return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=0.6)))[:2]
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """`; did you mean ...? (all names)`, the end of a message about an unknown name."""
+    names = sorted(known)
+    close = suggestions(name, names)
+    hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
+    return f"{hint} ({', '.join(names)})"
+
+
 class CtxexpError(Exception):
     """Base class: what was expected, what came, where, and what to do."""
 
@@ -33,9 +48,7 @@ class UnknownName(ConfigError):  # noqa: N818  # it is a name that is unknown, a
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
-        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
-        hint = "; did you mean " + " or ".join(repr(n) for n in near) + "?" if near else "."
-        super().__init__(f"no {kind} {name!r}{hint} ({', '.join(self.known)})")
+        super().__init__(f"no {kind} {name!r}{near(name, self.known)}")
 
 
 class DataError(CtxexpError):

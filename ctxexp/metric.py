@@ -18,15 +18,20 @@ GroupBy = Literal["occurrence", "word", "sentence", "sample", "corpus"]
 class Metric(ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    `unit` is a word for logs and axes: what the number is (`cosine`, `share`, `l2`).
+    `unit` is a word for logs and axes: what the number is (`cosine`, `share`, `l2`); `definition` says in a line what
+    was computed. Both are logged.
     """
 
     over: ClassVar[GroupBy]
     unit: ClassVar[str] = ""
+    definition: str = ""
 
     @abstractmethod
     def update(self, key: Hashable, x: np.ndarray) -> None:
-        """Take one complete group: `x` is (n, d), float32 or float64; `key` names it (a word, a sentence's index)."""
+        """Take one complete group: `x` is (n, d), float32 or float64; `key` names it (a word, a sentence's index).
+
+        `x` is only lent: its memory holds the next group after the call. Copy what must be kept.
+        """
 
     def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
         """Take many groups of equal size at once: `x` is (len(keys), n, d). Override where a batch is faster."""
@@ -58,6 +63,7 @@ class GroupMean(Metric):
     """
 
     min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
+    extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
 
     def __init__(self, *, sample: int | None = None, size_matched: bool = False) -> None:
         if sample is not None and sample < 1:
@@ -93,20 +99,28 @@ class GroupMean(Metric):
         self._keys.extend(other._keys)
         self._scores.extend(other._scores)
 
+    def collected(self) -> tuple[list[Hashable], np.ndarray]:
+        """Keys and scores (groups,) float64 in the order of the updates."""
+        return self._keys, np.concatenate(self._scores) if self._scores else np.empty(0)
+
     def scores(self) -> dict[Hashable, float]:
         """Each group's score by key, keys sorted, so that the order of updates never shows."""
-        flat = np.concatenate(self._scores) if self._scores else np.empty(0)
-        pairs = zip(self._keys, flat.tolist(), strict=True)
+        keys, flat = self.collected()
+        pairs = zip(keys, flat.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda kv: (str(type(kv[0])), kv[0])))
 
     def compute(self) -> dict[str, float]:
         """raw (mean), median, sd (ddof 1) over defined groups; n groups; undefined groups."""
-        values = np.fromiter(self.scores().values(), dtype=np.float64)
-        kept = values[np.isfinite(values)]
-        return {
-            "raw": float(kept.mean()) if kept.size else float("nan"),
-            "median": float(np.median(kept)) if kept.size else float("nan"),
-            "sd": float(kept.std(ddof=1)) if kept.size > 1 else float("nan"),
-            "n": float(kept.size),
-            "undefined": float(values.size - kept.size),
-        }
+        values = self.collected()[1]
+        return {**summary(values[np.isfinite(values)]), "undefined": float(np.count_nonzero(~np.isfinite(values)))}
+
+
+def summary(values: np.ndarray) -> dict[str, float]:
+    """raw (mean), median, sd (ddof 1) and n of finite values, whatever their order, to the last bit."""
+    ordered = np.sort(values)
+    return {
+        "raw": float(ordered.mean()) if ordered.size else float("nan"),
+        "median": float(np.median(ordered)) if ordered.size else float("nan"),
+        "sd": float(ordered.std(ddof=1)) if ordered.size > 1 else float("nan"),
+        "n": float(ordered.size),
+    }

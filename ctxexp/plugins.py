@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -20,6 +21,7 @@ Factory = Callable[..., Any]
 Register = Callable[[str, Factory], None]
 
 KINDS = ("model", "dataset", "metric", "baseline")
+FIRST_PARTY = ("ctxexp.models", "ctxexp.datasets", "ctxexp.metrics", "ctxexp.baselines")
 GROUP = "ctxexp"  # the entry-point group of plugins
 
 hookspec = pluggy.HookspecMarker("ctxexp")
@@ -98,9 +100,7 @@ class Registry:
 
 
 def _first_party() -> list[tuple[str, object]]:
-    from ctxexp import baselines, datasets, metrics, models
-
-    return [(f"ctxexp.{m.__name__.rsplit('.', 1)[-1]}", m) for m in (models, datasets, metrics, baselines)]
+    return [(name, import_module(name)) for name in FIRST_PARTY]
 
 
 def _load(entry: EntryPoint) -> object:

@@ -92,7 +92,7 @@ class Results:
             )
         except FileNotFoundError:
             raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
 
 

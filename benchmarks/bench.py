@@ -1,0 +1,334 @@
+"""Speed and memory of encoding and measuring, as ratios of CPU seconds on one thread, all from this run.
+
+`python benchmarks/bench.py` uses a randomly initialised BERT of all-MiniLM-L6's shape (6 layers, 384 wide: the same
+work as trained weights) and made-up sentences as long and as repetitive as the scored STS 2012-2016 sentences.
+`--checkpoint` takes a model folder, `--sts` a folder of SemEval files, `--sentences` a smaller number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import naive
+import numpy as np
+
+from ctxexp.baselines import OnePerSentence
+from ctxexp.corpus import Corpus
+from ctxexp.measure import measure
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.occurrences import Occurrences
+from ctxexp.words import is_punctuation
+
+DEFAULT = {
+    "anisotropy": Anisotropy,
+    "self_similarity": SelfSimilarity,
+    "intra_sentence_similarity": IntraSentenceSimilarity,
+    "max_explainable_variance": MaxExplainableVariance,
+    "max_explainable_variance_centred": lambda: MaxExplainableVariance(definition="centred"),
+    "word_norm": WordNorm,
+}
+FULL = {**DEFAULT, "max_explainable_variance_released": lambda: MaxExplainableVariance(definition="released")}
+
+
+def clocked(f: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds, and the result."""
+    began = time.process_time()
+    result = f()
+    return time.process_time() - began, result
+
+
+# -- sentences and model
+
+
+def made_up(n: int, rng: np.random.Generator) -> Corpus:
+    """Sentences of a Zipf vocabulary, 13.6 words long on average, a fifth of them repeated, as in STS 2012-2016."""
+    alphabet = np.array(list("eeeetttaaaooiinnsshhrrdlucmfwygpbvk"))
+    words = ["".join(rng.choice(alphabet, k)) for k in np.clip(rng.poisson(5.5, 30_000), 1, 14)]
+    unique = max(2, round(n * 0.81))
+    lengths = np.clip(np.round(rng.lognormal(2.42, 0.58, unique)), 3, 60).astype(int)
+    chance = 1 / (np.arange(len(words)) + 3.7) ** 1.05
+    ranks = rng.choice(len(words), lengths.sum(), p=chance / chance.sum())
+    sentences = [[words[r] for r in part] for part in np.split(ranks, np.cumsum(lengths)[:-1])]
+    again = rng.integers(0, len(sentences), max(0, n - len(sentences)))
+    return Corpus.of("made-up", [*sentences, *(sentences[i] for i in again)])
+
+
+def minilm_shaped(corpus: Corpus, folder: Path) -> Path:
+    """A checkpoint of all-MiniLM-L6's shape with random weights, and word pieces learnt from the sentences."""
+    import torch
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    learner = BertWordPieceTokenizer(lowercase=True)
+    learner.train_from_iterator((s.text for s in corpus.sentences), vocab_size=8000, show_progress=False)
+    BertTokenizerFast(tokenizer_object=learner._tokenizer, do_lower_case=True).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+# -- encoding
+
+
+def forward(model: Any, shapes: Sequence[tuple[int, int]]) -> None:
+    """The bare forward pass on batches of these shapes, no mask, hidden states kept by the model as usual."""
+    import torch
+
+    with torch.inference_mode():
+        for b, t in shapes:
+            model(input_ids=torch.full((b, t), 5), output_hidden_states=True)
+
+
+def products(config: Any, shapes: Sequence[tuple[int, int]]) -> None:
+    """The same forward pass's matrix products and nothing else."""
+    import torch
+
+    d, f, h, layers = config.hidden_size, config.intermediate_size, config.num_attention_heads, config.num_hidden_layers
+    square, up, down = torch.randn(d, d), torch.randn(d, f), torch.randn(f, d)
+    with torch.inference_mode():
+        for b, t in shapes:
+            x, wide = torch.randn(b * t, d), torch.randn(b * t, f)
+            q, k = torch.randn(b * h, t, d // h), torch.randn(b * h, d // h, t)
+            scores = torch.randn(b * h, t, t)
+            for _ in range(layers):
+                for _ in range(4):
+                    x @ square
+                x @ up
+                wide @ down
+                torch.bmm(q, k)
+                torch.bmm(scores, q)
+
+
+def one_at_a_time(encoder: Any, corpus: Corpus) -> None:
+    for sentence in corpus.sentences:
+        list(encoder.encode([sentence]))
+
+
+# -- memory, in a process of its own
+
+
+def peak(folder: Path) -> dict[str, float]:
+    """Peak memory in GB of measuring the vectors in `folder`, as a fresh process sees it."""
+    out = subprocess.run(
+        [sys.executable, __file__, "--memory", str(folder)], check=True, capture_output=True, text=True
+    )
+    result: dict[str, float] = json.loads(out.stdout.splitlines()[-1])
+    return result
+
+
+class Folder:
+    """Two layers of vectors, mapped from a folder as a store maps them."""
+
+    def __init__(self, folder: Path) -> None:
+        index = np.load(folder / "index.npz")
+        self.unit_codes, self.offsets, self.stored_of = index["codes"], index["offsets"], index["stored_of"]
+        self.vocabulary = (folder / "vocabulary.txt").read_text().split("\n")
+        self.folder, self.n_layers = folder, 2
+        self.dim = self.layer(0).shape[1]
+
+    def layer(self, i: int) -> np.ndarray:
+        return np.load(self.folder / "layer.npy", mmap_mode="r")
+
+    @property
+    def corpus(self) -> Corpus:
+        units = [self.vocabulary[c] for c in self.unit_codes.tolist()]
+        return Corpus.of("folder", [units[self.offsets[s] : self.offsets[s + 1]] for s in self.stored_of.tolist()])
+
+
+def write_folder(folder: Path, n_sentences: int, dim: int) -> float:
+    """Random vectors of a made-up corpus; one layer's size in GB."""
+    rng = np.random.default_rng(1)
+    corpus = made_up(n_sentences, rng)
+    unique = list(dict.fromkeys(s.words for s in corpus.sentences))
+    number = {words: i for i, words in enumerate(unique)}
+    vocabulary = sorted({w for words in unique for w in words})
+    code = {w: i for i, w in enumerate(vocabulary)}
+    codes = np.array([code[w] for words in unique for w in words], np.int32)
+    offsets = np.cumsum([0, *map(len, unique)])
+    np.savez(folder / "index.npz", codes=codes, offsets=offsets, stored_of=[number[s.words] for s in corpus.sentences])
+    (folder / "vocabulary.txt").write_text("\n".join(vocabulary))
+    layer = np.lib.format.open_memmap(folder / "layer.npy", "w+", np.float32, (len(codes), dim))
+    words = rng.standard_normal((len(vocabulary), dim), np.float32)
+    for at in range(0, len(codes), 50_000):
+        part = codes[at : at + 50_000]
+        layer[at : at + len(part)] = words[part] + rng.standard_normal((len(part), dim), np.float32)
+    layer.flush()
+    return layer.nbytes / 1e9
+
+
+def remember(folder: Path) -> None:
+    """Measure a folder's vectors and print this process's peak memory, before and after, in GB."""
+
+    def now() -> float:
+        status = Path("/proc/self/status")
+        if status.exists():  # ru_maxrss would count what the parent held when it started this process
+            return (
+                int(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM")).split()[1]) / 1e6
+            )
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most / (1e9 if sys.platform == "darwin" else 1e6)
+
+    store = Folder(folder)
+    occurrences = Occurrences.of(store, store.corpus)
+    before = now()
+    measure(store, occurrences, FULL, OnePerSentence(), seed=0)
+    print(json.dumps({"before": before, "peak": now(), "most": int(occurrences.counts[-1])}))
+
+
+# -- the whole
+
+
+def report(what: str, value: str, target: str = "") -> None:
+    print(f"{what:<74} {value:>12}   {target}", flush=True)
+
+
+def measuring_against_naive(corpus: Corpus, encoder: Any, cache: Path) -> None:
+    """Encode the whole corpus, measure it, and time the naive ways on a sample of its words."""
+    from ctxexp.encode import open_store
+
+    encoding, store = clocked(lambda: open_store(corpus, encoder, cache=cache))
+    indexing, occurrences = clocked(lambda: Occurrences.of(store, corpus, keep=lambda u: not is_punctuation(u)))
+    measuring, _ = clocked(lambda: measure(store, occurrences, DEFAULT, OnePerSentence(), seed=0))
+    core, _ = clocked(
+        lambda: measure(store, occurrences, {k: DEFAULT[k] for k in list(DEFAULT)[:4]}, OnePerSentence(), seed=0)
+    )
+    everything, _ = clocked(lambda: measure(store, occurrences, FULL, OnePerSentence(), seed=0))
+    n, layer = store.n_layers, np.asarray(store.layer(store.n_layers // 2))
+    words, sentences = occurrences.by_word, occurrences.by_sentence
+    drawn = naive.seconds(naive.self_similarity, layer, words, order=2, most=1500, budget=8) * n
+    every = naive.seconds(naive.double_loop, layer, words, order=2, most=300, budget=8) * n
+    shares = naive.seconds(naive.explained_variance, layer, words, order=1, most=3000, budget=8) * n
+    intra = naive.seconds(naive.intra_sentence_similarity, layer, sentences, order=1, most=1000, budget=3) * n
+    print(
+        f"CPU seconds: encoding {encoding:.1f}; index {indexing:.2f}; measuring, bootstrap included: {measuring:.2f} "
+        f"(default metrics), {core:.2f} (without centred MEV and norms), {everything:.2f} (with the released MEV too)"
+    )
+    print(
+        f"naive, extrapolated: self-similarity {every:,.0f} (every pair) or {drawn:,.0f} (pair list, 1,000 drawn), "
+        f"MEV {shares:,.0f}, intra-sentence {intra:,.0f}"
+    )
+    full, released = every + shares + intra, drawn + shares + intra
+    report(
+        "naive double loop over every pair, SVDs, sentences / measuring", f"{full / measuring:,.0f}x", "at least 900x"
+    )
+    report(
+        "the released way (pair list, 1,000 of it drawn) / measuring", f"{released / measuring:,.0f}x", "at least 900x"
+    )
+    share = (indexing + measuring) / (encoding + indexing + measuring)
+    report("measuring's share of a first run", f"{share:.1%}", "at most 6%")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sentences", type=int, default=26_556, help="how many sentences (default: %(default)s)")
+    parser.add_argument("--sts", type=Path, help="folder of the SemEval files, instead of made-up sentences")
+    parser.add_argument("--checkpoint", type=Path, help="folder of a model, instead of a randomly initialised one")
+    parser.add_argument(
+        "--skip-memory", action="store_true", help="leave out peak memory (writes a few GB for a while)"
+    )
+    parser.add_argument("--memory", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        remember(options.memory)
+        return
+
+    import torch
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    from ctxexp.encode import equal_length_batches, open_store
+    from ctxexp.models.huggingface import huggingface
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory(prefix="ctxexp-bench-") as place:
+        folder = Path(place)
+        corpus = sts(options.sts, options.sentences) if options.sts else made_up(options.sentences, rng)
+        checkpoint = options.checkpoint or minilm_shaped(corpus, folder / "model")
+        encoder: Any = huggingface(checkpoint=str(checkpoint), device="cpu")
+        unique = list(dict.fromkeys(corpus.sentences))
+        lengths = np.asarray(encoder.lengths(unique))
+        print(
+            f"{corpus.name}: {len(corpus.sentences):,} sentences, {len(unique):,} unique, {corpus.n_words:,} words, "
+            f"{int(lengths.sum()):,} pieces with markers in unique ones; {encoder.n_layers} layers x {encoder.dim}"
+        )
+
+        # Encoding against the bare pass and its products: slices of the corpus in turn, so that a slow spell hits all.
+        rounds, loop, bare, gemm, single = 6, 0.0, 0.0, 0.0, 0.0
+        model = AutoModel.from_pretrained(checkpoint).eval()
+        order = rng.permutation(len(unique))[: min(len(unique), 6000)]
+        forward(model, [(8, 16)] * 3)
+        for i, part in enumerate(np.array_split(order, rounds)):
+            some = Corpus("slice", tuple(unique[j] for j in part))
+            loop += clocked(lambda s=some, i=i: open_store(s, encoder, cache=folder / f"cache{i}"))[0]
+            shapes = [(len(b), int(lengths[part][b[0]])) for b in equal_length_batches(lengths[part], 2048)]
+            bare += clocked(lambda s=shapes: forward(model, s))[0]
+            gemm += clocked(lambda s=shapes: products(model.config, s))[0]
+            few = Corpus("few", some.sentences[:40])
+            single += clocked(lambda s=few: one_at_a_time(encoder, s))[0] * len(some.sentences) / len(few.sentences)
+        single *= len(corpus.sentences) / len(unique)  # it encodes repeated sentences again
+        report("bare equal-length forward pass / encoding loop", f"{bare / loop:.1%}", "at least 95%")
+        report("same-shape matrix products / forward pass", f"{gemm / bare:.1%}", "at least 95%")
+        report("one sentence at a time / encoding loop", f"{single / loop:.1f}x", "at least 4x")
+
+        measuring_against_naive(corpus, encoder, folder / "cache")
+        if not options.skip_memory:
+            for name, size in (("1x", options.sentences // 4), ("4x", options.sentences)):
+                (folder / name).mkdir()
+                one_layer = write_folder(folder / name, size, 384)
+                got = peak(folder / name)
+                what = f"peak memory at {name} ({size:,} sentences, top word {got['most']:,}) less its layer's"
+                report(what, f"{got['peak'] - one_layer:.2f} GB", f"at most 0.7 GB; layer {one_layer:.2f} GB")
+
+
+def sts(folder: Path, n: int) -> Corpus:
+    """The scored sentences of STS 2012-2016 (without MSRvid), both sides, as the word tokenizer cuts them."""
+    from ctxexp.words import tokenizer
+
+    cut = tokenizer()
+    texts: list[str] = []
+    for scores in sorted(folder.glob("STS201*/*.gs.*.txt")):
+        if "ALL" in scores.name or "MSRvid" in scores.name:
+            continue
+        texts.extend(_scored(scores))
+    return Corpus("STS 2012-2016", tuple(cut(text) for text in texts[:n]))
+
+
+def _scored(scores: Path) -> list[str]:
+    import gzip
+
+    pairs = scores.with_name(scores.name.replace(".gs.", ".input."))
+    data = pairs.read_bytes() if pairs.exists() else gzip.decompress(pairs.with_name(pairs.name + ".gz").read_bytes())
+    found: list[str] = []
+    for score, line in zip(scores.read_text().split("\n"), data.decode().split("\n"), strict=False):
+        if score.strip():
+            found.extend(text.strip() for text in line.split("\t")[:2])
+    return found
+
+
+if __name__ == "__main__":
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        if os.environ.get(variable) != "1":  # read when NumPy is loaded, so start again
+            one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+            sys.exit(subprocess.run([sys.executable, *sys.argv], env={**os.environ, **one}).returncode)
+    main()

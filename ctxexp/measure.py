@@ -1,0 +1,259 @@
+"""Layers x groups x metrics -> curves: raw, baseline and adjusted, with their uncertainty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from ctxexp.assemble import Collected, assemble
+from ctxexp.baselines import Baseline, Matched, SizeMatched
+from ctxexp.errors import CtxexpError, MetricError
+from ctxexp.geometry import sharing
+from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.occurrences import Groups, Occurrences
+from ctxexp.progress import Progress, Silent
+from ctxexp.results import Results
+
+BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
+KINDS: tuple[GroupBy, ...] = ("word", "sentence", "corpus")  # gathered in this order
+
+
+class Vectors(Protocol):
+    """The part of a store that measuring reads; see `ctxexp.store.Store`."""
+
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
+
+
+def measure(
+    store: Vectors,
+    occurrences: Occurrences,
+    metrics: Mapping[str, Callable[[], Metric]],
+    baseline: Baseline,
+    *,
+    seed: int,
+    bootstrap: int = 1000,
+    progress: Progress | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Results:
+    """Every metric (label -> factory, one instance a layer) over every layer of the store.
+
+    Random groups, samples of groups and bootstrap resamples are the same in each layer, so that layers differ by
+    their vectors only. Results don't depend on `block_bytes` (up to the last bits of float32 sums). One layer and one
+    block (or the largest single group) are in memory at a time. Raises MetricError naming the metric, the layer and
+    the group.
+    """
+    plan = Plan(occurrences, {label: _build(label, f) for label, f in metrics.items()}, baseline, seed)
+    collected = {label: Collected(plan.probes[label]) for label in metrics}
+    gather = Gather(store.dim, block_bytes, plan.largest())
+    with (progress or Silent()).stage("measuring", store.n_layers, "layers") as stage, _one_thread():
+        for layer in range(store.n_layers):
+            vectors = np.asarray(store.layer(layer))
+            instances = {label: _build(label, factory) for label, factory in metrics.items()}
+            plan.feed(layer, partial(gather.blocks, vectors), instances)
+            for label, draws, levels in plan.chance(layer, partial(gather, vectors), instances):
+                collected[label].nulls.append(draws)
+                collected[label].levels.append(levels)
+            for label, instance in instances.items():
+                collected[label].take(plan.guard(label, layer, "compute()", instance.compute), instance)
+            del vectors
+            stage.advance(1)
+    results = assemble(collected, plan.index, occurrences, plan.matched, baseline, seed=seed, replicates=bootstrap)
+    results.info |= {
+        "n_layers": store.n_layers,
+        "dim": store.dim,
+        "n_occurrences": occurrences.n_occurrences,
+        "n_words": len(occurrences.words),
+        "baseline": getattr(baseline, "name", type(baseline).__name__),
+        "baseline_size": len(plan.samples[0]),
+        "seed": seed,
+        "bootstrap": bootstrap,
+        "measures": {
+            label: {
+                "name": _snake(type(probe).__name__),
+                "definition": probe.definition or label.replace("_", " "),
+                "unit": probe.unit,
+                "over": probe.over,
+            }
+            for label, probe in plan.probes.items()
+        },
+    }
+    return results
+
+
+class Plan:
+    """What is measured in every layer alike: the random groups, and which groups each metric sees."""
+
+    def __init__(self, occurrences: Occurrences, probes: dict[str, Metric], baseline: Baseline, seed: int) -> None:
+        self.occurrences, self.probes = occurrences, probes
+        self.samples = [np.asarray(rows) for rows in baseline.groups(occurrences, np.random.default_rng([seed, 1]))]
+        if not self.samples or min(map(len, self.samples)) < 1:
+            raise MetricError(f"baseline {getattr(baseline, 'name', baseline)!r} gave no group, or an empty one")
+        self.index: dict[str, np.ndarray | None] = {}  # label -> the groups in its sample, None for all
+        for label, probe in probes.items():
+            size = getattr(probe, "sample", None)
+            groups = self._groups(probe)
+            if size is None or groups is None or size >= len(groups):
+                self.index[label] = None
+            else:
+                chosen = np.random.default_rng([seed, 2]).choice(len(groups), size, replace=False)
+                self.index[label] = np.sort(chosen)
+        self.matched: dict[str, Matched] = {}
+        scheme = baseline if isinstance(baseline, SizeMatched) else SizeMatched()
+        by_kind: dict[str, Matched] = {}
+        for label, probe in probes.items():
+            groups = self._groups(probe)
+            if not isinstance(probe, GroupMean) or groups is None or not len(groups):
+                continue
+            if probe.size_matched or isinstance(baseline, SizeMatched):
+                if probe.over not in by_kind:
+                    rng = np.random.default_rng([seed, 3])
+                    by_kind[probe.over] = scheme.matched(groups.counts, occurrences, rng)
+                self.matched[label] = by_kind[probe.over]
+
+    def _groups(self, probe: Metric) -> Groups | None:
+        return None if probe.over == "sample" else self.occurrences.groups(probe.over)
+
+    def largest(self) -> int:
+        """Rows of the largest group that is gathered whole."""
+        sizes = [len(s) for s in self.samples] + [d.shape[1] for m in self.matched.values() for d in m.draws]
+        for kind in {probe.over for probe in self.probes.values()}.intersection(KINDS):
+            sizes.extend(self.occurrences.groups(kind).counts[-1:].tolist())
+        return max(sizes, default=1)
+
+    def feed(
+        self,
+        layer: int,
+        blocks: Callable[[Groups], Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]],
+        instances: Mapping[str, Metric],
+    ) -> None:
+        """Give every metric its groups of one layer; one gather serves all metrics of a kind, and occurrences too."""
+        for kind in KINDS:
+            users = [label for label, m in instances.items() if m.over == kind]
+            singles = [label for label, m in instances.items() if m.over == "occurrence"] if kind == "sentence" else []
+            if not users and not singles:
+                continue
+            at = 0
+            for keys, rows, x in blocks(self.occurrences.groups(kind)):
+                with sharing(x):
+                    for label in users:
+                        self._update(instances[label], label, layer, at, keys, x)
+                    for label in singles:
+                        flat, metric, names = x.reshape(-1, 1, x.shape[-1]), instances[label], rows.ravel().tolist()
+                        call = partial(metric.update_block, names, flat)
+                        self.guard(label, layer, f"row {names[0]} (or one of {len(names) - 1} more)", call)
+                at += len(keys)
+
+    def _update(self, metric: Metric, label: str, layer: int, at: int, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        index = self.index[label]
+        if index is not None:
+            first, last = np.searchsorted(index, [at, at + len(keys)])
+            chosen = index[first:last] - at
+            if not len(chosen):
+                return
+            if len(chosen) < len(keys):
+                keys, x = [keys[i] for i in chosen.tolist()], x[chosen]
+        more = f" (or one of {len(keys) - 1} more of {x.shape[1]} rows)" if len(keys) > 1 else ""
+        self.guard(label, layer, f"{metric.over} {keys[0]!r}{more}", partial(metric.update_block, keys, x))
+
+    def chance(
+        self, layer: int, gather: Callable[[np.ndarray], np.ndarray], instances: Mapping[str, Metric]
+    ) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
+        """Each label's values on the baseline's groups (draws,), and its scores on the size-matched ones by rung."""
+        nulls: dict[str, list[float]] = {label: [] for label in instances}
+        for i, sample in enumerate(self.samples):
+            x = gather(sample[None])
+            with sharing(x):
+                for label, metric in instances.items():
+                    where = f"baseline group {i}"
+                    if metric.over == "sample":
+                        self.guard(label, layer, where, partial(metric.update, i, x[0]))
+                    nulls[label].append(float(self.guard(label, layer, where, partial(_null, metric, x))))
+        levels: dict[str, list[np.ndarray]] = {label: [] for label in instances}
+        for matched in {id(m): m for m in self.matched.values()}.values():
+            users = [label for label, m in self.matched.items() if m is matched]
+            for draws in matched.draws:
+                x = gather(draws)
+                with sharing(x):
+                    for label in users:
+                        metric = instances[label]
+                        assert isinstance(metric, GroupMean)
+                        where = f"random groups of {draws.shape[1]} rows"
+                        levels[label].append(self.guard(label, layer, where, partial(metric.score, x)))
+        for label in instances:
+            yield label, np.array(nulls[label]), levels[label]
+
+    def guard(self, label: str, layer: int, where: str, call: Callable[[], Any]) -> Any:
+        """The call's result; what it raises is named as the metric's, with layer and group."""
+        try:
+            return call()
+        except CtxexpError as error:
+            raise MetricError(f"metric {label!r} at layer {layer}, {where}: {error}") from error
+        except Exception as error:  # a stranger's metric may raise anything
+            kind = type(self.probes[label]).__name__
+            raise MetricError(
+                f"metric {label!r} ({kind}) failed at layer {layer}, {where}: {type(error).__name__}: {error}"
+            ) from error
+
+
+class Gather:
+    """Copies rows out of a layer into one float32 buffer that is used again and again."""
+
+    def __init__(self, dim: int, block_bytes: int, largest: int) -> None:
+        self.dim = dim
+        self.most_rows = max(1, block_bytes // (4 * dim))
+        self.buffer = np.empty(max(self.most_rows, largest) * dim, np.float32)
+
+    def __call__(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(*rows.shape, dim) float32; valid until the next call."""
+        if rows.size * self.dim > self.buffer.size:
+            self.buffer = np.empty(rows.size * self.dim, np.float32)
+        x = self.buffer[: rows.size * self.dim].reshape(rows.size, self.dim)
+        if vectors.dtype == np.float32:
+            np.take(vectors, rows.ravel(), axis=0, out=x, mode="clip")  # "clip" skips a copy; rows are the store's own
+        else:
+            x[...] = vectors[rows.ravel()]
+        return x.reshape(*rows.shape, self.dim)
+
+    def blocks(
+        self, vectors: np.ndarray, groups: Groups
+    ) -> Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]:
+        """(keys, rows (w, n), x (w, n, dim)) of all groups."""
+        for keys, rows in groups.blocks(self.most_rows):
+            yield keys, rows, self(vectors, rows)
+
+
+def _null(metric: Metric, x: np.ndarray) -> float:
+    """The metric's value on the random group x (1, n, d)."""
+    if isinstance(metric, GroupMean) and type(metric).null is GroupMean.null and x.shape[1] >= metric.min_rows:
+        return float(metric.score(x)[0])  # the same as null(x[0]), but on the array whose work is shared
+    return metric.null(x[0])
+
+
+def _build(label: str, factory: Callable[[], Metric]) -> Metric:
+    metric = factory()
+    if not isinstance(metric, Metric):
+        raise MetricError(f"metric {label!r}: expected a ctxexp.metric.Metric, got {type(metric).__name__}")
+    return metric
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Products here are small: a second BLAS thread costs more than it brings."""
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,36 @@
+"""Intra-sentence similarity: how alike the words of a sentence are to their mean."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.geometry import mean_cosine, mean_cosine_to_mean
+from ctxexp.metric import GroupBy, GroupMean
+
+
+class IntraSentenceSimilarity(GroupMean):
+    """Mean over sentences of the mean cosine of their words to the sentence's mean vector (Ethayarajh 2019,
+    Definition 2).
+
+    The chance level is, as in the paper, the mean cosine of unrelated occurrences, although the measure itself grows
+    as the sentence gets shorter: for unit vectors it is sqrt((1 + (n - 1) c) / n), c the mean cosine within the
+    sentence. `size_matched` adds the level that removes this, the same score on equally many random occurrences.
+    `sample`: so many random sentences only (the paper: 500). `unit_norm`: scale words to norm 1 before taking the
+    mean, so that a few long vectors don't rule it.
+    """
+
+    over: ClassVar[GroupBy] = "sentence"
+    unit: ClassVar[str] = "cosine"
+
+    def __init__(self, *, sample: int | None = None, unit_norm: bool = False, size_matched: bool = False) -> None:
+        super().__init__(sample=sample, size_matched=size_matched)
+        self.unit_norm = unit_norm
+        self.definition = "mean cosine of a sentence's words to their mean" + (", words at norm 1" if unit_norm else "")
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return mean_cosine_to_mean(x, unit_norm=self.unit_norm)
+
+    def null(self, x: np.ndarray) -> float:
+        return float(mean_cosine(x))

@@ -1,0 +1,44 @@
+"""Maximum explainable variance: how well one static vector could stand for all of a word's occurrences."""
+
+from __future__ import annotations
+
+from typing import ClassVar, get_args
+
+import numpy as np
+
+from ctxexp.errors import ConfigError
+from ctxexp.geometry import Definition, explained_variance
+from ctxexp.metric import GroupBy, GroupMean
+
+WORDS = {
+    "uncentred": "share of the first squared singular value (Definition 3, as printed)",
+    "centred": "share of the first principal component (mean removed)",
+    "released": "variance along the first uncentred direction over the variance about the mean (released code)",
+}
+
+
+class MaxExplainableVariance(GroupMean):
+    """Mean over words of the share of variance that one direction explains, in [0, 1] (Ethayarajh 2019, Definition 3).
+
+    `definition`: uncentred (as printed), centred (PCA) or released (what the published code computed); word and
+    chance level always by the same one. The share falls with the number of rows even for noise, so beside the sampled
+    baseline there is, with `size_matched`, the same score on random groups of the word's own size. `sample`: so many
+    random words only.
+    """
+
+    over: ClassVar[GroupBy] = "word"
+    unit: ClassVar[str] = "share"
+
+    def __init__(
+        self, *, definition: Definition = "uncentred", size_matched: bool = True, sample: int | None = None
+    ) -> None:
+        if definition not in get_args(Definition):
+            raise ConfigError(
+                f"max_explainable_variance definition={definition!r}: expected one of {', '.join(get_args(Definition))}"
+            )
+        super().__init__(sample=sample, size_matched=size_matched)
+        self.variant: Definition = definition
+        self.definition = WORDS[definition]
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return explained_variance(x, definition=self.variant)

@@ -1,0 +1,29 @@
+"""Self-similarity: how alike a word's vectors are across its contexts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.geometry import mean_cosine
+from ctxexp.metric import GroupBy, GroupMean
+
+
+class SelfSimilarity(GroupMean):
+    """Mean over words of the mean cosine between a word's occurrences, in [-1, 1] (Ethayarajh 2019, Definition 1).
+
+    1: the contexts change nothing. The chance level is the mean cosine of unrelated occurrences. Exact over all
+    pairs; the released code samples at most 1,000 pairs a word. `sample`: so many random words only.
+    """
+
+    over: ClassVar[GroupBy] = "word"
+    unit: ClassVar[str] = "cosine"
+    definition = "mean cosine over all pairs of a word's occurrences"
+    extremes: ClassVar[tuple[str, str] | None] = ("most_self_similar", "least_self_similar")
+
+    def __init__(self, *, sample: int | None = None) -> None:
+        super().__init__(sample=sample)
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return mean_cosine(x)

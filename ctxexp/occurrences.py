@@ -1,0 +1,171 @@
+"""Which rows belong together: a word's occurrences, a sentence's words, everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ctxexp.corpus import Corpus, Sentence
+from ctxexp.errors import ConfigError, MetricError
+from ctxexp.metric import GroupBy
+
+
+class Units(Protocol):
+    """The part of a store that says which unit each row is; see `ctxexp.store.Store`."""
+
+    @property
+    def vocabulary(self) -> Sequence[str]: ...
+    @property
+    def unit_codes(self) -> np.ndarray: ...  # (n_rows,)
+    @property
+    def offsets(self) -> np.ndarray: ...  # (n_stored + 1,)
+    @property
+    def stored_of(self) -> np.ndarray: ...  # (n_sentences,)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of rows, smallest first: group g has name keys[g] and rows[starts[g]:starts[g + 1]]."""
+
+    keys: Sequence[Hashable]
+    starts: np.ndarray  # (n_groups + 1,) int64
+    rows: np.ndarray  # (sum of counts,) int64
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(n_groups,) int64, ascending."""
+        return np.diff(self.starts)
+
+    def blocks(self, most_rows: int) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
+        """(keys, rows (w, n)): equal-sized groups together, at most `most_rows` rows unless one group has more."""
+        counts = self.counts
+        bounds = np.flatnonzero(np.diff(counts, prepend=-1, append=-1))
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            n = int(counts[first])
+            step = max(1, most_rows // n)
+            for a in range(first, last, step):
+                b = min(a + step, last)
+                yield self.keys[a:b], self.rows[self.starts[a] : self.starts[b]].reshape(b - a, n)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """The index of a corpus's occurrences, built from the units that the store holds.
+
+    A sentence that the corpus repeats counts as often as it stands there (deduplicate the corpus to count it once),
+    but it is one context: a word needs `min_contexts` DISTINCT sentences. Baselines draw from distinct sentences
+    only.
+    """
+
+    words: list[str]  # by count, then alphabetically
+    counts: np.ndarray  # (n_words,) occurrences
+    contexts: np.ndarray  # (n_words,) distinct sentences
+    by_word: Groups
+    by_sentence: Groups  # keys: the sentence's index in the corpus; kept units only, and sentences that have any
+    distinct: Groups  # the same with each distinct sentence once; keys: its first place in the corpus
+
+    @classmethod
+    def of(
+        cls,
+        store: Units,
+        corpus: Corpus,
+        *,
+        min_contexts: int = 5,
+        keep: Callable[[str], bool] = bool,
+        key: Callable[[str], str] = str,
+    ) -> Occurrences:
+        """Index the store's rows. `keep` false: the unit is never measured; `key` gives the form to group units by."""
+        if min_contexts < 1:
+            raise ConfigError(f"min_contexts={min_contexts}: expected at least 1 distinct sentence per word")
+        stored_of = np.asarray(store.stored_of, np.int64)
+        if len(stored_of) != len(corpus.sentences):
+            raise MetricError(
+                f"the store maps {len(stored_of)} sentences but corpus {corpus.name!r} has {len(corpus.sentences)}; "
+                "open the store with this corpus"
+            )
+        offsets = np.asarray(store.offsets, np.int64)
+        kept_code = np.array([keep(unit) for unit in store.vocabulary], bool)
+        forms = sorted({key(unit) for unit, kept in zip(store.vocabulary, kept_code, strict=True) if kept})
+        number = {form: i for i, form in enumerate(forms)}
+        form_of_code = np.array(
+            [number[key(u)] if kept else -1 for u, kept in zip(store.vocabulary, kept_code, strict=True)], np.int64
+        )
+        form_of_row = form_of_code[np.asarray(store.unit_codes)] if len(forms) else np.full(int(offsets[-1]), -1)
+
+        # Every occurrence of the corpus, sentence by sentence: its store row and its sentence.
+        lengths = np.diff(offsets)[stored_of]
+        sentence = np.repeat(np.arange(len(stored_of)), lengths)
+        within = np.arange(len(sentence)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rows = np.repeat(offsets[stored_of], lengths) + within
+        kept = form_of_row[rows] >= 0
+        rows, sentence = rows[kept], sentence[kept]
+        if not len(rows):
+            raise MetricError(f"corpus {corpus.name!r} has no unit to measure: all {int(lengths.sum())} are left out")
+        form = form_of_row[rows]
+
+        first: dict[Sentence, int] = {}  # a sentence's first place; a store may hold equal sentences apart
+        place = np.array([first.setdefault(s, i) for i, s in enumerate(corpus.sentences)], np.int64)
+        pairs = np.unique(form * len(place) + place[sentence])
+        contexts = np.bincount(pairs // len(place), minlength=len(forms))
+        counts = np.bincount(form, minlength=len(forms))
+        chosen = np.flatnonzero(contexts >= min_contexts)
+        chosen = chosen[np.argsort(counts[chosen], kind="stable")]  # forms are sorted: ties stay alphabetical
+        words = [forms[i] for i in chosen.tolist()]
+        everywhere = np.arange(len(place))
+        once = (place == everywhere)[sentence]
+        return cls(
+            words,
+            counts[chosen],
+            contexts[chosen],
+            _grouped(form, rows, chosen, words),
+            _by_size(sentence, rows, everywhere),
+            _by_size(sentence[once], rows[once], everywhere),
+        )
+
+    @property
+    def n_occurrences(self) -> int:
+        """Kept units over all sentences of the corpus."""
+        return len(self.by_sentence.rows)
+
+    def groups(self, kind: GroupBy) -> Groups:
+        """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
+        if kind == "word":
+            return self.by_word
+        if kind == "sentence":
+            return self.by_sentence
+        rows = self.by_sentence.rows
+        if kind == "occurrence":
+            return Groups(rows.tolist(), np.arange(len(rows) + 1), rows)
+        if kind == "corpus":
+            return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
+        raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, occurrence or corpus")
+
+    def blocks(
+        self, kind: GroupBy, *, max_bytes: int, dim: int, dtype: np.dtype[np.floating] | type = np.float32
+    ) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
+        """(keys, rows (w, n)) whose gathered vectors take at most `max_bytes`, or hold a single group."""
+        return self.groups(kind).blocks(max(1, max_bytes // (dim * np.dtype(dtype).itemsize)))
+
+
+def _grouped(code: np.ndarray, rows: np.ndarray, chosen: np.ndarray, keys: Sequence[Hashable]) -> Groups:
+    """Groups of the rows with code chosen[0], chosen[1], ..., rows in corpus order."""
+    order = np.argsort(code, kind="stable")
+    first = np.searchsorted(code[order], chosen)
+    counts = np.searchsorted(code[order], chosen, side="right") - first
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    at = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
+    return Groups(keys, starts, rows[order[at]])
+
+
+def _by_size(sentence: np.ndarray, rows: np.ndarray, names: np.ndarray) -> Groups:
+    """Groups of the rows by sentence, smallest first, then in corpus order."""
+    counts = np.bincount(sentence, minlength=len(names))
+    present = np.flatnonzero(counts)
+    present = present[np.argsort(counts[present], kind="stable")]
+    return _grouped(sentence, rows, present, names[present].tolist())
