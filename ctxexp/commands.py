@@ -1,0 +1,62 @@
+"""The commands beside experiments: `ui`, `cache`, `upload`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from ctxexp.datasets.download import cache_folder
+
+
+def ui(argv: list[str]) -> int:
+    """Start MLflow's page and print the link to the last sweep's charts."""
+    parser = argparse.ArgumentParser(prog="ctxexp ui", description=ui.__doc__)
+    parser.add_argument("--folder", default="mlruns", help="the tracking folder (default: mlruns)")
+    parser.add_argument("--uri", help="a tracking store other than the folder's SQLite")
+    parser.add_argument("--experiment", default="ctxexp", help="MLflow's experiment (default: ctxexp)")
+    parser.add_argument("--port", type=int, default=5000, help="the first port to try (default: 5000)")
+    asked = parser.parse_args(argv)
+    from ctxexp.tracking import prepare, serve
+
+    serve(prepare(asked.folder, asked.uri), asked.experiment, asked.port)
+    return 0
+
+
+def cache(argv: list[str]) -> int:
+    """Show or clear the cached vectors."""
+    parser = argparse.ArgumentParser(prog="ctxexp cache", description=cache.__doc__)
+    parser.add_argument("action", choices=["show", "clear"], nargs="?", default="show")
+    parser.add_argument("--folder", type=Path, default=cache_folder() / "vectors", help="default: %(default)s")
+    parser.add_argument("--key", help="clear this entry only")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="clear what was not used for so long")
+    asked = parser.parse_args(argv)
+    from ctxexp.cache import clear, entries, size_text
+
+    if asked.action == "show":
+        held = entries(asked.folder)
+        for entry in held:
+            print(f"{entry.key}  {size_text(entry.n_bytes):>9}  {entry.corpus}  {entry.encoder}")
+        print(f"{len(held)} entries, {size_text(sum(e.n_bytes for e in held))} in {asked.folder}")
+    else:
+        gone = clear(asked.folder, key=asked.key, older_than_days=asked.older_than)
+        print(f"removed {len(gone)} entries, {size_text(sum(e.n_bytes for e in gone))} from {asked.folder}")
+    return 0
+
+
+def upload(argv: list[str]) -> int:
+    """Send results that are on disk to MLflow (after a server was away); what is there already is left alone."""
+    parser = argparse.ArgumentParser(prog="ctxexp upload", description=upload.__doc__)
+    parser.add_argument("folders", nargs="+", type=Path, help="results folders of jobs or of sweeps")
+    parser.add_argument("--uri", help="where to (default: where the run was meant to go)")
+    parser.add_argument("--experiment", help="MLflow's experiment (default: the run's own)")
+    asked = parser.parse_args(argv)
+    from ctxexp.tracking import upload as send
+
+    for folder in asked.folders:
+        for sent in send(folder, uri=asked.uri, experiment=asked.experiment):
+            print(f"{sent.folder}: {'there already' if sent.already else 'sent'}, {sent.link}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"ui": ui, "cache": cache, "upload": upload}

@@ -1,0 +1,167 @@
+"""Hydra and the registry: where configs lie, which options plugins add, and every error as one sentence."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ctxexp import config as configs
+from ctxexp.errors import ConfigError, near, suggestions
+from ctxexp.plugins import KINDS, Registry, build_registry
+
+GROUPS = (*KINDS, "weights", "experiment")
+SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
+SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
+MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
+
+
+@cache
+def registry() -> Registry:
+    """The registry of this process."""
+    return build_registry()
+
+
+def config_folder() -> Path:
+    """`conf`: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
+    """Adds the config folders that plugins offer."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for folder in registry().folders:
+            search_path.append("ctxexp-plugin", f"file://{folder}")
+
+
+def prepare() -> None:
+    """Make every registered name a Hydra option: from its YAML, else from its factory's signature. Idempotent."""
+    Plugins.instance().register(_PluginConfigs)
+    store = ConfigStore.instance()
+    folders = [config_folder(), *map(Path, registry().folders)]
+    for (kind, name), offer in registry().offers.items():
+        if any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
+            continue
+        node = {"name": name, **_defaults(offer.factory, kind)}
+        package = f"metric.{name}" if kind == "metric" else None
+        store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
+
+
+def _defaults(factory: Any, kind: str) -> dict[str, Any]:
+    shared = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
+    return {
+        key: shared.get(key, configs.MISSING if default is inspect.Parameter.empty else default)
+        for key, (_type, default) in (configs.arguments(factory) or {}).items()
+    }
+
+
+def resolved(cfg: DictConfig) -> dict[str, Any]:
+    """The config as plain values, interpolations resolved, Hydra's own part left out."""
+    plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), resolve=True)
+    assert isinstance(plain, dict)
+    return {str(k): v for k, v in plain.items()}
+
+
+def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
+    """Compose and check every job that the command line asks for, before any of them starts.
+
+    Raises ConfigError with one sentence: what is wrong and which names are near.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
+    except HydraException as error:
+        raise ConfigError(_one_line(str(error))) from None
+    for override in parsed:
+        key, value = override.key_or_group, override.value()
+        if key in GROUPS and key != "metric" and isinstance(value, list):
+            names = ",".join(map(str, value))
+            raise ConfigError(f"{key}={list(map(str, value))}: a run has one {key}; sweep with -m {key}={names}")
+        if override.is_sweep_override() and not multirun:
+            raise ConfigError(
+                f"{key} has several values; a sweep needs -m, as in: python -m ctxexp -m {override.input_line}"
+            )
+    tasks = [o for o in parsed if not o.key_or_group.startswith("hydra")]
+    choices = []
+    for o in tasks:
+        if o.is_sweep_override() and o.is_discrete_sweep():
+            choices.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
+        elif o.is_sweep_override():
+            continue  # a range for some sweeper: it is checked in its job
+        else:
+            choices.append([o.input_line or ""])
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        for job in itertools.islice(itertools.product(*choices), MAX_CHECKED):
+            try:
+                composed = resolved(compose("config", overrides=list(job)))
+            except (HydraException, OmegaConfBaseException) as error:
+                raise ConfigError(explain(error)) from None
+            configs.check(composed, registry())
+    GlobalHydra.instance().clear()
+
+
+def explain(error: Exception) -> str:
+    """One sentence for an error of Hydra's or OmegaConf's, with the near matches."""
+    from hydra import compose
+
+    text = str(error)
+    if found := re.search(r"Could not override '([^']+)'", text):
+        key = found.group(1)
+        if "@" in key or "No match in the defaults list" in text:
+            return f"no config group {key!r}{near(key, GROUPS)}"
+        known = _flatten(resolved_keys(compose("config")))
+        place, _, last = key.rpartition(".")
+        here = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == place]
+        close = [f"{place}.{k}" if place else k for k in suggestions(last, here)] or suggestions(key, known)
+        hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
+        return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(here) or 'no such place'})"
+    if found := re.search(r"Could not (?:find|load) '([^']+)'", text):
+        group, _, name = found.group(1).partition("/")
+        return f"no {group} {name!r}{near(name, _options(group))}"
+    if found := re.search(r"You must specify '([^']+)'", text):
+        return f"{found.group(1)} needs a value, as in {found.group(1)}=NAME"
+    return _one_line(text)
+
+
+def _options(group: str) -> list[str]:
+    from hydra.core.global_hydra import GlobalHydra
+
+    return [str(o) for o in GlobalHydra.instance().config_loader().get_group_options(group)]
+
+
+def resolved_keys(cfg: DictConfig) -> dict[str, Any]:
+    plain = OmegaConf.to_container(cfg, resolve=False)
+    assert isinstance(plain, dict)
+    return {str(k): v for k, v in plain.items() if k != "hydra"}
+
+
+def _flatten(node: dict[str, Any], prefix: str = "") -> list[str]:
+    keys = []
+    for key, value in node.items():
+        keys.append(prefix + str(key))
+        if isinstance(value, dict):
+            keys += _flatten(value, f"{prefix}{key}.")
+    return keys
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,167 @@
+"""Checks a composed config before any work: names, arguments and types, each mistake one sentence.
+
+A node that names something (`model`, `dataset`, each `metric`, `baseline`) holds `name` and the arguments of the
+factory that was registered under it; they are checked against the factory's signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, Union, get_args, get_origin
+
+from ctxexp.errors import ConfigError, near
+from ctxexp.plugins import Factory, Registry
+
+MISSING = "???"
+Node = dict[str, Any]
+
+# What config.yaml itself holds, by type; the groups' nodes are checked against their factories.
+SCALARS: dict[str, Any] = {
+    "seed": int,
+    "device": str,
+    "dtype": Literal["float32", "bfloat16", "float16"],
+    "batch_tokens": int,
+    "min_contexts": int,
+    "bootstrap": int,
+    "resume": bool,
+    "words.tokenizer": Literal["english", "unicode", "whitespace"],
+    "words.lower": bool,
+    "words.fold_case": bool,
+    "words.punctuation": Literal["drop", "keep"],
+    "words.deduplicate": bool,
+    "cache.folder": str | None,
+    "cache.limit_gb": float | None,
+    "tracking.folder": str,
+    "tracking.uri": str | None,
+    "tracking.experiment": str,
+    "tracking.sweep": str | None,
+    "figures.published": bool,
+    "weights.name": str,
+}
+LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache.limit_gb": 0}
+DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
+NAMED = ("model", "dataset", "baseline")
+
+
+def check(config: Node, registry: Registry) -> None:
+    """Raise ConfigError (or UnknownName) for the first thing in `config` that can't be used."""
+    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "experiment"}
+    for key in config:
+        if key not in known:
+            raise ConfigError(f"no config key {key!r}{near(key, known)}")
+    for dotted, expected in SCALARS.items():
+        value = _at(config, dotted)
+        check_type(dotted, value, expected)
+        if dotted in LEAST and value is not None and value < LEAST[dotted]:
+            raise ConfigError(f"{dotted}={value}: expected at least {LEAST[dotted]}")
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", config["device"]):
+        raise ConfigError(f"device={config['device']!r}: no such choice{near(config['device'], DEVICES)}")
+    for kind in NAMED:
+        node = config.get(kind)
+        if not isinstance(node, dict) or "name" not in node:
+            raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
+        _check_node(kind, kind, node, registry)
+    metrics = config.get("metric")
+    if not isinstance(metrics, dict) or not metrics:
+        raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
+    for label, node in metrics.items():
+        if not isinstance(node, dict) or "name" not in node:
+            raise ConfigError(f"metric.{label}: expected a node with a name, got {node!r}")
+        _check_node("metric", f"metric.{label}", node, registry)
+
+
+def build(kind: str, node: Node, registry: Registry) -> Any:
+    """What the factory registered under `node['name']` makes of the node's other keys."""
+    arguments = {key: value for key, value in node.items() if key != "name"}
+    return registry.find(kind, node["name"]).factory(**arguments)
+
+
+def job_key(config: Node, fingerprint: str, version: str) -> str:
+    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, version."""
+    decisive = {k: v for k, v in config.items() if k not in ("tracking", "cache", "resume", "figures", "experiment")}
+    text = json.dumps([decisive, fingerprint, version], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
+    factory = registry.find(kind, str(node["name"])).factory
+    expected = arguments(factory)
+    if expected is None:
+        return  # takes anything
+    for key, value in node.items():
+        if key == "name":
+            continue
+        if key not in expected:
+            raise ConfigError(f"{kind} {node['name']!r} has no argument {key!r}{near(key, expected)}")
+        if value == MISSING:
+            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(expected[key][0])}>")
+        check_type(f"{place}.{key}", value, expected[key][0])
+    for key, (kind_of, default) in expected.items():
+        if default is inspect.Parameter.empty and key not in node:
+            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(kind_of)}>")
+
+
+def arguments(factory: Factory) -> dict[str, tuple[Any, Any]] | None:
+    """Name -> (type, default) of a factory's arguments; None if it takes any keyword."""
+    parameters = inspect.signature(factory).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    target = factory.__init__ if inspect.isclass(factory) else factory
+    hints = typing.get_type_hints(target)
+    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
+
+
+def check_type(place: str, value: Any, expected: Any) -> None:
+    """Raise ConfigError unless `value` is of the annotated type (an int passes as a float; a bool is no int)."""
+    if not _is(value, expected):
+        if get_origin(expected) is Literal:
+            choices = [str(c) for c in get_args(expected)]
+            raise ConfigError(f"{place}={value!r}: no such choice{near(str(value), choices)}")
+        raise ConfigError(f"{place}={value!r}: expected {_words(expected)}, got {type(value).__name__}")
+
+
+def _is(value: Any, expected: Any) -> bool:
+    origin = get_origin(expected)
+    if expected is Any or expected is inspect.Parameter.empty:
+        return True
+    if origin is Literal:
+        return value in get_args(expected)
+    if origin in (Union, types.UnionType):
+        return any(_is(value, option) for option in get_args(expected))
+    if origin in (list, tuple) or (isinstance(origin, type) and issubclass(origin, typing.Sequence)):
+        inner = [a for a in get_args(expected) if a is not Ellipsis]
+        return isinstance(value, list) and all(_is(v, inner[0]) for v in value) if inner else isinstance(value, list)
+    if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        return isinstance(value, dict)
+    if expected is None or expected is types.NoneType:
+        return value is None
+    if expected is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if expected is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, expected) if isinstance(expected, type) else True
+
+
+def _words(expected: Any) -> str:
+    if get_origin(expected) is Literal:
+        return " or ".join(map(str, get_args(expected)))
+    if get_origin(expected) in (Union, types.UnionType):
+        return " or ".join(_words(option) for option in get_args(expected))
+    if expected is types.NoneType:
+        return "null"
+    return getattr(expected, "__name__", str(expected)) if get_origin(expected) is None else str(expected)
+
+
+def _at(config: Node, dotted: str) -> Any:
+    value: Any = config
+    for key in dotted.split("."):
+        if not isinstance(value, dict) or key not in value:
+            raise ConfigError(f"{dotted} is missing from the config")
+        value = value[key]
+    return value

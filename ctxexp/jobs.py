@@ -1,0 +1,141 @@
+"""A job from start to end: its run, its folder, its failure; and what is said when a command is over."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import yaml
+from omegaconf import DictConfig
+
+from ctxexp import __version__, compose
+from ctxexp import config as configs
+from ctxexp.config import Node
+from ctxexp.errors import CtxexpError
+from ctxexp.progress import Progress
+from ctxexp.results import Results
+from ctxexp.run import label, load_corpus, load_encoder, run
+
+_failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
+
+
+def execute(cfg: DictConfig) -> None:
+    """Run one job; a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on."""
+    try:
+        _execute(cfg)
+    except CtxexpError as error:
+        _failed.append(str(error))
+        print(f"error: {error}", file=sys.stderr, flush=True)
+    except Exception as error:  # a bug, ours or a plugin's: its traceback is wanted, the other jobs' results too
+        _failed.append(f"{type(error).__name__}: {error}")
+        traceback.print_exc()
+
+
+def _execute(cfg: DictConfig) -> None:
+    from ctxexp import tracking
+    from ctxexp.tracking.sweep import here
+
+    compose.prepare()
+    registry = compose.registry()
+    config = compose.resolved(cfg)
+    configs.check(config, registry)
+    where = config["tracking"]
+    sweep, store = where["sweep"], Path(where["folder"]).expanduser().resolve()
+    folder, overrides = here(store, sweep or tracking.new_id())
+    uri = where["uri"] if sweep and where["uri"] else tracking.prepare(store, where["uri"])
+    name = label(config)
+    corpus, missing = None, None
+    try:
+        corpus = load_corpus(config, registry)
+    except CtxexpError as error:
+        missing = error  # raised again inside the job, so that it leaves a FAILED run
+    key = configs.job_key(config, corpus.fingerprint, __version__) if corpus else ""
+    if config["resume"] and corpus:
+        held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
+        if held:
+            print(f"{name}: finished before, results in {held}", flush=True)
+            return
+    with tracking.job(
+        lambda: tracking.MlflowSink(uri, where["experiment"], folder, store=store),
+        folder,
+        name=name,
+        key=key,
+        params=_params(config),
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        overrides=overrides,
+        sweep=sweep,
+        uri=uri,
+        experiment=where["experiment"],
+    ) as job:
+        if corpus is None:
+            assert missing is not None
+            raise missing
+        encoder = load_encoder(config, registry)
+        results = run(config, corpus, encoder, registry, Progress())
+        results.info["published"] = config["figures"]["published"]
+        results.info["plugins"] = [vars(source) for source in registry.sources]
+        job.save(results)
+        _draw(config, results, folder / "figures")
+        job.log(results)
+    print(summary(results), flush=True)
+    if not sweep:
+        print(f"results: {folder}\nrun:     {job.link}", flush=True)
+
+
+def close(*, multirun: bool) -> int:
+    """What is left to do when Hydra is done: settle a sweep and say how its jobs ended. The exit status."""
+    from ctxexp import tracking
+
+    started = tracking.current_sweep() if multirun else None
+    if started is None:
+        return 1 if _failed else 0
+    report = tracking.close_sweep(started, _summarise)
+    if not report.rows:
+        return 1
+    width = max(len(row.label) for row in report.rows)
+    print("\njobs")
+    for row in report.rows:
+        error = " ".join(row.error.strip().splitlines()[-1:]) if row.error else ""
+        print(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
+    if report.error:
+        print(f"error: {report.error}", file=sys.stderr)
+    print(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
+    if not report.link.startswith("http") or "127.0.0.1" in report.link:
+        print("            after `make ui` (or `ctxexp ui`), which serves them")
+    sys.stdout.flush()
+    return 0 if report.status == "FINISHED" and not report.error else 1
+
+
+def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
+    from ctxexp.report import summarise
+
+    return summarise(runs, folder, published=any(results.info.get("published") for _, results in runs))
+
+
+def summary(results: Results) -> str:
+    """The adjusted curve of each measure (its raw or only one where there is none), a line each."""
+    lines = [f"{results.info['model']}, {results.info['corpus']}: layers 0 to {results.n_layers - 1}"]
+    for measure in results.measures():
+        for statistic in ("adjusted", "mean_cosine", "raw"):
+            curve = results.get(f"{measure}/{statistic}")
+            if curve is not None:
+                break
+        else:
+            continue
+        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in curve)
+        lines.append(f"  {measure + ' ' + statistic:<44}{values}")
+    return "\n".join(lines)
+
+
+def _draw(config: Node, results: Results, folder: Path) -> None:
+    """Figures of the run; drawing never costs the numbers that are on disk already."""
+    from ctxexp.figures import run_figures
+
+    run_figures(results, folder, published=config["figures"]["published"])
+
+
+def _params(config: Node) -> Node:
+    """The config less the places, which say nothing about the numbers."""
+    return {k: v for k, v in config.items() if k not in ("tracking", "cache", "resume", "figures", "experiment")}
