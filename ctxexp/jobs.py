@@ -73,7 +73,7 @@ def _execute(cfg: DictConfig) -> None:
             assert missing is not None
             raise missing
         encoder = load_encoder(config, registry)
-        results = run(config, corpus, encoder, registry, Progress())
+        results = run(config, corpus, encoder, registry, folder, Progress())
         results.info["published"] = config["figures"]["published"]
         results.info["plugins"] = [vars(source) for source in registry.sources]
         job.save(results)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,12 +44,14 @@ def measure(
     bootstrap: int = 1000,
     progress: Progress | None = None,
     block_bytes: int = BLOCK_BYTES,
+    folder: Path | None = None,
 ) -> Results:
     """Every metric (label -> factory, one instance a layer) over every layer of the store.
 
     Random groups, samples of groups and bootstrap resamples are the same in each layer, so that layers differ by
     their vectors only. Results don't depend on `block_bytes` (up to the last bits of float32 sums). One layer and one
-    block (or the largest single group) are in memory at a time. Raises MetricError naming the metric, the layer and
+    block (or the largest single group) are in memory at a time. Metrics that save something of their own do so in
+    `folder`, each layer under `<label>/layer_<number>`. Raises MetricError naming the metric, the layer and
     the group.
     """
     plan = Plan(occurrences, {label: _build(label, f) for label, f in metrics.items()}, baseline, seed)
@@ -63,6 +66,10 @@ def measure(
                 collected[label].nulls.append(draws)
                 collected[label].levels.append(levels)
             for label, instance in instances.items():
+                if folder is not None and type(instance).save is not Metric.save:
+                    place = folder / label / f"layer_{layer:02d}"
+                    place.mkdir(parents=True, exist_ok=True)
+                    plan.guard(label, layer, "save()", partial(instance.save, place))
                 collected[label].take(plan.guard(label, layer, "compute()", instance.compute), instance)
             del vectors
             stage.advance(1)

@@ -34,8 +34,11 @@ def load_encoder(config: Node, registry: Registry) -> Encoder:
     return encoder
 
 
-def run(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, progress: Progress) -> Results:
-    """Encode (or read the cache) and measure every layer; `config` is complete and checked."""
+def run(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, folder: Path, progress: Progress) -> Results:
+    """Encode (or read the cache) and measure every layer; `config` is complete and checked.
+
+    `folder` is where metrics may leave files of their own; the results are the caller's to save.
+    """
     from ctxexp.encode import open_store
     from ctxexp.measure import measure
     from ctxexp.occurrences import Occurrences
@@ -62,7 +65,14 @@ def run(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, prog
     }
     baseline = _supplied("baseline", config["baseline"], registry)
     results = measure(
-        store, occurrences, metrics, baseline, seed=config["seed"], bootstrap=config["bootstrap"], progress=progress
+        store,
+        occurrences,
+        metrics,
+        baseline,
+        seed=config["seed"],
+        bootstrap=config["bootstrap"],
+        progress=progress,
+        folder=folder,
     )
     results.info.update(
         {

@@ -121,7 +121,7 @@ def _exchange_directions(state: dict[str, torch.Tensor]) -> None:
 @pytest.mark.parametrize(
     "mistake",
     [_swap_f_and_j, _no_forget_bias, _exchange_directions, {"cell_clip": np.inf}, {"projection_clip": np.inf}, "reset"],
-    ids=str,
+    ids=lambda mistake: getattr(mistake, "__name__", str(mistake)),
 )
 def test_a_mistake_would_show(shared: Path, mistake: Any) -> None:
     folder = shared / "elmo_fixture" / "allennlp"

@@ -303,6 +303,9 @@ class Widest(Metric):
     def null(self, x: np.ndarray) -> float:
         return float(x.max())
 
+    def save(self, folder: Path) -> None:
+        (folder / "most.txt").write_text(repr(self.most))
+
 
 class Rank(GroupMean):
     """A plugin's group mean: a word's rank share, from a function of one group."""
@@ -313,10 +316,12 @@ class Rank(GroupMean):
         return np.linalg.matrix_rank(x) / min(x.shape[-2:])
 
 
-def test_plugins_metrics_get_the_same_treatment() -> None:
+def test_plugins_metrics_get_the_same_treatment(tmp_path: Path) -> None:
     store, occurrences, _ = world()
     metrics = {"widest": Widest, "rank": Rank}
-    results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=10)
+    results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=10, folder=tmp_path)
+    saved = {p.relative_to(tmp_path).as_posix(): float(p.read_text()) for p in tmp_path.rglob("*.txt")}
+    assert saved == {f"widest/layer_{i:02d}/most.txt": float(x.max()) for i, x in enumerate(store.layers)}
     assert results.curves["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
     np.testing.assert_allclose(
         results.curves["widest/adjusted"], results.curves["widest/raw"] - results.curves["widest/baseline"]

@@ -1,0 +1,38 @@
+"""The wheel holds what a run needs, and the files of the project keep to its rules."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_configs_data_and_weights(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder, pattern, prefix in (("conf", "**/*.yaml", "ctxexp/conf"), ("ctxexp", "**/*", "ctxexp")):
+        for path in (ROOT / folder).glob(pattern):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert f"{prefix}/{path.relative_to(ROOT / folder).as_posix()}" in names
+    assert not any("mlruns" in name or name.startswith("tests") for name in names)
+
+
+def test_no_file_names_a_registry_host() -> None:
+    """Where packages come from is the installing machine's business."""
+    for pattern in ("*.toml", "*.txt", "Makefile", ".ci/run", "*.md", "docs/*.md"):
+        for path in ROOT.glob(pattern):
+            assert not re.search(r"(pypi|pythonhosted|npmjs)\.org|--index-url|--extra-index", path.read_text()), path
