@@ -34,7 +34,9 @@ def load_encoder(config: Node, registry: Registry) -> Encoder:
     return encoder
 
 
-def run(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, folder: Path, progress: Progress) -> Results:
+def run(
+    config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, folder: Path, progress: Progress
+) -> Results:
     """Encode (or read the cache) and measure every layer; `config` is complete and checked.
 
     `folder` is where metrics may leave files of their own; the results are the caller's to save.

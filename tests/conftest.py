@@ -17,3 +17,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no evaluation data: {folder} is not there (set CTXEXP_SHARED)")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_tracking_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests track where they say, whatever the machine's user or an earlier test has set."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

@@ -15,8 +15,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), ROOT / "plugins" / "README.md"]
 )
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), ROOT / "plugins" / "README.md"]
-)
 
 
 def blocks(page: Path, language: str) -> list[str]:
