@@ -1,0 +1,37 @@
+"""The small models that ship with ctxexp, and the recipe that trained them (`python -m ctxexp.minis.train`).
+
+BERT, GPT-2 and ELMo of one layer width, trained on the same text in the same order: what differs between them is their
+architecture and objective, not their data or their size. `CARD.md` says what they are and how good.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxexp.errors import ModelError, UnknownName
+
+NAMES = ("bert", "elmo", "gpt2")
+
+_FILES = {
+    "bert": ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    "gpt2": ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    "elmo": ("options.json", "weights.hdf5"),
+}
+
+
+def folder(name: str, *, weights: Path | None = None) -> Path:
+    """Folder of a shipped model: `transformers` files for bert and gpt2, options.json and weights.hdf5 for elmo.
+
+    `weights` is the folder that holds them all, for copies kept elsewhere. Raises UnknownName, and ModelError naming
+    the files that are missing.
+    """
+    if name not in _FILES:
+        raise UnknownName("mini", name, NAMES)
+    found = (weights or Path(__file__).parent / "weights") / name
+    missing = [file for file in _FILES[name] if not (found / file).is_file()]
+    if missing:
+        raise ModelError(
+            f"mini {name!r} lacks {', '.join(missing)} in {found}: reinstall ctxexp, or train it with "
+            f"python -m ctxexp.minis.train model={name} text=<folder of *.txt.xz>"
+        )
+    return found

@@ -1,0 +1,224 @@
+"""Trains a mini: `python -m ctxexp.minis.train model=bert|gpt2|elmo text=<folder of *.txt.xz> minutes=45`.
+
+Runs resume from their checkpoint, and a resumed run gives the weights that an uninterrupted one gives: a step depends
+on the weights, the seed and its number alone. A run timed by `minutes` records its `steps`, which reproduce it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Protocol
+
+import hydra
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from ctxexp.errors import ConfigError
+from ctxexp.minis.data import Pieces, Text
+from ctxexp.minis.optimiser import Optimiser, rate_scale
+
+log = logging.getLogger("ctxexp.minis")
+
+
+class Learner(Protocol):
+    """What the loop trains: a network with its loss at a step."""
+
+    network: Any
+    unit: str
+
+    def in_block(self, name: str) -> bool: ...
+    def units(self, step: int, steps: int | None) -> int: ...
+    def loss(self, step: int, steps: int | None) -> torch.Tensor: ...
+    def held_out(self, limit: int | None) -> dict[str, float]: ...
+    def export(self, folder: Path) -> None: ...
+
+
+def learner(cfg: DictConfig) -> Learner:
+    """The untrained model that `cfg.model` describes, with its text."""
+    text = Text(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed)
+    if cfg.model.name == "elmo":
+        from ctxexp.minis.bilm import Bilm, Words
+
+        words = Words.of(text, vocabulary=cfg.model.vocabulary, cache=Path(cfg.cache))
+        return Bilm(cfg, words)
+    from ctxexp.minis.transformer import Transformer
+
+    return Transformer(cfg, Pieces.of(text, vocabulary=cfg.model.shape.vocabulary, cache=Path(cfg.cache)))
+
+
+class Run:
+    """One training run in a folder: checkpoint.pt, curve.csv, held_out.csv, run.json, and export/ at its end."""
+
+    def __init__(self, cfg: DictConfig) -> None:
+        if (cfg.steps is None) == (cfg.minutes is None):
+            raise ConfigError(f"give either steps= or minutes=, not steps={cfg.steps} minutes={cfg.minutes}")
+        torch.set_num_threads(cfg.threads)
+        self.cfg, self.folder = cfg, Path(cfg.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.learner = learner(cfg)
+        self.optimiser = Optimiser(
+            self.learner.network,
+            self.learner.in_block,
+            muon_rate=cfg.model.muon_rate,
+            adamw_rate=cfg.model.adamw_rate,
+            weight_decay=cfg.weight_decay,
+            clip=cfg.clip,
+        )
+        self.step, self.seconds, self.units = 0, 0.0, 0
+        self.steps: int | None = cfg.steps
+        if (self.folder / "checkpoint.pt").is_file():
+            self._load()
+
+    def _load(self) -> None:
+        saved = torch.load(self.folder / "checkpoint.pt", weights_only=True)
+        self.learner.network.load_state_dict(saved["network"])
+        self.optimiser.load(saved["optimiser"])
+        self.step, self.seconds, self.units = saved["step"], saved["seconds"], saved["units"]
+        self.steps = self.cfg.steps if self.cfg.steps is not None else saved["steps"]
+        for name in ("curve", "held_out"):
+            self._forget_after(self.folder / f"{name}.csv")
+        log.info("resumed at step %d of %s", self.step, self.steps)
+
+    def _forget_after(self, path: Path) -> None:
+        """Drops rows beyond the checkpoint, which are about to be computed again."""
+        if path.is_file():
+            head, *rows = path.read_text().splitlines(keepends=True)
+            path.write_text("".join([head, *(r for r in rows if int(r.split(",", 1)[0]) <= self.step)]))
+
+    def save(self) -> None:
+        """Writes the checkpoint whole or not at all."""
+        state = {
+            "network": self.learner.network.state_dict(),
+            "optimiser": self.optimiser.state(),
+            "step": self.step,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "units": self.units,
+        }
+        torch.save(state, self.folder / "checkpoint.tmp")
+        (self.folder / "checkpoint.tmp").replace(self.folder / "checkpoint.pt")
+
+    def _write(self, name: str, row: dict[str, float]) -> None:
+        path = self.folder / f"{name}.csv"
+        new = not path.is_file()
+        with path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, row)
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+        if self.cfg.tracking:
+            import mlflow
+
+            values = {f"{name}/{k}": float(v) for k, v in row.items() if k != "step"}
+            mlflow.log_metrics(values, step=int(row["step"]))
+
+    def check(self, limit: int | None) -> dict[str, float]:
+        """Held-out losses now, in the log and in held_out.csv."""
+        found = self.learner.held_out(limit)
+        log.info("step %d: held-out %s", self.step, {k: round(v, 4) for k, v in found.items()})
+        at = {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
+        self._write("held_out", {**at, **found})
+        return found
+
+    def train(self) -> None:
+        """Steps until the run's end or `stop_after`, saving now and then and at the end."""
+        cfg, done, total = self.cfg, 0, 0.0
+        cast = torch.autocast("cpu", torch.bfloat16) if cfg.precision == "bf16" else nullcontext()
+        saved = time.monotonic()
+        while self.steps is None or self.step < self.steps:
+            if cfg.stop_after is not None and self.step >= cfg.stop_after:
+                break
+            start = time.monotonic()
+            with cast:
+                loss = self.learner.loss(self.step, self.steps)
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's is not annotated
+            scale = rate_scale(self.step, self.steps, warmup=cfg.warmup, decay=cfg.decay)
+            self.optimiser.step(scale)
+            self.units += self.learner.units(self.step, self.steps)
+            self.step += 1
+            self.seconds += time.monotonic() - start
+            total, done = total + loss.item(), done + 1
+            if self.step % cfg.log_every == 0:
+                at = {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
+                self._write("curve", {**at, "loss": round(total / done, 5), "rate": round(scale, 5)})
+                log.info("step %d of %s: %.4f, %.0f %ss a second", self.step, self.steps, total / done,
+                         self.units / self.seconds, self.learner.unit)  # fmt: skip
+                done, total = 0, 0.0
+            if self.steps is None and self.seconds >= 60 * cfg.minutes * (1 - cfg.decay):
+                self.steps = max(self.step + 1, round(self.step / (1 - cfg.decay)))
+                log.info("the decay begins: %d steps in all", self.steps)
+            if self.step % cfg.held_out_every == 0:
+                with cast:
+                    self.check(cfg.held_out_limit)
+            if time.monotonic() - saved > cfg.save_every:
+                self.save()
+                saved = time.monotonic()
+        self.save()
+
+    def finish(self) -> dict[str, float]:
+        """Held-out losses of the whole held-out text in float32, run.json, and the exported folder."""
+        found = self.check(None)
+        choices = OmegaConf.to_container(self.cfg, resolve=True)
+        assert isinstance(choices, dict)
+        for place in ("text", "cache", "folder", "tracking", "stop_after", "minutes", "hydra"):
+            choices.pop(place, None)
+        record = {
+            "steps": self.step,
+            "units": self.units,
+            "unit": self.learner.unit,
+            "minutes": round(self.seconds / 60, 1),
+            "held_out": found,
+            "recipe": choices | {"steps": self.steps},
+            "torch": torch.__version__,
+        }
+        export = self.folder / "export"
+        self.learner.export(export)
+        (export / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        for name in ("curve", "held_out"):
+            if (self.folder / f"{name}.csv").is_file():
+                (export / f"{name}.csv").write_text((self.folder / f"{name}.csv").read_text())
+        return found
+
+
+def train(cfg: DictConfig) -> dict[str, float]:
+    """Trains or resumes, checks and exports; gives the held-out losses (nats a unit; see the model's card)."""
+    run = Run(cfg)
+    with _tracked(cfg, run.folder) if cfg.tracking else nullcontext():
+        run.train()
+        return run.finish()
+
+
+@contextmanager
+def _tracked(cfg: DictConfig, folder: Path) -> Iterator[None]:
+    """An MLflow run in experiment "minis" for the loss curves; a resumed training goes on in the run it began in."""
+    import mlflow
+
+    mlflow.set_tracking_uri(cfg.tracking)
+    mlflow.set_experiment("minis")
+    note = folder / "mlflow_run_id"
+    known = note.read_text() if note.is_file() else None
+    with mlflow.start_run(run_id=known, run_name=cfg.model.name) as active:
+        if known is None:
+            note.write_text(active.info.run_id)
+            names = ("seed", "words", "steps", "minutes", "norm", "tied", "cosine_penalty")
+            mlflow.log_params({"model": cfg.model.name} | {name: cfg[name] for name in names})
+        yield
+
+
+@hydra.main(  # type: ignore[untyped-decorator]  # hydra has no annotations
+    config_path="conf", config_name="train", version_base="1.3"
+)
+def main(cfg: DictConfig) -> None:
+    """The command."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    train(cfg)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""BERT and GPT-2 minis: stock `transformers` networks, their losses over windows of pieces, their held-out losses."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ctxexp.errors import ConfigError
+from ctxexp.minis.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, Pieces, windows
+from ctxexp.minis.initialise import local_attention, sinusoids
+
+# Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
+_BASE = {
+    "bert": "bert",
+    "roberta-prelayernorm": "roberta_prelayernorm",
+    "gpt2": "transformer",
+    "openai-gpt": "transformer",
+}
+
+
+def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool) -> Any:
+    """An untrained network: `objective` masked or causal, `norm` post or pre. Draws from torch's global generator."""
+    import transformers as t
+
+    if norm not in ("post", "pre"):
+        raise ConfigError(f"norm={norm!r}: choose post or pre")
+    d, layers, heads, size = (shape[k] for k in ("width", "layers", "heads", "vocabulary"))
+    if objective == "masked":
+        config = {
+            "vocab_size": size, "hidden_size": d, "num_hidden_layers": layers, "num_attention_heads": heads,
+            "intermediate_size": shape["inner"], "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+            "pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP, "tie_word_embeddings": tied,
+        }  # fmt: skip
+        if norm == "post":
+            c = t.BertConfig(**config, max_position_embeddings=shape["positions"])
+            c._attn_implementation = "eager"
+            return t.BertForMaskedLM(c)
+        # This class numbers positions from the padding id on.
+        c = t.RobertaPreLayerNormConfig(
+            **config, type_vocab_size=2, max_position_embeddings=shape["positions"] + PAD + 1
+        )
+        c._attn_implementation = "eager"
+        return t.RobertaPreLayerNormForMaskedLM(c)
+    config = {
+        "vocab_size": size, "n_positions": shape["positions"], "n_embd": d, "n_layer": layers, "n_head": heads,
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "tie_word_embeddings": tied,
+        "bos_token_id": BOUNDARY, "eos_token_id": BOUNDARY, "pad_token_id": PAD,
+    }  # fmt: skip
+    if norm == "pre":
+        c = t.GPT2Config(**config, n_inner=shape["inner"])
+        c._attn_implementation = "eager"
+        return t.GPT2LMHeadModel(c)
+    inner = shape["inner"]
+    if inner != 4 * d:
+        raise ConfigError(f"norm=post for gpt2 is GPT-1's class, whose inner width is 4 x width = {4 * d}, not {inner}")
+    c = t.OpenAIGPTConfig(**config)
+    c._attn_implementation = "eager"
+    return t.OpenAIGPTLMHeadModel(c)
+
+
+class Transformer:
+    """A network with its training loss and held-out loss; `masked` share of pieces, or None for a causal model."""
+
+    unit = "piece"
+
+    def __init__(self, cfg: Any, pieces: Pieces) -> None:
+        torch.manual_seed(cfg.seed)
+        shape = dict(cfg.model.shape)
+        self.cfg, self.pieces, self.size = cfg, pieces, shape["vocabulary"]
+        self.masked: float | None = cfg.model.get("mask")
+        self.objective = "causal" if self.masked is None else "masked"
+        norm = cfg.norm or ("pre" if self.masked is None else "post")
+        self.network = build(self.objective, shape, norm=norm, tied=cfg.tied)
+        self.base = getattr(self.network, _BASE[self.network.config.model_type])
+        self.unigram = pieces.unigram(self.size)  # (vocabulary,) float64
+        if cfg.model.local is not None:
+            self._start_local(list(cfg.model.local), shape["width"])
+
+    def _start_local(self, offsets: list[int], d: int) -> None:
+        if len(offsets) != self.cfg.model.shape.heads:
+            heads = self.cfg.model.shape.heads
+            raise ConfigError(f"local={offsets} must have one offset for each of {heads} heads, or be null")
+        query, key = (torch.from_numpy(m) for m in local_attention(offsets, d, gain=math.sqrt(2.0)))
+        with torch.no_grad():
+            for name, p in self.base.named_parameters():
+                leaf = name.removesuffix(".weight").rsplit(".", 1)[-1]
+                if leaf in ("position_embeddings", "wpe", "positions_embed"):
+                    # The amplitude gives positions and pieces (sd 0.02) equal shares of the normalised sum.
+                    p.copy_(torch.from_numpy(sinusoids(len(p), d, 0.02 * math.sqrt(2.0))))
+                elif leaf == "query" and "layer.0." in name and p.ndim == 2:
+                    p.copy_(query)
+                elif leaf == "key" and "layer.0." in name and p.ndim == 2:
+                    p.copy_(key)
+                elif leaf == "c_attn" and name.startswith("h.0.") and p.ndim == 2:
+                    p[:, :d], p[:, d : 2 * d] = query.T, key.T
+            for name, p in self.network.named_parameters():
+                if name.endswith(("predictions.bias", "lm_head.bias")):
+                    p.copy_(torch.from_numpy(self.unigram))
+
+    def in_block(self, name: str) -> bool:
+        """Whether a parameter is a matrix of a block, for Muon."""
+        return ".layer." in name or ".h." in name
+
+    def batch(self, step: int, steps: int | None) -> np.ndarray:
+        """(rows, width) windows of `step`; the last share of the run has long windows, so that late positions learn."""
+        m = self.cfg.model
+        switch = math.ceil(steps * (1 - m.long_share)) if steps is not None else step
+        rows, width = (m.rows, m.window) if step < switch or steps is None else (m.rows * m.window // m.long, m.long)
+        before = min(step, switch) * m.rows * (m.window - 1)
+        after = max(0, step - switch) * (m.rows * m.window // m.long) * (m.long - 1)
+        return windows(self.pieces.train, before + after, rows, width)
+
+    def units(self, step: int, steps: int | None) -> int:
+        """New pieces of the step's batch."""
+        x = self.batch(step, steps)
+        return int(x.shape[0] * (x.shape[1] - 1))
+
+    def loss(self, step: int, steps: int | None) -> Tensor:
+        """Mean nats a predicted piece in the batch of `step`, a function of the weights, the seed and `step` alone."""
+        x = torch.from_numpy(self.batch(step, steps))
+        if self.masked is None:
+            logits, target, _ = self._predict(x, None, 0.0)
+        else:
+            draw = torch.Generator().manual_seed(self.cfg.seed * 1_000_003 + step)
+            logits, target, _ = self._predict(x, draw, self.masked)
+        loss = functional.cross_entropy(logits.float(), target)
+        if self.cfg.cosine_penalty:
+            loss = loss + self.cfg.cosine_penalty * mean_cosine(self.network.get_output_embeddings().weight)
+        return loss
+
+    def _predict(self, x: Tensor, draw: torch.Generator | None, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits (n, vocabulary), targets (n,) and a mask of x (rows, width) that marks the n predicted pieces."""
+        if draw is None:
+            hidden = self.base(x).last_hidden_state[:, :-1]
+            chosen = torch.zeros_like(x, dtype=torch.bool)
+            chosen[:, 1:] = True
+            return self.network.lm_head(hidden).flatten(0, 1), x[:, 1:].flatten(), chosen
+        x = torch.where(x == BOUNDARY, SEP, x)
+        x[:, 0] = CLS
+        score = torch.rand(x.shape, generator=draw).masked_fill(x < len(SPECIAL), -1.0)
+        n = max(1, round(share * (x.shape[1] - 1)))
+        chosen = torch.zeros_like(x, dtype=torch.bool).scatter_(1, score.topk(n, dim=1).indices, True)
+        chosen &= score >= 0
+        # BERT's 80 / 10 / 10: mask, a random piece, the piece itself.
+        how = torch.rand(x.shape, generator=draw)
+        random = torch.randint(len(SPECIAL), self.size, x.shape, generator=draw)
+        seen = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
+        hidden = self.base(torch.where(chosen, seen, x)).last_hidden_state[chosen]
+        head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
+        return head(hidden), x[chosen], chosen
+
+    @torch.no_grad()
+    def held_out(self, limit: int | None) -> dict[str, float]:
+        """Mean nats a predicted piece over the first `limit` held-out pieces, the unigram's on the same pieces, the
+        share of pieces whose best guess is right, and how many were predicted. Masked: 15% of pieces."""
+        m = self.cfg.model
+        n = min(len(self.pieces.held_out), limit or len(self.pieces.held_out)) - 1
+        total, right, count, baseline = 0.0, 0, 0, 0.0
+        self.network.eval()
+        for i, start in enumerate(range(0, n - m.window, m.rows * (m.window - 1))):
+            rows = min(m.rows, (n - start) // (m.window - 1))
+            x = torch.from_numpy(windows(self.pieces.held_out, start, rows, m.window))
+            draw = None if self.masked is None else torch.Generator().manual_seed(i)
+            logits, target, _ = self._predict(x, draw, 0.15)
+            total += functional.cross_entropy(logits.float(), target, reduction="sum").item()
+            right += int((logits.argmax(1) == target).sum())
+            baseline -= float(self.unigram[target.numpy()].sum())
+            count += len(target)
+        self.network.train()
+        if not count:
+            raise ConfigError(
+                f"the held-out text has {n + 1} pieces, fewer than one window of {m.window}: give more text"
+            )
+        return {"loss": total / count, "unigram": baseline / count, "right": right / count, "predicted": float(count)}
+
+    def export(self, folder: Path) -> None:
+        """Writes the `transformers` folder: float16 weights and the fast tokenizer."""
+        from ctxexp.minis.export import save_transformer
+
+        save_transformer(self.network, self.pieces.tokenizer_file, folder, masked=self.masked is not None)
+
+
+def mean_cosine(w: Tensor) -> Tensor:
+    """Mean cosine over ordered pairs i != j of rows, in [-1, 1]: the regulariser of Gao et al. 2019 (equation 4 with
+    its 1/N^2), in O(N) because the sum over pairs is the squared norm of the sum of unit rows, less N."""
+    u = functional.normalize(w.float(), dim=1)
+    return (u.sum(0).square().sum() - len(u)) / len(u) ** 2
