@@ -19,7 +19,7 @@ def shared() -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _no_tracking_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests track where they say, whatever the machine's user or an earlier test has set."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+@pytest.fixture(autouse=True, scope="session")
+def _no_tracking_server() -> None:
+    """Tests track where they say, whatever the machine's user has set."""
+    os.environ.pop("MLFLOW_TRACKING_URI", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 from pathlib import Path
 
 import numpy as np
@@ -320,6 +321,7 @@ def test_curves_go_to_one_mlflow_run_across_a_resumption(
     uri = f"sqlite:///{tmp_path}/store.db"
     for stop in ("3", "null"):
         train(config("gpt2", text, tmp_path / "a", "steps=6", f"stop_after={stop}", f"tracking={uri}"))
+    assert "MLFLOW_TRACKING_URI" not in os.environ  # nothing is left for the next to trip over
     client = MlflowClient(uri)
     experiment = client.get_experiment_by_name("minis")
     assert experiment is not None

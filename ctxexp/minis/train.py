@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -199,16 +200,22 @@ def _tracked(cfg: DictConfig, folder: Path) -> Iterator[None]:
     """An MLflow run in experiment "minis" for the loss curves; a resumed training goes on in the run it began in."""
     import mlflow
 
+    held = os.environ.get("MLFLOW_TRACKING_URI")  # set_tracking_uri leaves its argument there, for all that follows
     mlflow.set_tracking_uri(cfg.tracking)
     mlflow.set_experiment("minis")
     note = folder / "mlflow_run_id"
     known = note.read_text() if note.is_file() else None
-    with mlflow.start_run(run_id=known, run_name=cfg.model.name) as active:
-        if known is None:
-            note.write_text(active.info.run_id)
-            names = ("seed", "words", "steps", "minutes", "norm", "tied", "cosine_penalty")
-            mlflow.log_params({"model": cfg.model.name} | {name: cfg[name] for name in names})
-        yield
+    try:
+        with mlflow.start_run(run_id=known, run_name=cfg.model.name) as active:
+            if known is None:
+                note.write_text(active.info.run_id)
+                names = ("seed", "words", "steps", "minutes", "norm", "tied", "cosine_penalty")
+                mlflow.log_params({"model": cfg.model.name} | {name: cfg[name] for name in names})
+            yield
+    finally:
+        os.environ.pop("MLFLOW_TRACKING_URI", None)
+        if held is not None:
+            os.environ["MLFLOW_TRACKING_URI"] = held
 
 
 @hydra.main(  # type: ignore[untyped-decorator]  # hydra has no annotations
