@@ -89,8 +89,8 @@ def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published:
     shade = colours([label for label, _ in runs])
     shown = statistic
     if not statistic.startswith("size_matched"):  # one statistic a panel, whoever lacks it
-        own = [main_statistic(results, measure, statistic) for _, results in runs if measure in results.measures()]
-        shown = statistic if statistic in own else next(iter(own), statistic)
+        mains = [main_statistic(results, measure, statistic) for _, results in runs if measure in results.measures()]
+        shown = statistic if statistic in mains else next(iter(mains), statistic)
     lines: list[Line] = []
     overlaid: set[str] = set()
     for marker, (label, results) in enumerate(runs):
@@ -105,7 +105,9 @@ def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published:
             lines.append(Line(f"{model}, published", label, y, None, None, shade[label], marker, published=True))
     definition = next((d for _, results in runs if (d := define(measure, results))), "")
     if statistic.startswith("size_matched"):
-        definition += "; baseline of each word's own size"
+        stated = [(r.info.get("measures") or {}).get(measure, {}).get("over") for _, r in runs]
+        own = "sentence's own length" if "sentence" in stated else "word's own size"
+        definition += f"; baseline of each {own}"
     return Panel(
         measure=measure,
         statistic=shown,
