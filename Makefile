@@ -4,8 +4,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= -m model=bert,gpt2,elmo
+# Plugins that need nothing beyond what ctxexp needs.
+LIGHT := plugins/ctxexp-isotropy
 
-.PHONY: run test setup lint types docs ui bench clean
+.PHONY: run test setup lint types docs ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
@@ -24,13 +26,16 @@ ui: setup  ## MLflow's page, opened on the last sweep's charts
 bench: setup  ## speed and memory as ratios
 	$(BIN)/python benchmarks/bench.py
 
+new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp-my-model, or in the folder TO=
+	$(BIN)/python plugins/new_plugin.py '$(NAME)' $(if $(TO),--to '$(TO)')
+
 setup: .venv/.ok
 
 # Debian's python3 may lack ensurepip; virtualenv from a folder of its own does the same.
-.venv/.ok: pyproject.toml constraints.txt
+.venv/.ok: pyproject.toml constraints.txt $(LIGHT:%=%/pyproject.toml)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv || { rm -rf .venv; $(PYTHON) -m pip install -q --target .venv-tools virtualenv && PYTHONPATH=.venv-tools $(PYTHON) -m virtualenv -q .venv; }
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,lint]' $(addprefix -e ,$(LIGHT))
 	touch $@
 
 clean:

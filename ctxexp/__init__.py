@@ -8,6 +8,7 @@ from ctxexp.errors import CtxexpError
 from ctxexp.metric import GroupMean, Metric
 from ctxexp.plugins import hookimpl
 from ctxexp.results import Results, Table
+from ctxexp.transform import Transform
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "Sense",
     "Sentence",
     "Table",
+    "Transform",
     "__version__",
     "hookimpl",
 ]

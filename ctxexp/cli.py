@@ -44,8 +44,16 @@ def _dispatch(argv: list[str]) -> int:
 
 def _experiment(argv: list[str]) -> int:
     _log_to_stderr()
-    compose.prepare()
     asked = get_args_parser().parse_args(argv)
+    if not asked.shell_completion:
+        taken = compose.take_plugins(asked.overrides)
+        absolute = dict(zip(asked.overrides, taken, strict=True))
+        sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
+        asked.overrides = taken
+    compose.prepare()
+    if not asked.shell_completion:
+        for broken in compose.registry().broken:
+            print(f"warning: {' '.join(broken.split())}", file=sys.stderr)
     only_shows = asked.help or asked.hydra_help or asked.cfg or asked.shell_completion or asked.info
     if not only_shows:
         compose.check_command(asked.overrides, multirun=asked.multirun)
@@ -55,7 +63,11 @@ def _experiment(argv: list[str]) -> int:
         version_base="1.3", config_path=str(compose.config_folder()), config_name="config"
     )(task)
     if only_shows:
-        application()
+        try:
+            application()
+        finally:  # Hydra leaves by SystemExit
+            if asked.help:
+                print(f"\n== What each option is ==\n\n{compose.options()}")
         return 0
     from ctxexp import jobs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -29,10 +31,60 @@ SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
 
 
+_files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
+_stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
+
+
 @cache
 def registry() -> Registry:
-    """The registry of this process."""
-    return build_registry()
+    """The registry of this process. What is broken is in its `broken`; the command says it once, not every worker."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "plugin", UserWarning)
+        return build_registry(files=_files)
+
+
+def use(files: Sequence[str] | None) -> None:
+    """Take the names that these plugin files bring into the registry; what was asked for before stays out."""
+    global _files
+    if files is not None and not (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files)):
+        raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
+    wanted = tuple(Path(file).expanduser().absolute() for file in files or ())
+    if wanted != _files:
+        _files = wanted
+        registry.cache_clear()
+        for group, name in _stored:
+            ConfigStore.instance().repo.get(group, {}).pop(f"{name}.yaml", None)
+        _stored.clear()
+
+
+def take_plugins(overrides: Sequence[str]) -> list[str]:
+    """Use the files of `plugins=[...]` among the overrides; the overrides with their paths absolute, for workers.
+
+    Hydra must know the names before it composes, so the command line is the only place for them. Raises ConfigError.
+    """
+    taken: list[str] = []
+    for text in overrides:
+        if not text.lstrip("+").startswith("plugins="):
+            taken.append(text)
+            continue
+        try:
+            (override,) = OverridesParser.create().parse_overrides(overrides=[text])
+        except HydraException as error:
+            raise ConfigError(_one_line(str(error))) from None
+        if override.is_sweep_override():
+            raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
+        value = override.value()
+        if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
+            raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
+        files = [str(Path(str(getattr(v, "text", v))).expanduser().absolute()) for v in value]
+        use(files)
+        taken.append(f"plugins=[{','.join(map(quote, files))}]")
+    return taken
+
+
+def quote(value: str) -> str:
+    """The value as Hydra's override grammar reads it back unchanged."""
+    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
 def config_folder() -> Path:
@@ -61,6 +113,13 @@ def prepare() -> None:
         node = {"name": name, **_defaults(offer.factory, kind)}
         package = f"metric.{name}" if kind == "metric" else None
         store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
+        _stored.add((kind, name))
+
+
+def options() -> str:
+    """Every name that can be chosen, a line each: `metric=name   the first line of its docstring`, for --help."""
+    offers = sorted(registry().offers.values(), key=lambda o: (KINDS.index(o.kind), o.name))
+    return "\n".join(f"{f'{o.kind}={o.name}':<36} {o.about}".rstrip() for o in offers)
 
 
 def _defaults(factory: Any, kind: str) -> dict[str, Any]:
@@ -116,6 +175,11 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
             except (HydraException, OmegaConfBaseException) as error:
                 raise ConfigError(explain(error)) from None
             configs.check(composed, registry())
+            if [Path(file) for file in composed["plugins"]] != list(_files):
+                raise ConfigError(
+                    f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
+                    "names must be known before configs are read"
+                )
     GlobalHydra.instance().clear()
 
 

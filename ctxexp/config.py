@@ -1,7 +1,7 @@
 """Checks a composed config before any work: names, arguments and types, each mistake one sentence.
 
-A node that names something (`model`, `dataset`, each `metric`, `baseline`) holds `name` and the arguments of the
-factory that was registered under it; they are checked against the factory's signature.
+A node that names something (`model`, `dataset`, `transform`, each `metric`, `baseline`) holds `name` and the arguments
+of the factory that was registered under it; they are checked against the factory's signature.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ctxexp.errors import ConfigError, near
@@ -43,10 +43,11 @@ SCALARS: dict[str, Any] = {
     "tracking.sweep": str | None,
     "figures.published": bool,
     "weights.name": str,
+    "plugins": list[str],
 }
 LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache.limit_gb": 0}
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
-NAMED = ("model", "dataset", "baseline")
+NAMED = ("model", "dataset", "transform", "baseline")
 
 
 def check(config: Node, registry: Registry) -> None:
@@ -66,14 +67,20 @@ def check(config: Node, registry: Registry) -> None:
         node = config.get(kind)
         if not isinstance(node, dict) or "name" not in node:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
-        _check_node(kind, kind, node, registry)
+        check_node(kind, kind, node, registry)
     metrics = config.get("metric")
     if not isinstance(metrics, dict) or not metrics:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
     for label, node in metrics.items():
         if not isinstance(node, dict) or "name" not in node:
             raise ConfigError(f"metric.{label}: expected a node with a name, got {node!r}")
-        _check_node("metric", f"metric.{label}", node, registry)
+        check_node("metric", f"metric.{label}", node, registry)
+
+
+def named(config: Node) -> list[tuple[str, str]]:
+    """(kind, name) of everything that the config names, in the order of the flow."""
+    nodes = [(kind, config[kind]) for kind in NAMED] + [("metric", node) for node in config["metric"].values()]
+    return list(dict.fromkeys((kind, str(node["name"])) for kind, node in nodes))
 
 
 def build(kind: str, node: Node, registry: Registry) -> Any:
@@ -82,14 +89,20 @@ def build(kind: str, node: Node, registry: Registry) -> Any:
     return registry.find(kind, node["name"]).factory(**arguments)
 
 
-def job_key(config: Node, fingerprint: str, version: str) -> str:
-    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, version."""
-    decisive = {k: v for k, v in config.items() if k not in ("tracking", "cache", "resume", "figures", "experiment")}
-    text = json.dumps([decisive, fingerprint, version], sort_keys=True, default=str)
+def job_key(config: Node, fingerprint: str, version: str, plugins: Sequence[Node] = ()) -> str:
+    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, versions.
+
+    `plugins` are those that supply something to the job: their versions count, files of theirs by content.
+    """
+    places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
+    decisive = {k: v for k, v in config.items() if k not in places}
+    others = sorted((p["plugin"], p["version"]) for p in plugins)
+    text = json.dumps([decisive, fingerprint, version, *others], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
+def check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
+    """Raise ConfigError unless the node's keys are arguments of what it names, of their types, and complete."""
     factory = registry.find(kind, str(node["name"])).factory
     expected = arguments(factory)
     if expected is None:

@@ -32,11 +32,13 @@ def open_store(
     batch_tokens: int = 2048,
     limit_bytes: int | None = None,
     progress: Progress | None = None,
+    version: str = "",
 ) -> Store:
     """The store of the corpus under that encoder: from the cache folder if it is whole, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
-    recently used entries go first). `Store.encoded` counts the sentences that were encoded by this call.
+    recently used entries go first). `version` tells apart encoders of one name: that of the code that made them.
+    `Store.encoded` counts the sentences that were encoded by this call.
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
@@ -48,7 +50,8 @@ def open_store(
     else:
         unique, unique_of = _unique(corpus.sentences)
     same = len(unique) == len(corpus.sentences)
-    key = caches.entry_key(encoder.name, corpus.fingerprint if same else fingerprint(unique))
+    identity = f"{encoder.name} ({version})" if version else encoder.name
+    key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique))
     cache = cache.absolute()
     path = cache / key
     try:

@@ -32,12 +32,14 @@ class Encoder(Protocol):
     `encode` yields one `Encoded` per sentence of the batch, in the batch's order; the vectors of a sentence must not
     depend on the other sentences of the batch, unless `sequential` is true.
 
-    Three attributes are optional (read with `getattr`):
+    Four attributes are optional (read with `getattr`):
       `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
       `lengths(sentences) -> Sequence[int]`, each sentence's cost in the model's own tokens, by which the framework
       forms batches of equal length under the token budget (default: its number of words);
       `sequential: bool`: the encoder carries state from sentence to sentence, so `encode` is called once with all
-      sentences in corpus order, and does its own batching.
+      sentences in corpus order, and does its own batching;
+      `positional: bool`: False promises that layer 0 gives a word one vector wherever it stands (True: its position
+      counts too; neither may depend on other words).
     """
 
     @property

@@ -6,9 +6,11 @@ CtxexpError
 ├── DataError            a dataset file is missing or not in its format
 ├── ModelError           a checkpoint is missing, unreadable or not of the expected shape
 ├── EncodingError        an encoder broke its contract (units, shapes, NaN)
+├── TransformError       a transform broke its contract (shapes, NaN)
 ├── MetricError          a metric broke its contract or was asked the impossible
 ├── StoreError           the vector cache cannot be read or written
 ├── PluginError          a plugin could not be loaded or misbehaved
+├── ConformanceError     a check of `ctxexp.testing` failed; also an AssertionError
 └── TrackingError        MLflow refused or could not be reached; results are on disk
 
 The command line prints the message of these without a traceback: a user's mistake reads as a sentence.
@@ -63,8 +65,14 @@ class EncodingError(CtxexpError):
     """An encoder's output breaks the contract of `ctxexp.encoder.Encoder`."""
 
 
+class TransformError(CtxexpError):
+    """A transform's input or output breaks its contract."""
+
+
 class MetricError(CtxexpError):
-    """A metric's input or output breaks its contract."""
+    """A metric's input or output breaks its contract; `of` is kind and label of what failed, where that is known."""
+
+    of: tuple[str, str] | None = None
 
 
 class StoreError(CtxexpError):
@@ -73,6 +81,10 @@ class StoreError(CtxexpError):
 
 class PluginError(CtxexpError):
     """A plugin could not be loaded, or what it supplied misbehaved."""
+
+
+class ConformanceError(CtxexpError, AssertionError):
+    """A model, metric, transform, data set or baseline fails checks of the conformance kit."""
 
 
 class TrackingError(CtxexpError):

@@ -16,7 +16,7 @@ from ctxexp.config import Node
 from ctxexp.errors import CtxexpError
 from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.run import label, load_corpus, load_encoder, run
+from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
 
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
 
@@ -37,9 +37,10 @@ def _execute(cfg: DictConfig) -> None:
     from ctxexp import tracking
     from ctxexp.tracking.sweep import here
 
+    config = compose.resolved(cfg)
+    compose.use(config.get("plugins"))
     compose.prepare()
     registry = compose.registry()
-    config = compose.resolved(cfg)
     configs.check(config, registry)
     where = config["tracking"]
     sweep, store = where["sweep"], Path(where["folder"]).expanduser().resolve()
@@ -51,7 +52,8 @@ def _execute(cfg: DictConfig) -> None:
         corpus = load_corpus(config, registry)
     except CtxexpError as error:
         missing = error  # raised again inside the job, so that it leaves a FAILED run
-    key = configs.job_key(config, corpus.fingerprint, __version__) if corpus else ""
+    plugins = supplied_by(config, registry)
+    key = configs.job_key(config, corpus.fingerprint, __version__, plugins) if corpus else ""
     if config["resume"] and corpus:
         held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
         if held:
@@ -62,7 +64,7 @@ def _execute(cfg: DictConfig) -> None:
         folder,
         name=name,
         key=key,
-        params=_params(config),
+        params=_params(config, plugins),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         overrides=overrides,
         sweep=sweep,
@@ -75,7 +77,7 @@ def _execute(cfg: DictConfig) -> None:
         encoder = load_encoder(config, registry)
         results = run(config, corpus, encoder, registry, folder, Progress())
         results.info["published"] = config["figures"]["published"]
-        results.info["plugins"] = [vars(source) for source in registry.sources]
+        results.info["plugins"] = plugins
         job.save(results)
         _draw(config, results, folder / "figures")
         job.log(results)
@@ -136,6 +138,8 @@ def _draw(config: Node, results: Results, folder: Path) -> None:
     run_figures(results, folder, published=config["figures"]["published"])
 
 
-def _params(config: Node) -> Node:
-    """The config less the places, which say nothing about the numbers."""
-    return {k: v for k, v in config.items() if k not in ("tracking", "cache", "resume", "figures", "experiment")}
+def _params(config: Node, plugins: list[Node]) -> Node:
+    """The config less the places, which say nothing about the numbers; plugins by name and version."""
+    places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
+    versions = {p["plugin"]: f"{p['distribution']} {p['version']}" for p in plugins}
+    return {**{k: v for k, v in config.items() if k not in places}, "plugins": versions}

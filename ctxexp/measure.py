@@ -101,9 +101,7 @@ class Plan:
 
     def __init__(self, occurrences: Occurrences, probes: dict[str, Metric], baseline: Baseline, seed: int) -> None:
         self.occurrences, self.probes = occurrences, probes
-        self.samples = [np.asarray(rows) for rows in baseline.groups(occurrences, np.random.default_rng([seed, 1]))]
-        if not self.samples or min(map(len, self.samples)) < 1:
-            raise MetricError(f"baseline {getattr(baseline, 'name', baseline)!r} gave no group, or an empty one")
+        self.samples = _samples(baseline, occurrences, np.random.default_rng([seed, 1]))
         self.index: dict[str, np.ndarray | None] = {}  # label -> the groups in its sample, None for all
         for label, probe in probes.items():
             size = getattr(probe, "sample", None)
@@ -203,12 +201,15 @@ class Plan:
         try:
             return call()
         except CtxexpError as error:
-            raise MetricError(f"metric {label!r} at layer {layer}, {where}: {error}") from error
+            cause: Exception = error
+            named = MetricError(f"metric {label!r} at layer {layer}, {where}: {error}")
         except Exception as error:  # a stranger's metric may raise anything
-            kind = type(self.probes[label]).__name__
-            raise MetricError(
+            cause, kind = error, type(self.probes[label]).__name__
+            named = MetricError(
                 f"metric {label!r} ({kind}) failed at layer {layer}, {where}: {type(error).__name__}: {error}"
-            ) from error
+            )
+        named.of = "metric", label
+        raise named from cause
 
 
 class Gather:
@@ -238,6 +239,23 @@ class Gather:
             yield keys, rows, self(vectors, rows)
 
 
+def _samples(baseline: Baseline, occurrences: Occurrences, rng: np.random.Generator) -> list[np.ndarray]:
+    who = f"baseline {getattr(baseline, 'name', type(baseline).__name__)!r}"
+    try:
+        samples = [np.asarray(rows) for rows in baseline.groups(occurrences, rng)]
+    except CtxexpError:
+        raise
+    except Exception as error:  # a stranger's baseline may raise anything
+        failure = MetricError(f"{who} failed: {type(error).__name__}: {error}")
+        failure.of = "baseline", ""
+        raise failure from error
+    if not samples or min(map(len, samples)) < 1:
+        failure = MetricError(f"{who} gave no group, or an empty one")
+        failure.of = "baseline", ""
+        raise failure
+    return samples
+
+
 def _null(metric: Metric, x: np.ndarray) -> float:
     """The metric's value on the random group x (1, n, d)."""
     if isinstance(metric, GroupMean) and type(metric).null is GroupMean.null and x.shape[1] >= metric.min_rows:
@@ -246,9 +264,11 @@ def _null(metric: Metric, x: np.ndarray) -> float:
 
 
 def _build(label: str, factory: Callable[[], Metric]) -> Metric:
-    metric = factory()
+    metric: Any = factory()  # a stranger's may build anything
     if not isinstance(metric, Metric):
-        raise MetricError(f"metric {label!r}: expected a ctxexp.metric.Metric, got {type(metric).__name__}")
+        error = MetricError(f"metric {label!r}: expected a ctxexp.metric.Metric, got {type(metric).__name__}")
+        error.of = "metric", label
+        raise error
     return metric
 
 

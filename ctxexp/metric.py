@@ -18,13 +18,17 @@ GroupBy = Literal["occurrence", "word", "sentence", "sample", "corpus"]
 class Metric(ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    `unit` is a word for logs and axes: what the number is (`cosine`, `share`, `l2`); `definition` says in a line what
-    was computed. Both are logged.
+    `unit` is a word for logs and axes: what the number is (`cosine`, `l2`; `share`: of a group's variance, 1 where its
+    rows lie on one line through the origin); `definition` says in a line what was computed. Both are logged.
+    `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
+    `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
+    may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them.
     """
 
     over: ClassVar[GroupBy]
     unit: ClassVar[str] = ""
     definition: str = ""
+    invariances: frozenset[str] = frozenset()
 
     @abstractmethod
     def update(self, key: Hashable, x: np.ndarray) -> None:

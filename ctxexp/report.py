@@ -25,6 +25,7 @@ _RUN_COLUMNS = {
     "n_layers": "layers",
     "dim": "width",
     "dtype": "dtype",
+    "transform": "transform",
     "corpus": "corpus",
     "fingerprint": "fingerprint",
     "n_sentences": "sentences",

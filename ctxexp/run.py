@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp import __version__
-from ctxexp.config import Node, build
+from ctxexp.config import Node, build, named
 from ctxexp.corpus import Corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.encoder import Encoder, details
-from ctxexp.errors import CtxexpError, ModelError, PluginError
-from ctxexp.plugins import Registry
+from ctxexp.errors import DataError, MetricError, ModelError, TransformError
+from ctxexp.plugins import Registry, Source
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.words import is_punctuation
@@ -21,7 +21,10 @@ from ctxexp.words import is_punctuation
 
 def load_corpus(config: Node, registry: Registry) -> Corpus:
     """The configured data set, deduplicated if the config says so."""
-    corpus: Corpus = _supplied("dataset", config["dataset"], registry)
+    corpus = _supplied("dataset", config["dataset"], registry)
+    if not isinstance(corpus, Corpus):
+        with registry.credit("dataset", config["dataset"]["name"]):
+            raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
     return deduplicated(corpus) if config["words"]["deduplicate"] else corpus
 
 
@@ -30,8 +33,18 @@ def load_encoder(config: Node, registry: Registry) -> Encoder:
     encoder: Encoder = _supplied("model", config["model"], registry)
     missing = [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]
     if missing:
-        raise ModelError(f"model {config['model']['name']!r} is no encoder: it lacks {', '.join(missing)}")
+        with registry.credit("model", config["model"]["name"]):
+            raise ModelError(f"model {config['model']['name']!r} is no encoder: it lacks {', '.join(missing)}")
     return encoder
+
+
+def supplied_by(config: Node, registry: Registry) -> list[Node]:
+    """The plugins that supply something to this run: plugin, distribution, version, and what (`model lengths`)."""
+    brought: dict[Source, list[str]] = {}
+    for kind, name in named(config):
+        if source := registry.source(kind, name):
+            brought.setdefault(source, []).append(f"{kind} {name}")
+    return [{**vars(source), "supplies": names} for source, names in brought.items()]
 
 
 def run(
@@ -44,16 +57,20 @@ def run(
     from ctxexp.encode import open_store
     from ctxexp.measure import measure
     from ctxexp.occurrences import Occurrences
+    from ctxexp.transform import transformed
 
     cache = config["cache"]
-    store = open_store(
-        corpus,
-        encoder,
-        cache=vector_cache(config),
-        batch_tokens=config["batch_tokens"],
-        limit_bytes=None if cache["limit_gb"] is None else int(cache["limit_gb"] * 1e9),
-        progress=progress,
-    )
+    model = config["model"]["name"]
+    with registry.credit("model", model):
+        store = open_store(
+            corpus,
+            encoder,
+            cache=vector_cache(config),
+            batch_tokens=config["batch_tokens"],
+            limit_bytes=None if cache["limit_gb"] is None else int(cache["limit_gb"] * 1e9),
+            progress=progress,
+            version=f"{source.plugin} {source.version}" if (source := registry.source("model", model)) else "",
+        )
     words = config["words"]
     occurrences = Occurrences.of(
         store,
@@ -66,16 +83,30 @@ def run(
         label: partial(_supplied, "metric", node, registry) for label, node in config["metric"].items()
     }
     baseline = _supplied("baseline", config["baseline"], registry)
-    results = measure(
-        store,
-        occurrences,
-        metrics,
-        baseline,
-        seed=config["seed"],
-        bootstrap=config["bootstrap"],
-        progress=progress,
-        folder=folder,
-    )
+    transform = config["transform"]
+    try:
+        with registry.credit("transform", transform["name"]):
+            calibrated = partial(_supplied, "transform", transform, registry)
+            vectors = transformed(store, occurrences, calibrated, name=transform["name"])
+        results = measure(
+            vectors,
+            occurrences,
+            metrics,
+            baseline,
+            seed=config["seed"],
+            bootstrap=config["bootstrap"],
+            progress=progress,
+            folder=folder,
+        )
+    except TransformError:
+        with registry.credit("transform", transform["name"]):
+            raise
+    except MetricError as error:
+        if error.of is None:
+            raise
+        kind, at = error.of
+        with registry.credit(kind, (config["metric"][at] if kind == "metric" else config[kind])["name"]):
+            raise
     results.info.update(
         {
             "version": __version__,
@@ -84,6 +115,7 @@ def run(
             "encoder": encoder.name,
             "details": dict(details(encoder)),
             "dtype": config["dtype"],
+            "transform": calibration(config),
             "corpus": corpus.name,
             "fingerprint": corpus.fingerprint,
             "choices": {**corpus.choices, **{k: str(v) for k, v in words.items()}},
@@ -103,7 +135,8 @@ def vector_cache(config: Node) -> Path:
 
 
 def label(config: Node) -> str:
-    """What charts call the run: the model, its checkpoint where one was given, and weights that aren't the default."""
+    """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, and
+    the transform unless it is none."""
     model = config["model"]
     parts = [str(model["name"])]
     given = model.get("checkpoint") or model.get("weight_file") or model.get("path")
@@ -111,17 +144,19 @@ def label(config: Node) -> str:
         parts.append(Path(str(given)).name)
     elif model.get("weights") not in (None, "mini"):
         parts.append(f"({model['weights']})")
+    if (transform := calibration(config)) != "none":
+        parts += ["+", transform]
     return " ".join(parts)
+
+
+def calibration(config: Node) -> str:
+    """The transform and its arguments: `none`, `center`, `drop_top (k=3)`."""
+    node = config["transform"]
+    arguments = ", ".join(f"{key}={value}" for key, value in node.items() if key != "name")
+    return f"{node['name']} ({arguments})" if arguments else str(node["name"])
 
 
 def _supplied(kind: str, node: Node, registry: Registry) -> Any:
     """Build what a factory supplies; what a stranger's factory raises is named as theirs."""
-    try:
+    with registry.credit(kind, node["name"]):
         return build(kind, node, registry)
-    except CtxexpError:
-        raise
-    except Exception as error:
-        offer = registry.find(kind, node["name"])
-        raise PluginError(
-            f"{kind} {offer.name!r} of plugin {offer.plugin!r} could not be built: {type(error).__name__}: {error}"
-        ) from error

@@ -113,12 +113,17 @@ def is_variance(measure: str) -> bool:
 
 
 def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
-    """What the runs have in common, for under a title: weights, corpus, baseline; their number where runs differ."""
+    """What the runs have in common, for under a title: weights, corpus, transform, baseline; how many where
+    runs differ."""
     said = []
     chance = [baseline_words(r) for _, r in runs if measure is None or _has_baseline(r, measure)]
+    transforms = [one_line(r.info.get("transform") or "none") for _, r in runs]
+    if set(transforms) == {"none"}:
+        transforms = []
     for kind, plural, words in (
         ("weights", "kinds of weights", [one_line(r.info.get("weights") or "") for _, r in runs]),
         ("corpus", "corpora", [one_line(r.info.get("corpus") or "") for _, r in runs]),
+        ("transform", "transforms", transforms),
         ("baseline:", "baselines", chance),
     ):
         known = sorted(set(words) - {""})

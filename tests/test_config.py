@@ -33,6 +33,7 @@ def valid() -> dict[str, Any]:
     return {
         "model": dict(node),
         "dataset": dict(node),
+        "transform": dict(node),
         "metric": {"toy": dict(node)},
         "baseline": dict(node),
         "weights": {"name": "mini"},
@@ -54,6 +55,7 @@ def valid() -> dict[str, Any]:
         "cache": {"folder": None, "limit_gb": 20},
         "tracking": {"folder": "mlruns", "uri": None, "experiment": "ctxexp", "sweep": None},
         "figures": {"published": False},
+        "plugins": [],
     }
 
 
@@ -84,6 +86,8 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("words.tokenizer", "spacy", r"words\.tokenizer='spacy': no such choice"),
         ("words.lower", "yes", r"words\.lower='yes': expected bool, got str"),
         ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float or null, got str"),
+        ("plugins", "./a.py", r"plugins='\./a\.py': expected list\[str\], got str"),
+        ("transform.name", "centre", r"no transform 'centre'"),
         ("model", ["a", "b"], r"model: expected one option, as in model=NAME \(toy\)"),
         ("model.name", "tyo", r"no model 'tyo'; did you mean 'toy'\? \(toy\)"),
         ("model.paht", "x", r"model 'toy' has no argument 'paht'; did you mean 'path'\?"),

@@ -9,6 +9,7 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,19 +22,35 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
-def commands() -> list[tuple[str, str]]:
-    return [(page.stem, block) for page in PAGES for block in blocks(page, "bash")]
+def commands() -> list[tuple[Path, str]]:
+    return [(page, block) for page in PAGES for block in blocks(page, "bash")]
+
+
+def listings(page: Path) -> dict[str, str]:
+    """Files that the page shows: every Python or YAML block whose first line is a comment with the file's name."""
+    shown = blocks(page, "python") + blocks(page, "yaml")
+    return {m.group(1): block for block in shown if (m := re.match(r"# (\S+\.(?:py|yaml))\n", block))}
+
+
+def stand_in(folder: Path, page: Path) -> dict[str, str]:
+    """Write the page's files into `folder`; the environment for commands that are typed there."""
+    for name, text in listings(page).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+    return {**kept, "PATH": path, "HF_HUB_OFFLINE": "1"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "block"), commands(), ids=lambda text: text.splitlines()[0][:60])
+@pytest.mark.parametrize(
+    ("page", "block"), commands(), ids=lambda v: v.splitlines()[0][:60] if isinstance(v, str) else v.stem
+)
 def test_commands_run_as_they_stand(
-    page: str, block: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    page: Path, block: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     cache = tmp_path_factory.getbasetemp() / "docs-cache"  # shared, as a user's would be
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
-    env = {**kept, "PATH": path, "CTXEXP_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+    env = {**stand_in(tmp_path, page), "CTXEXP_CACHE": str(cache)}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=400
     )
@@ -41,21 +58,46 @@ def test_commands_run_as_they_stand(
     assert "Traceback" not in done.stderr
 
 
-def test_the_plugin_listing_works() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.stem)
+def test_mistakes_are_answered_as_printed(page: Path, tmp_path: Path) -> None:
+    """A `console` block: a line `$ command`, then its output; `...` stands for anything."""
+    env = stand_in(tmp_path, page)
+    for dialogue in "".join(blocks(page, "console")).split("$ ")[1:]:
+        command, _, answer = dialogue.partition("\n")
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100
+        )
+        pattern = ".*".join(map(re.escape, answer.strip().split("...")))
+        assert re.search(rf"^{pattern}$", done.stderr, flags=re.MULTILINE), done.stderr
+        assert done.returncode == 2
+
+
+def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     from ctxexp.config import build
     from ctxexp.corpus import Corpus
+    from ctxexp.encoder import check_encoded
     from ctxexp.plugins import build_registry
 
-    (listing,) = blocks(ROOT / "plugins" / "README.md", "python")
-    module = types.ModuleType("my_plugin")
-    exec(compile(listing, "plugins/README.md", "exec"), module.__dict__)
-    registry = build_registry([("my_plugin", module)], installed=False)
-    encoder = build("model", {"name": "lengths"}, registry)
-    (encoded,) = encoder.encode(Corpus.of("c", [["a", "bank"]]).sentences)
-    assert encoded.layers.tolist() == [[[1.0, 1.0], [4.0, 1.0]]]
+    files = listings(ROOT / "plugins" / "README.md")
+    assert len(files["my_model.py"].splitlines()) < 30
+    assert len(files["my_metric.py"].splitlines()) < 20
+    modules = []
+    for name in ("my_model", "my_metric"):
+        module = types.ModuleType(name)
+        exec(compile(files[f"{name}.py"], name, "exec"), module.__dict__)
+        modules.append((name, module))
+    registry = build_registry(modules, installed=False)
+    assert registry.broken == []
+    encoder = build("model", {"name": "hashed", "dim": 8}, registry)
+    corpus = Corpus.of("c", [["a", "bank", "a"], ["bank"]])
+    first, second = encoder.encode(corpus.sentences)
+    check_encoded(encoder, 0, first)
+    assert (first.layers[0, 1] == second.layers[0, 0]).all()
+    assert first.layers[1, 1] == pytest.approx(first.layers[0, 0] + first.layers[0, 1], abs=1e-6)
     metric = build("metric", {"name": "norm_spread"}, registry)
-    metric.update("bank", encoded.layers[0])
-    assert metric.compute()["raw"] > 0
+    metric.update("bank", np.array([[3, 4], [0, 15]], np.float32))  # lengths 5 and 15
+    assert metric.compute()["raw"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ctxexp.errors import PluginError, UnknownName
+from ctxexp import compose
+from ctxexp.config import job_key
+from ctxexp.corpus import Corpus
+from ctxexp.encoder import Encoded
+from ctxexp.errors import ConfigError, CtxexpError, PluginError, UnknownName
+from ctxexp.metric import GroupMean
 from ctxexp.plugins import Offer, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins.__main__ import listing, signature
+from ctxexp.plugins.__main__ import main as list_plugins
+from ctxexp.run import load_corpus, load_encoder, run, supplied_by
 
 
 class Good:
@@ -27,6 +44,7 @@ def test_every_first_party_name_is_there() -> None:
     assert {"self_similarity", "intra_sentence_similarity", "max_explainable_variance", "anisotropy"} <= set(
         registry.names("metric")
     )
+    assert registry.names("transform") == ["center", "none", "standardize"]
     assert "one_per_sentence" in registry.names("baseline")
     assert registry.broken == []
 
@@ -63,7 +81,17 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
     def raises(self: object, register: Register) -> None:
         raise ValueError("boom")
 
+    def unmarked(self: object, register: Register) -> None: ...
+
+    def relative(self: object) -> str:
+        return "conf"
+
+    def no_hook(self: object) -> None: ...
+
     plugins = [
+        ("unmarked", type("Unmarked", (), {"register_models": unmarked})()),
+        ("folder", _plugin(config_folders=relative)),
+        ("empty", type("Empty", (), {"helper": no_hook})()),
         ("taken", _plugin(register_models=taken)),
         ("argument", _plugin(register_models=wrong_argument)),
         ("hook", _plugin(register_modles=unknown_hook)),
@@ -79,7 +107,12 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
     assert "expected a callable factory, got str" in report
     assert "ValueError: boom" in report
     assert "register_modles" in report  # no such hook
-    assert len(registry.broken) == 5
+    assert "a hook takes one argument, register" in report
+    assert "no hook 'register_modles'; did you mean 'register_models'" in report
+    assert "register_models lacks its mark: put @ctxexp.hookimpl above it" in report
+    assert "config_folders gave 'conf': expected an absolute folder" in report
+    assert "it offers nothing: mark a function register_models(register) with @ctxexp.hookimpl" in report
+    assert len(registry.broken) == 8
     assert "new" not in registry.names("model")
     assert "theirs" in registry.names("model")
 
@@ -89,3 +122,367 @@ def test_a_name_has_one_owner() -> None:
     registry.add(Offer("model", "a", print, "first"))
     with pytest.raises(PluginError, match="plugin 'second' registers model 'a', which plugin 'first' already supplies"):
         registry.add(Offer("model", "a", print, "second"))
+
+
+# Single files: plugins=[./my_plugin.py]
+
+FILE = """
+import dataclasses
+import numpy as np
+import ctxexp
+
+@dataclasses.dataclass
+class Bits:
+    \"\"\"Words as bits of their length. More is not said.\"\"\"
+
+    width: int = 4
+    broken: bool = False
+
+    n_layers = 1
+
+    @property
+    def dim(self):
+        return self.width
+
+    @property
+    def name(self):
+        return f"bits width={self.width} broken={self.broken}"
+
+    def encode(self, batch):
+        for sentence in batch:
+            if self.broken:
+                raise ZeroDivisionError("by purpose")
+            rows = [[len(w) >> i & 1 for i in range(self.width)] for w in sentence.words]
+            yield ctxexp.Encoded(sentence.words, np.array(rows, np.float32).reshape(1, -1, self.width) + 1)
+
+@ctxexp.hookimpl
+def register_models(register):
+    register("bits", Bits)
+"""
+
+
+def write(folder: Path, text: str = FILE, name: str = "mine.py") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_a_plugin_named_by_its_content(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    registry = build_registry(installed=False, files=[path, path])
+    (source,) = registry.sources
+    assert (source.plugin, source.distribution) == ("mine", str(path))
+    assert re.fullmatch(r"sha256:[0-9a-f]{16}", source.version)
+    encoder = registry.find("model", "bits").factory(width=3)
+    assert next(iter(encoder.encode(Corpus.of("c", [["abc"]]).sentences))).layers.tolist() == [[[2, 2, 1]]]
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]  # no __pycache__
+    changed = build_registry(installed=False, files=[write(tmp_path, FILE + "# more")]).sources[0]
+    assert changed.version != source.version
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import os\n\nimport nowhere_to_be_found\n", "line 3: ModuleNotFoundError: No module named 'nowhere_to"),
+        ("def f(:\n", "line 1: SyntaxError: "),
+        ("def f():\n    return 1 / 0\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
+        ("x = 1\n", "it offers nothing: mark a function register_models(register)"),
+        (FILE.replace('"bits"', '"bert"'), "line 32: plugin 'mine' registers model 'bert', which plugin"),
+        (FILE.replace("register_models", "register_modles"), "no hook 'register_modles'; did you mean"),
+        (FILE.replace("    register(", "    raise KeyError("), "line 32: KeyError: ('bits', <class"),
+    ],
+)
+def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(PluginError) as caught:
+        build_registry(installed=False, files=[path])
+    assert str(caught.value).startswith(f"plugin file {path}")
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_has_neighbours(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(PluginError, match=r"no plugin file .*/mne\.py; did you mean mine\.py\?"):
+        build_registry(installed=False, files=[tmp_path / "mne.py"])
+    with pytest.raises(PluginError, match=r"no plugin file .*/x\.py$"):
+        build_registry(installed=False, files=[tmp_path / "nowhere" / "x.py"])
+
+
+@pytest.fixture
+def fresh_registry() -> Iterator[None]:
+    """What the test makes the process's registry use is forgotten after it."""
+    yield
+    compose.use([])
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, name="it's mine.py")
+    monkeypatch.chdir(tmp_path)
+    overrides = compose.take_plugins(["model=bits", "plugins=['./it\\'s mine.py']"])
+    assert overrides[0] == "model=bits"
+    assert compose.registry().find("model", "bits").plugin == "it's mine"
+    compose.prepare()
+    compose.check_command([*overrides, "model.width=2"], multirun=False)
+    with pytest.raises(ConfigError, match=r"model\.width='two': expected int"):
+        compose.check_command([*overrides, "model.width=two"], multirun=False)
+    monkeypatch.chdir("/")
+    assert compose.take_plugins(overrides) == overrides  # as a worker gets them
+    compose.use([])
+    with pytest.raises(ConfigError, match="no model 'bits'"):
+        compose.check_command(["model=bits"], multirun=False)
+    with pytest.raises(ConfigError, match="files of plugins are named on the command line only"):
+        compose.check_command([overrides[1]], multirun=False)
+
+
+@pytest.mark.parametrize("text", ["plugins=a.py", "plugins=[1]", "+plugins={a: b}"])
+def test_plugins_are_a_list_of_files(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a list of files, as in plugins=\[\./my_plugin\.py\]"):
+        compose.take_plugins([text])
+    with pytest.raises(ConfigError, match="expected a list of files"):
+        compose.use("a.py")
+    with pytest.raises(ConfigError, match="plugins are for the whole command"):
+        compose.take_plugins(["plugins=[a.py],[b.py]"])
+    with pytest.raises(ConfigError):
+        compose.take_plugins(["plugins=["])
+
+
+# Whose fault it is, and what a run records.
+
+
+def config(tmp_path: Path, **nodes: Any) -> dict[str, Any]:
+    from test_transforms import config as composed
+
+    whole = composed("metric=anisotropy", "baseline=uniform", "bootstrap=5")
+    whole["cache"]["folder"] = str(tmp_path)
+    return {**whole, **nodes}
+
+
+class Faults:
+    """A plugin whose every part fails in use."""
+
+    @hookimpl
+    def register_models(self, register: Register) -> None:
+        register("bad_model", _BadModel)
+        register("no_model", dict)
+        register("unbuilt", _unbuilt)
+
+    @hookimpl
+    def register_datasets(self, register: Register) -> None:
+        register("no_corpus", list)
+
+    @hookimpl
+    def register_transforms(self, register: Register) -> None:
+        register("bad_transform", _BadTransform)
+
+    @hookimpl
+    def register_metrics(self, register: Register) -> None:
+        register("bad_metric", _BadMetric)
+        register("no_metric", dict)
+
+    @hookimpl
+    def register_baselines(self, register: Register) -> None:
+        register("bad_baseline", _BadBaseline)
+        register("no_group", _NoGroup)
+
+
+class _BadModel:
+    name, n_layers, dim = "anything", 1, 2
+
+    def encode(self, batch: Any) -> Any:
+        raise ZeroDivisionError("by purpose")
+
+
+class _GoodModel(_BadModel):
+    def encode(self, batch: Any) -> Any:
+        for s in batch:
+            yield Encoded(s.words, np.ones((1, len(s.words), 2), np.float32))
+
+
+def _unbuilt() -> None:
+    raise RuntimeError("no weights")
+
+
+class _BadTransform:
+    def fit(self, x: np.ndarray) -> None: ...
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+class _BadMetric(GroupMean):
+    over = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        raise KeyError("by purpose")
+
+
+class _BadBaseline:
+    name = "bad"
+
+    def groups(self, occurrences: Any, rng: Any) -> Any:
+        raise KeyError("by purpose")
+
+
+class _NoGroup(_BadBaseline):
+    def groups(self, occurrences: Any, rng: Any) -> Any:
+        return iter(())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("model", "bad_model", "failed on a batch of 6 sentences, after 0 of them"),
+        ("model", "no_model", "is no encoder: it lacks name, n_layers, dim, encode"),
+        ("model", "unbuilt", "could not be built: RuntimeError: no weights; check it with: python -m ctxexp"),
+        ("dataset", "no_corpus", "expected a Corpus, got list"),
+        ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
+        ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
+        ("metric", "no_metric", "expected a ctxexp.metric.Metric, got dict"),
+        ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
+        ("baseline", "no_group", "baseline 'bad' gave no group, or an empty one"),
+    ],
+)
+def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
+    from ctxexp.progress import Silent
+
+    registry = build_registry([("faults", Faults())], installed=False)
+    registry.sources[0] = type(registry.sources[0])("faults", "ctxexp-faults", "0.9")
+    registry.add(Offer("model", "good_model", _GoodModel, "tests"))
+    node = {"name": name}
+    chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
+    whole = config(tmp_path, **chosen)
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+
+    def everything() -> None:
+        load_corpus(whole, registry)
+        run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+
+    with pytest.raises(CtxexpError) as caught:
+        everything()
+    assert message in str(caught.value)
+    assert f"{kind} {name!r}" in str(caught.value)
+    assert "plugin 'faults' (ctxexp-faults 0.9)" in str(caught.value)
+
+
+def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
+    registry = build_registry([("unused", Good())], installed=False, files=[write(tmp_path)])
+    whole = config(tmp_path, model={"name": "bits"})
+    (used,) = supplied_by(whole, registry)
+    assert used["plugin"] == "mine"
+    assert used["supplies"] == ["model bits"]
+    assert supplied_by(config(tmp_path), registry) == []
+    key = job_key(whole, "f", "1", [used])
+    assert job_key({**whole, "plugins": ["/elsewhere/mine.py"]}, "f", "1", [used]) == key
+    assert job_key(whole, "f", "1", [{**used, "version": "sha256:other"}]) != key
+
+
+def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
+    """Whoever edits a plugin rarely thinks of the encoder's name."""
+    from ctxexp.progress import Silent
+
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+    encoded = []
+    for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
+        registry = build_registry(installed=False, files=[write(tmp_path, text)])
+        whole = config(tmp_path, model={"name": "bits"})
+        results = run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+        encoded.append(results.info["encoded"])
+    assert encoded == [6, 0, 6]
+
+
+def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path)
+    assert list_plugins([str(path)]) == 0
+    text = capsys.readouterr().out
+    assert re.search(rf"^mine \({re.escape(str(path))}\) sha256:\w+$", text, flags=re.MULTILINE)
+    assert re.search(r"^  model=bits +Words as bits of their length\.$", text, flags=re.MULTILINE)
+    assert "      width: int = 4, broken: bool = false" in text
+    assert list_plugins([str(tmp_path / "nothing.py")]) == 2
+    assert "error: no plugin file" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="boom"):
+        broken = build_registry([("x", _Boom())], installed=False)
+    assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)
+    assert signature(Offer("model", "x", lambda **keys: keys, "tests")) == "any"
+
+
+class _Boom:
+    @hookimpl
+    def register_models(self, register: Register) -> None:
+        raise ValueError("boom")
+
+
+# Installed distributions, seen from outside.
+
+
+def install(folder: Path, name: str, module: str, version: str = "0.9") -> None:
+    """A distribution as pip leaves it: metadata, the entry point, one module."""
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(f"[ctxexp]\n{name} = {name}_module\n")
+    (folder / f"{name}_module.py").write_text(module)
+
+
+def command(folder: Path, *words: str, site: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+    path = os.pathsep.join(str(p) for p in (site, os.environ.get("PYTHONPATH")) if p)
+    env = {**kept, "PYTHONPATH": path, "CTXEXP_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", **more}
+    return subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+
+
+def test_a_broken_distribution_is_said_once_and_never_while_completing(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install(site, "goodone", FILE)
+    install(site, "badone", "import nowhere_to_be_found")
+    shown = command(tmp_path, "-m", "ctxexp", "--help", site=site)
+    assert shown.returncode == 0
+    assert re.search(r"^model=bits +Words as bits of their length\.$", shown.stdout, flags=re.MULTILINE)
+    assert shown.stderr == (
+        "warning: plugin 'badone' (badone_module) of distribution badone 0.9 could not be loaded: ModuleNotFoundError: "
+        "No module named 'nowhere_to_be_found'\n"
+    )
+    line = {"COMP_LINE": "ctxexp model=", "COMP_POINT": "13"}
+    completed = command(tmp_path, "-m", "ctxexp", "-sc", "query=bash", site=site, **line)
+    assert "model=bits" in completed.stdout
+    assert completed.stderr == ""
+    listed = command(tmp_path, "-m", "ctxexp.plugins", site=site)
+    assert listed.returncode == 1
+    assert "goodone 0.9\n  model=bits" in listed.stdout
+    assert "broken, and left out:\n  plugin 'badone' (badone_module) of distribution badone 0.9" in listed.stdout
+    assert listed.stderr == ""
+
+
+@pytest.mark.slow
+def test_five_plugins_cost_little_at_start_up(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    for i in range(5):
+        install(site, f"plugin{i}", FILE.replace('"bits"', f'"bits{i}"'))
+    best = {None: np.inf, site: np.inf}
+    for _ in range(5):
+        for where in best:
+            began = time.perf_counter()
+            done = command(tmp_path, "-m", "ctxexp", "--help", site=where)
+            best[where] = min(best[where], time.perf_counter() - began)
+            assert ("bits4" in done.stdout) == (where is site)
+    assert best[site] < 1.2 * best[None]
+
+
+@pytest.mark.slow
+def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
+    write(tmp_path)
+    words = ["-m", "ctxexp", "-m", "plugins=[./mine.py]", "model=bits", "model.broken=false,true", "model.width=2,3"]
+    words += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "metric=anisotropy", "bootstrap=5", "baseline=b100"]
+    done = command(tmp_path, *words)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("finished") == 2, done.stdout
+    assert done.stdout.count("  failed  ") == 2, done.stdout
+    assert "ZeroDivisionError: by purpose [model 'bits' is of plugin 'mine'" in done.stderr
+    assert "Traceback" not in done.stderr
+    found = [json.loads(p.read_text())["info"]["plugins"] for p in tmp_path.glob("mlruns/results/*/*/results.json")]
+    for path in tmp_path.glob("mlruns/results/*/*/run.json"):
+        assert json.loads(path.read_text())["params"]["plugins"]["mine"].startswith(f"{tmp_path / 'mine.py'} sha256:")
+    assert len(found) == 2
+    for (used,) in found:
+        assert used["distribution"] == str(tmp_path / "mine.py")
+        assert used["supplies"] == ["model bits"]

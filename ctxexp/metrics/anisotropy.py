@@ -21,6 +21,7 @@ class Anisotropy(Metric):
     over: ClassVar[GroupBy] = "sample"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine over all pairs of random occurrences"
+    invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
 
     def __init__(self) -> None:
         self._values: dict[int, tuple[float, int]] = {}  # redraw -> mean cosine, occurrences

@@ -27,6 +27,7 @@ class IntraSentenceSimilarity(GroupMean):
     def __init__(self, *, sample: int | None = None, unit_norm: bool = False, size_matched: bool = False) -> None:
         super().__init__(sample=sample, size_matched=size_matched)
         self.unit_norm = unit_norm
+        self.invariances = frozenset({"rotation", "scale", "permutation"} | ({"row_scale"} if unit_norm else set()))
         self.definition = "mean cosine of a sentence's words to their mean" + (", words at norm 1" if unit_norm else "")
 
     def score(self, x: np.ndarray) -> np.ndarray:

@@ -38,6 +38,8 @@ class MaxExplainableVariance(GroupMean):
             )
         super().__init__(sample=sample, size_matched=size_matched)
         self.variant: Definition = definition
+        shift = {"shift"} if definition == "centred" else set()
+        self.invariances = frozenset({"rotation", "scale", "permutation"} | shift)
         self.definition = WORDS[definition]
 
     def score(self, x: np.ndarray) -> np.ndarray:

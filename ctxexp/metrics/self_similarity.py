@@ -20,6 +20,7 @@ class SelfSimilarity(GroupMean):
     over: ClassVar[GroupBy] = "word"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine over all pairs of a word's occurrences"
+    invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
     extremes: ClassVar[tuple[str, str] | None] = ("most_self_similar", "least_self_similar")
 
     def __init__(self, *, sample: int | None = None) -> None:

@@ -17,6 +17,7 @@ class WordNorm(Metric):
     over: ClassVar[GroupBy] = "occurrence"
     unit: ClassVar[str] = "l2"
     definition = "Euclidean norm of an occurrence's vector"
+    invariances = frozenset({"rotation", "permutation"})
 
     def __init__(self) -> None:
         self._norms: list[np.ndarray] = []

@@ -28,6 +28,8 @@ class ElmoEncoder:
     as in the original. An empty sentence has no vectors (with state=carry its markers still move the state).
     """
 
+    positional = False
+
     def __init__(
         self,
         options: ElmoOptions,

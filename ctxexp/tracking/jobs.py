@@ -41,7 +41,7 @@ def new_id() -> str:
 
 def job_folder(folder: Path | str, group: str, number: int | None = None, overrides: Sequence[str] = ()) -> Path:
     """`<folder>/results/<sweep or single id>/<number and overrides>`: the same path from the same arguments."""
-    words = "_".join(o for o in overrides if not o.lstrip("+~").startswith("tracking."))
+    words = "_".join(o for o in overrides if not o.lstrip("+~").startswith(("tracking.", "plugins=")))
     label = re.sub(r"[^\w.=+-]+", "_", words)[:80].strip("_")
     name = "_".join(part for part in ("" if number is None else f"{number:03d}", label) if part)
     return Path(folder).expanduser().resolve() / "results" / group / (name or "run")

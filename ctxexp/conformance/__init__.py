@@ -1,0 +1,1 @@
+"""The conformance kit, a file a kind; its public face is `ctxexp.testing`."""

@@ -1,0 +1,76 @@
+"""What holds for every data set: words where their spans say, gold that points somewhere, the same corpus each time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ctxexp.conformance.report import Broken, Report, built
+from ctxexp.corpus import Corpus
+
+
+def check_dataset(
+    make: Callable[[], Corpus] | Corpus, *, elsewhere: Callable[[], str] | None = None, name: str = ""
+) -> Report:
+    """The laws of `ctxexp.Corpus`; raises ConformanceError naming each that is broken.
+
+    `elsewhere` gives the fingerprint that another process finds, where sets have another order.
+    """
+    corpus, again = built(make, "fingerprint")
+    report = Report(name or f"dataset {getattr(corpus, 'name', corpus)!r}")
+    with report.law("interface"):
+        _interface(corpus)
+    if report.failures:
+        return report.conclude()
+    with report.law("spans"):
+        _spans(corpus)
+    with report.law("pairs and senses"):
+        _gold(corpus)
+    if again is not None:
+        with report.law("stable fingerprint"):
+            other = again()
+            if other.fingerprint != corpus.fingerprint or other.choices != corpus.choices or other.name != corpus.name:
+                raise Broken(
+                    "built twice, it has different sentences, name or choices: sort files and sets, seed what is drawn"
+                )
+    if elsewhere is not None:
+        with report.law("the same in another process"):
+            if elsewhere() != corpus.fingerprint:
+                raise Broken("another process gets other sentences: is it the order of a set? Sort it")
+    texts = len({s.text for s in corpus.sentences})
+    report.notes.append(f"{len(corpus.sentences):,} sentences, {texts:,} distinct, {corpus.n_words:,} words")
+    return report.conclude()
+
+
+def _interface(corpus: Corpus) -> None:
+    if not isinstance(corpus, Corpus):
+        raise Broken(f"expected a ctxexp.Corpus, got {type(corpus).__name__}")
+    if not isinstance(corpus.name, str) or not corpus.name.strip():
+        raise Broken(f"name is {corpus.name!r}; expected a text for charts and tables")
+    if not isinstance(corpus.sentences, tuple) or not corpus.n_words:
+        raise Broken("it has no words; expected a tuple of sentences")
+    wrong = {k: v for k, v in corpus.choices.items() if not isinstance(k, str) or not isinstance(v, str)}
+    if wrong:
+        raise Broken(f"choices are texts by name, got {wrong}")
+
+
+def _spans(corpus: Corpus) -> None:
+    for i, sentence in enumerate(corpus.sentences):
+        end = 0
+        for word, (a, b) in zip(sentence.words, sentence.spans, strict=True):
+            where = f"sentence {i}, {sentence.text[:40]!r}"
+            if sentence.text[a:b] != word:
+                raise Broken(f"{where}: the span ({a}, {b}) holds {sentence.text[a:b]!r}, the word is {word!r}")
+            if a < end or not word.strip():
+                raise Broken(f"{where}: spans ascend without overlap, and no word is blank; got ({a}, {b}) after {end}")
+            end = b
+
+
+def _gold(corpus: Corpus) -> None:
+    n = len(corpus.sentences)
+    for pair in corpus.pairs:
+        if not (0 <= pair.first < n and 0 <= pair.second < n and math.isfinite(pair.gold)):
+            raise Broken(f"{pair} points outside the {n} sentences, or its gold is no number")
+    for sense in corpus.senses:
+        if not 0 <= sense.sentence < n or not 0 <= sense.position < len(corpus.sentences[sense.sentence]):
+            raise Broken(f"{sense} points to no word of the corpus")

@@ -1,0 +1,80 @@
+"""What a check found: laws that hold, laws that are broken and why, and remarks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ctxexp.errors import ConformanceError
+
+T = TypeVar("T")
+
+
+class Broken(Exception):  # noqa: N818  # it says what is broken
+    """A law does not hold; the message names the cause and what to do."""
+
+
+@dataclass
+class Report:
+    """The laws that were checked of one subject; `str(report)` is a line each."""
+
+    subject: str
+    passed: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)  # law -> cause
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def law(self, name: str) -> Iterator[None]:
+        """The block checks this law: whatever it raises breaks the law, and the next one is checked."""
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                yield
+        except Broken as broken:
+            self.failures[name] = str(broken)
+        except Exception as error:  # the subject is anyone's code
+            self.failures[name] = f"it raised {type(error).__name__}: {error}"
+        else:
+            self.passed.append(name)
+            for text in dict.fromkeys(f"{name}: {w.category.__name__}: {w.message}" for w in caught):
+                self.notes.append(f"warned in {text}")
+
+    def conclude(self) -> Report:
+        """The report itself; raises ConformanceError, with the whole report as its text, if a law is broken."""
+        if self.failures:
+            raise ConformanceError(str(self))
+        return self
+
+    def __str__(self) -> str:
+        lines = [f"{self.subject}: {len(self.passed)} laws hold, {len(self.failures)} broken"]
+        lines += [f"  ok      {name}" for name in self.passed]
+        lines += [f"  BROKEN  {name}: {cause}" for name, cause in self.failures.items()]
+        lines += [f"  note    {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def built(make: Callable[[], T] | T, sign: str) -> tuple[T, Callable[[], T] | None]:
+    """A subject and how to build another: `make` is a factory, or the subject itself (it has the attribute `sign`)."""
+    if callable(make) and (isinstance(make, type) or not hasattr(make, sign)):
+        return make(), make
+    return make, None  # type: ignore[return-value]  # it is no factory, so it is the subject
+
+
+def equal(a: Any, b: Any, *, tolerance: float = 1e-9) -> bool:
+    """Whether two sets of statistics agree, NaN equal to NaN."""
+    return a.keys() == b.keys() and all(
+        np.allclose(a[key], b[key], rtol=tolerance, atol=tolerance, equal_nan=True) for key in a
+    )
+
+
+def difference(a: dict[str, float], b: dict[str, float]) -> str:
+    """`raw: 0.5 instead of 0.25`: the first statistic that differs most."""
+    if a.keys() != b.keys():
+        return f"statistics {sorted(a)} instead of {sorted(b)}"
+    key = max(b, key=lambda k: np.nan_to_num(abs(a[k] - b[k]), nan=0.0 if np.isnan(a[k]) == np.isnan(b[k]) else np.inf))
+    return f"{key}: {a[key]:.6g} instead of {b[key]:.6g}"

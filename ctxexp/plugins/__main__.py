@@ -1,0 +1,78 @@
+"""`python -m ctxexp.plugins [FILE.py ...]`: what is installed, what each plugin offers, and what is broken."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+from ctxexp import __version__
+from ctxexp.config import arguments
+from ctxexp.errors import CtxexpError
+from ctxexp.plugins import FIRST_PARTY, KINDS, Offer, Registry, Source, build_registry
+
+
+def listing(registry: Registry) -> str:
+    """One section a plugin: distribution and version, its names with their first line and arguments."""
+    own = [offer for offer in registry.offers.values() if offer.plugin in FIRST_PARTY]
+    sections = [_section("ctxexp", __version__, own)]
+    for source in registry.sources:
+        brought = [o for o in registry.offers.values() if o.plugin == source.plugin]
+        sections.append(_section(_title(source), source.version, brought))
+    if registry.broken:
+        sections.append("\n".join(["broken, and left out:", *(f"  {' '.join(b.split())}" for b in registry.broken)]))
+    return "\n\n".join(sections)
+
+
+def signature(offer: Offer) -> str:
+    """The config keys with types and defaults: `size: int = 3, path: str`."""
+    try:
+        known = arguments(offer.factory)
+    except (TypeError, ValueError, NameError) as error:
+        return f"(arguments can't be read: {error})"
+    if known is None:
+        return "any"
+    return ", ".join(
+        f"{name}: {_type(kind)}" + ("" if default is inspect.Parameter.empty else f" = {_value(default)}")
+        for name, (kind, default) in known.items()
+    )
+
+
+def _title(source: Source) -> str:
+    return source.distribution if source.distribution == source.plugin else f"{source.plugin} ({source.distribution})"
+
+
+def _section(title: str, version: str, offers: list[Offer]) -> str:
+    lines = [f"{title} {version}"]
+    for kind in KINDS:
+        for offer in sorted((o for o in offers if o.kind == kind), key=lambda o: o.name):
+            lines.append(f"  {kind}={offer.name:<28} {offer.about}".rstrip())
+            if keys := signature(offer):
+                lines.append(f"      {keys}")
+    return "\n".join(lines)
+
+
+def _type(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+def _value(default: object) -> str:
+    return "null" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def main(argv: list[str]) -> int:
+    """Print the listing; 1 if an installed plugin is broken."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # they are in the listing
+            registry = build_registry(files=[Path(a) for a in argv])
+    except CtxexpError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(listing(registry))
+    return 1 if registry.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""`model=sentence_transformer model.checkpoint=...`: the transformer inside any sentence-transformers model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import ctxexp
+from ctxexp.errors import ModelError
+from ctxexp.models.choices import Dtype, Long, Pooling
+from ctxexp.plugins import Register
+
+
+def sentence_transformer(
+    *,
+    checkpoint: str,
+    revision: str | None = None,
+    pooling: Pooling = "mean",
+    final_norm: bool = True,
+    long: Long = "window",
+    stride: int | None = None,
+    lowered: bool = False,
+    device: str = "auto",
+    dtype: Dtype = "float32",
+) -> ctxexp.Encoder:
+    """All layers of the transformer inside a sentence-transformers model.
+
+    checkpoint: a folder, or an id of the hub (its cache is looked in first); safetensors only.
+    revision: a branch, tag or commit of the hub.
+    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
+    final_norm: whether the last layer is taken after the model's final norm.
+    long: window (windows of the model's max_seq_length) or refuse.
+    stride: pieces from one window's start to the next; null is half a window.
+    lowered: words.lower=true is set, which a few checkpoints ask for.
+    device: auto, cpu, cuda or mps.
+    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    """
+    from ctxexp.models.checkpoints import describe
+    from ctxexp.models.transformer import TransformerEncoder
+
+    folder = _transformer_folder(checkpoint, revision)
+    settings = _settings(folder)
+    if settings.get("do_lower_case") and not lowered:
+        raise ModelError(
+            f"{checkpoint} lower-cases its texts before its tokenizer sees them; run it with words.lower=true and "
+            "confirm with model.lowered=true"
+        )
+    commit = re.search(r"[\\/]snapshots[\\/]([0-9a-f]{40})", str(folder))
+    encoder = TransformerEncoder(
+        describe(folder, source=checkpoint, revision=commit.group(1) if commit else ""),
+        pooling=pooling,
+        final_norm=final_norm,
+        long=long,
+        stride=stride,
+        device=device,
+        dtype=dtype,
+    )
+    limit = settings.get("max_seq_length")
+    if isinstance(limit, int) and (encoder.window is None or limit < encoder.window):
+        encoder.window = encoder.details["window"] = limit
+        encoder.name += f" window={limit}"  # long sentences get other vectors than with the model's own window
+    return encoder
+
+
+def _transformer_folder(checkpoint: str, revision: str | None) -> Path:
+    """The folder of the first module, from the hub's cache or the hub if `checkpoint` is no folder."""
+    if Path(checkpoint).expanduser().is_dir() and revision is not None:
+        raise ModelError(f"revision={revision} names a commit of the hub, and {checkpoint} is a folder: leave it out")
+    listing = _locate(checkpoint, revision, "modules.json")
+    modules = json.loads(listing.read_text(encoding="utf-8")) if listing else []
+    if not modules and not _locate(checkpoint, revision, "config.json"):
+        raise ModelError(
+            f"no sentence-transformers model {checkpoint!r}: expected a folder or hub id with modules.json (or "
+            "config.json); without a network, the hub's cache must hold it"
+        )
+    first = modules[0] if modules else {"type": "Transformer", "path": ""}
+    if not re.search(r"(^|\.)Transformer$", first["type"]):
+        raise ModelError(f"{checkpoint} begins with {first['type']}, which has no layers; expected a Transformer")
+    folder = _locate(checkpoint, revision, None, first["path"])
+    if folder is None:
+        raise ModelError(
+            f"{checkpoint} lacks the folder {first['path']!r} of its transformer, which modules.json names"
+        )
+    return folder
+
+
+def _locate(checkpoint: str, revision: str | None, file: str | None, subfolder: str = "") -> Path | None:
+    """A file, or with `file` None a folder, as the library finds it: on disk, in the hub's cache, at the hub."""
+    from sentence_transformers.util import load_dir_path, load_file_path
+
+    place = str(Path(checkpoint).expanduser()) if Path(checkpoint).expanduser().is_dir() else checkpoint
+    for cached in (True, False):
+        where: dict[str, Any] = {"revision": revision, "local_files_only": cached}
+        try:
+            found = load_dir_path(place, subfolder, **where) if file is None else load_file_path(place, file, **where)
+        except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
+            if cached:
+                continue
+            raise ModelError(f"cannot reach {checkpoint}: {type(error).__name__}: {error}") from error
+        if found is not None:
+            return Path(found)
+    return None
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    path = folder / "sentence_bert_config.json"
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return settings
+
+
+@ctxexp.hookimpl
+def register_models(register: Register) -> None:
+    register("sentence_transformer", sentence_transformer)
