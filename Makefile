@@ -1,4 +1,4 @@
-# `make run` does the main job, `make test` passes the tests; both set everything up first.
+# `make run` does the main job, `make test` runs the tests; both set everything up first.
 # PYTHON names the interpreter to start from (3.11 or later).
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-isotropy
 
-.PHONY: run test setup lint types docs ui bench new-plugin clean
+.PHONY: run test setup lint ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
@@ -25,6 +25,8 @@ ui: setup  ## MLflow's page, opened on the last sweep's charts
 
 bench: setup  ## speed and memory as ratios
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/elmo.py
+	$(BIN)/python benchmarks/startup.py
 
 new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp-my-model, or in the folder TO=
 	$(BIN)/python plugins/new_plugin.py '$(NAME)' $(if $(TO),--to '$(TO)')

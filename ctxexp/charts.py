@@ -143,8 +143,8 @@ def main_statistic(results: Results, measure: str, wanted: str = "adjusted") -> 
 
 def paper_model(label: str, results: Results, *, published: bool) -> str | None:
     """bert, gpt2 or elmo if the published curves of that model belong beside this run."""
-    words = label.replace("(", " ").replace(",", " ").split()
-    name = str(results.info.get("model") or (words[0] if words else "")).casefold()
+    words = str(results.info.get("name") or results.info.get("model") or label).replace("(", " ").split()
+    name = words[0].casefold() if words else ""
     if name not in reference.models():
         return None
     return name if published or results.info.get("weights") == "published" else None

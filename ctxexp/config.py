@@ -89,15 +89,16 @@ def build(kind: str, node: Node, registry: Registry) -> Any:
     return registry.find(kind, node["name"]).factory(**arguments)
 
 
-def job_key(config: Node, fingerprint: str, version: str, plugins: Sequence[Node] = ()) -> str:
-    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, versions.
+def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins: Sequence[Node] = ()) -> str:
+    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
 
+    `encoder` is the encoder's name, which changes with the content of a checkpoint that kept its path.
     `plugins` are those that supply something to the job: their versions count, files of theirs by content.
     """
     places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
     decisive = {k: v for k, v in config.items() if k not in places}
     others = sorted((p["plugin"], p["version"]) for p in plugins)
-    text = json.dumps([decisive, fingerprint, version, *others], sort_keys=True, default=str)
+    text = json.dumps([decisive, fingerprint, encoder, version, *others], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 

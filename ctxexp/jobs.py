@@ -47,14 +47,17 @@ def _execute(cfg: DictConfig) -> None:
     folder, overrides = here(store, sweep or tracking.new_id())
     uri = where["uri"] if sweep and where["uri"] else tracking.prepare(store, where["uri"])
     name = label(config)
-    corpus, missing = None, None
+    corpus, encoder, missing = None, None, None
     try:
         corpus = load_corpus(config, registry)
+        encoder = load_encoder(config, registry)
     except CtxexpError as error:
         missing = error  # raised again inside the job, so that it leaves a FAILED run
     plugins = supplied_by(config, registry)
-    key = configs.job_key(config, corpus.fingerprint, __version__, plugins) if corpus else ""
-    if config["resume"] and corpus:
+    key = ""
+    if corpus and encoder:
+        key = configs.job_key(config, corpus.fingerprint, encoder.name, __version__, plugins)
+    if config["resume"] and key:
         held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
         if held:
             print(f"{name}: finished before, results in {held}", flush=True)
@@ -71,10 +74,9 @@ def _execute(cfg: DictConfig) -> None:
         uri=uri,
         experiment=where["experiment"],
     ) as job:
-        if corpus is None:
+        if corpus is None or encoder is None:
             assert missing is not None
             raise missing
-        encoder = load_encoder(config, registry)
         results = run(config, corpus, encoder, registry, folder, Progress())
         results.info["published"] = config["figures"]["published"]
         results.info["plugins"] = plugins

@@ -111,7 +111,8 @@ def run(
         {
             "version": __version__,
             "model": label(config),
-            "weights": config["model"].get("weights"),
+            "name": config["model"]["name"],
+            "weights": weights(config),
             "encoder": encoder.name,
             "details": dict(details(encoder)),
             "dtype": config["dtype"],
@@ -139,14 +140,26 @@ def label(config: Node) -> str:
     the transform unless it is none."""
     model = config["model"]
     parts = [str(model["name"])]
-    given = model.get("checkpoint") or model.get("weight_file") or model.get("path")
-    if given:
-        parts.append(Path(str(given)).name)
+    if given := _given(model):
+        parts += [given, "(untrained)"] if model.get("weights") == "untrained" else [given]
     elif model.get("weights") not in (None, "mini"):
         parts.append(f"({model['weights']})")
     if (transform := calibration(config)) != "none":
         parts += ["+", transform]
     return " ".join(parts)
+
+
+def weights(config: Node) -> str | None:
+    """Which weights the run used: the group's choice, or the user's own files in its place."""
+    model = config["model"]
+    chosen, given = model.get("weights"), _given(model)
+    return f"untrained {given}" if given and chosen == "untrained" else given or chosen
+
+
+def _given(model: Node) -> str:
+    """The name of a checkpoint or file that the user gave; empty if none."""
+    given = model.get("checkpoint") or model.get("weight_file") or model.get("options_file") or model.get("path")
+    return Path(str(given)).name if given else ""
 
 
 def calibration(config: Node) -> str:

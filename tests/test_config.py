@@ -128,11 +128,13 @@ def test_types() -> None:
 
 
 def test_the_job_key_follows_the_numbers_and_nothing_else() -> None:
-    key = job_key(valid(), "f", "1")
-    assert job_key(_put(valid(), "tracking.folder", "elsewhere"), "f", "1") == key
-    assert job_key(_put(valid(), "resume", True), "f", "1") == key
-    others = {job_key(_put(valid(), "seed", 1), "f", "1"), job_key(valid(), "g", "1"), job_key(valid(), "f", "2")}
-    assert len(others | {key}) == 4
+    key = job_key(valid(), "f", "e", "1")
+    assert job_key(_put(valid(), "tracking.folder", "elsewhere"), "f", "e", "1") == key
+    assert job_key(_put(valid(), "resume", True), "f", "e", "1") == key
+    others = {job_key(_put(valid(), "seed", 1), "f", "e", "1")}
+    others |= {job_key(valid(), "g", "e", "1"), job_key(valid(), "f", "e", "2")}
+    others.add(job_key(valid(), "f", "other weights", "1"))
+    assert len(others | {key}) == 5
 
 
 # The real configs and the real registry.

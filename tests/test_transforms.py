@@ -214,7 +214,7 @@ def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
     assert label(plain) == "bert"
     assert label(centred) == "bert (untrained) + center"
     assert calibration({"transform": {"name": "drop_top", "k": 3}}) == "drop_top (k=3)"
-    assert job_key(plain, "f", "1") != job_key(config("transform=center"), "f", "1")
+    assert job_key(plain, "f", "e", "1") != job_key(config("transform=center"), "f", "e", "1")
     runs = [(t, Results(info={"transform": t})) for t in ("none", "center")]
     assert wording.facts(runs[:1]) == []
     assert wording.facts(runs[1:]) == ["transform center"]
