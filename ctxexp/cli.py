@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import compose
-from ctxexp.errors import CtxexpError
+from ctxexp.errors import ConfigError, CtxexpError
 
 
 def main() -> None:
@@ -55,6 +55,8 @@ def _experiment(argv: list[str]) -> int:
         for broken in compose.registry().broken:
             print(f"warning: {' '.join(broken.split())}", file=sys.stderr)
     only_shows = asked.help or asked.hydra_help or asked.cfg or asked.shell_completion or asked.info
+    if asked.cfg and asked.multirun:
+        raise ConfigError("--cfg shows the config of one run: leave -m out")
     if not only_shows:
         compose.check_command(asked.overrides, multirun=asked.multirun)
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
@@ -65,6 +67,8 @@ def _experiment(argv: list[str]) -> int:
     if only_shows:
         try:
             application()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(compose.explain(error)) from error
         finally:  # Hydra leaves by SystemExit
             if asked.help:
                 print(f"\n== What each option is ==\n\n{compose.options()}")
@@ -76,8 +80,13 @@ def _experiment(argv: list[str]) -> int:
         application()
     except KeyboardInterrupt:
         interrupted = True
+        print("interrupted: the runs that were under way are KILLED", file=sys.stderr)
     except (HydraException, OmegaConfBaseException) as error:
         raise CtxexpError(compose.explain(error)) from error
+    except OSError as error:  # jobs record their own: this is Hydra's folder for its log
+        raise ConfigError(
+            f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
+        ) from error
     finally:
         status = jobs.close(multirun=asked.multirun)
     return 130 if interrupted else status

@@ -6,7 +6,8 @@ import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import QuotedString
+from hydra.core.override_parser.types import Override, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -142,36 +143,17 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
 
     Raises ConfigError with one sentence: what is wrong and which names are near.
     """
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
+    from hydra import compose
 
-    try:
-        parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
-    except HydraException as error:
-        raise ConfigError(_one_line(str(error))) from None
-    for override in parsed:
-        key, value = override.key_or_group, override.value()
-        if key in GROUPS and key != "metric" and isinstance(value, list):
-            names = ",".join(map(str, value))
-            raise ConfigError(f"{key}={list(map(str, value))}: a run has one {key}; sweep with -m {key}={names}")
-        if override.is_sweep_override() and not multirun:
-            raise ConfigError(
-                f"{key} has several values; a sweep needs -m, as in: python -m ctxexp -m {override.input_line}"
-            )
-    tasks = [o for o in parsed if not o.key_or_group.startswith("hydra")]
-    choices = []
-    for o in tasks:
-        if o.is_sweep_override() and o.is_discrete_sweep():
-            choices.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
-        elif o.is_sweep_override():
-            continue  # a range for some sweeper: it is checked in its job
-        else:
-            choices.append([o.input_line or ""])
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        for job in itertools.islice(itertools.product(*choices), MAX_CHECKED):
+    with _hydra() as loader:
+        try:
+            parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides=list(overrides))
+            jobs = itertools.product(*_choices(parsed, multirun=multirun))
+        except HydraException as error:
+            raise ConfigError(_one_line(str(error))) from None
+        for job in itertools.islice(jobs, MAX_CHECKED):
             try:
-                composed = resolved(compose("config", overrides=list(job)))
+                composed = resolved(compose("config", overrides=list(job), return_hydra_config=True))
             except (HydraException, OmegaConfBaseException) as error:
                 raise ConfigError(explain(error)) from None
             configs.check(composed, registry())
@@ -180,16 +162,57 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
                     f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"
                 )
+
+
+@contextmanager
+def _hydra() -> Iterator[Any]:
+    """Hydra's config loader, for look-ups beside the application; leaves Hydra as it was, not started."""
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
     GlobalHydra.instance().clear()
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        yield GlobalHydra.instance().config_loader()
+    GlobalHydra.instance().clear()
+
+
+def _choices(parsed: Sequence[Override], *, multirun: bool) -> list[list[str]]:
+    """The values of each override, one list an override; their product is the sweep's jobs."""
+    choices: list[list[str]] = []
+    for o in parsed:
+        key, value = o.key_or_group, o.value()
+        if key in GROUPS and key != "metric" and isinstance(value, list):
+            names = ",".join(map(str, value))
+            raise ConfigError(f"{key}={list(map(str, value))}: a run has one {key}; sweep with -m {key}={names}")
+        if key in GROUPS and key != "experiment" and value is None and not o.is_delete():
+            raise ConfigError(f"{key}=null: a run needs one ({', '.join(_options(key))})")
+        if o.is_sweep_override() and not multirun:
+            raise ConfigError(f"{key} has several values; a sweep needs -m, as in: python -m ctxexp -m {o.input_line}")
+        if not o.is_sweep_override():
+            choices.append([o.input_line or ""])
+        elif o.is_discrete_sweep():
+            choices.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
+        # else an interval for some sweeper: it is checked in its job
+    return choices
 
 
 def explain(error: Exception) -> str:
     """One sentence for an error of Hydra's or OmegaConf's, with the near matches."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    if GlobalHydra.instance().is_initialized():
+        return _explain(str(error))
+    with _hydra():
+        return _explain(str(error))
+
+
+def _explain(text: str) -> str:
     from hydra import compose
 
-    text = str(error)
     if found := re.search(r"Could not override '([^']+)'", text):
         key = found.group(1)
+        if key.startswith("hydra"):
+            return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
         if "@" in key or "No match in the defaults list" in text:
             return f"no config group {key!r}{near(key, GROUPS)}"
         known = _flatten(resolved_keys(compose("config")))
@@ -199,7 +222,7 @@ def explain(error: Exception) -> str:
         hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
         return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(here) or 'no such place'})"
     if found := re.search(r"Could not (?:find|load) '([^']+)'", text):
-        group, _, name = found.group(1).partition("/")
+        group, _, name = found.group(1).rpartition("/")
         return f"no {group} {name!r}{near(name, _options(group))}"
     if found := re.search(r"You must specify '([^']+)'", text):
         return f"{found.group(1)} needs a value, as in {found.group(1)}=NAME"

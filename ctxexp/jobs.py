@@ -106,7 +106,7 @@ def close(*, multirun: bool) -> int:
     if report.error:
         print(f"error: {report.error}", file=sys.stderr)
     print(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
-    if not report.link.startswith("http") or "127.0.0.1" in report.link:
+    if started.uri.startswith("sqlite"):
         print("            after `make ui` (or `ctxexp ui`), which serves them")
     sys.stdout.flush()
     return 0 if report.status == "FINISHED" and not report.error else 1

@@ -100,6 +100,7 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path) -> None:
         (["-m", "model=bert,brt"], "error: no model 'brt'"),
         (["seed=abc"], "error: seed='abc': expected int, got str"),
         (["sed=1"], "error: no config key 'sed'; did you mean 'seed'?"),
+        (["-m", "--cfg", "job"], "error: --cfg shows the config of one run: leave -m out"),
         (["model=bert,gpt2"], "error: model has several values; a sweep needs -m"),
     ],
 )
@@ -108,6 +109,13 @@ def test_a_mistake_is_one_line_before_any_work(place: Path, tmp_path: Path, word
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    done = ctxexp(tmp_path, "tracking.folder=taken", "metric=anisotropy", check=2)
+    assert done.stderr.startswith("error: cannot write taken/hydra/")
+    assert done.stderr.endswith("choose a writable tracking.folder=\n")
 
 
 def test_help_lists_every_group_and_option(tmp_path: Path) -> None:

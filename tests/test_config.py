@@ -181,7 +181,10 @@ def test_every_argument_is_in_its_yaml() -> None:
         (["model=elmo", "model.state=carried"], r"model\.state='carried': no such choice"),
         (["dtype=float64"], r"dtype='float64': no such choice"),
         (["tracking.exp=x"], r"no config key 'tracking\.exp'; did you mean 'tracking\.experiment'"),
-        (["seed=="], r"."),
+        (["seed=="], r"Error parsing override 'seed=='"),
+        (["hydra/launcher=joblb"], r"no hydra/launcher 'joblb'; did you mean 'joblib'\?"),
+        (["hydra.rundir=x"], r"no config key 'hydra\.rundir'; .*--hydra-help"),
+        (["model=null"], r"model=null: a run needs one \(bert, elmo"),
     ],
 )
 def test_a_command_line_is_checked_before_any_work(overrides: list[str], message: str) -> None:
@@ -198,6 +201,28 @@ def test_every_job_of_a_sweep_is_checked_first() -> None:
     with pytest.raises(UnknownName, match="no baseline"):
         compose.check_command(["baseline.name=b1k,nothing"], multirun=True)
     compose.check_command(["model=bert,gpt2,elmo", "seed=1,2"], multirun=True)
+    compose.check_command(["model=glob(*,exclude=huggingface)", "seed=range(1,3)"], multirun=True)
+
+
+@pytest.mark.parametrize("metric", ["default", "self_similarity", "[anisotropy,word_norm]"])
+def test_an_experiment_composes_with_any_metric(metric: str) -> None:
+    compose.prepare()
+    compose.check_command(["experiment=ethayarajh_2019", f"metric={metric}"], multirun=False)
+
+
+def test_the_papers_protocol() -> None:
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    compose.prepare()
+    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
+        config = compose.resolved(hydra_compose("config", overrides=["experiment=ethayarajh_2019"]))
+    assert config["weights"]["name"] == "published"
+    assert config["dataset"]["name"] == "sts_2012_2016"
+    assert config["baseline"] == {"name": "one_per_sentence", "size": 1000, "redraws": 30}
+    assert config["min_contexts"] == 5
+    assert config["metric"]["intra_sentence_similarity"]["sample"] == 500
+    assert config["metric"]["max_explainable_variance_released"]["definition"] == "released"
 
 
 def test_the_config_folder_holds_the_groups() -> None:

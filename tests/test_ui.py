@@ -42,7 +42,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tracking.Sweep:
 
 @pytest.fixture(scope="module")
 def address(stored: tracking.Sweep) -> Iterator[str]:
-    with server(stored.uri, 5600) as address:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]  # the system's choice: tests run side by side
+    with server(stored.uri, port) as address:
         yield address
 
 
@@ -121,6 +123,12 @@ def test_server_that_cannot_start_says_why() -> None:
     said = pytest.raises(TrackingError, match=r"MLflow's server ended at once on port \d+\. It said:\n")
     with said, server("nonsense://store", 5700):
         pass
+
+
+@pytest.mark.parametrize("port", [0, -1, 99999])
+def test_a_port_that_is_none_is_refused(port: int) -> None:
+    with pytest.raises(TrackingError, match=rf"port {port}: expected a number from 1 to 65535 \(--port\)"):
+        free_port(port)
 
 
 def test_no_free_port() -> None:

@@ -153,7 +153,7 @@ def _send(sweep: Sweep, report: SweepReport, compared: list[tuple[str, Results]]
             if run is None:
                 continue
             client.set_tag(row.run_id, COLOUR, colour[row.label])
-            if run.info.run_name != row.label:
+            if run.info.run_name != row.label and not row.reused:
                 client.update_run(row.run_id, name=row.label)
             if run.info.status == "RUNNING":
                 client.set_terminated(row.run_id, row.status)

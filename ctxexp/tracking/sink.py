@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from ctxexp.errors import TrackingError
 from ctxexp.results import Results
 from ctxexp.tracking import database, doctor
 from ctxexp.tracking.environment import command, git, user
@@ -101,7 +102,13 @@ class MlflowSink:
         self.uri, self.folder = uri, folder
         with failures(f"cannot open the tracking store {redact(uri)}"):
             self.client = database.client(uri)
-        self.experiment_id = database.experiment(self.client, experiment, store or folder)
+        try:
+            self.experiment_id = database.experiment(self.client, experiment, store or folder)
+        except TrackingError as error:
+            raise TrackingError(
+                f"{error}. Nothing was computed; when the store answers again, repeat the command with resume=true, "
+                "which skips the jobs that finished"
+            ) from error
         self.run_id = ""
         self._began = 0
 
