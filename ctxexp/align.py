@@ -92,9 +92,12 @@ def best_window(n: int, starts: np.ndarray, size: int, *, causal: bool) -> np.nd
     Context is the distance to the nearer edge of the window, where an edge that is the sentence's own cuts nothing;
     a causal model sees the left side alone.
     """
-    piece, start = np.arange(n), starts[:, None]
-    left = np.where(start == 0, n, piece - start)
-    right = np.where(start + size == n, n, start + size - 1 - piece)
+    piece = np.arange(n)
+    first = np.searchsorted(starts, piece - size, side="right")  # the windows that hold a piece are neighbours
+    last = np.searchsorted(starts, piece, side="right") - 1
+    window = first[:, None] + np.arange(int((last - first).max()) + 1)  # (n, few)
+    start = starts[np.minimum(window, len(starts) - 1)]
+    left = np.where(start == 0, n, piece[:, None] - start)
+    right = np.where(start + size == n, n, start + size - 1 - piece[:, None])
     context = left if causal else np.minimum(left, right)
-    inside = (piece >= start) & (piece < start + size)
-    return np.asarray(np.argmax(np.where(inside, context, -1), axis=0))
+    return np.asarray(first + np.argmax(np.where(window <= last[:, None], context, -1), axis=1))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.baselines import Baseline, Matched, SizeMatched
-from ctxexp.bootstrap import Resampled, interval, weighted
+from ctxexp.bootstrap import Resampled, interval, unbiased, weighted
 from ctxexp.errors import MetricError
 from ctxexp.metric import GroupMean, Metric
 from ctxexp.occurrences import Occurrences
@@ -89,9 +89,11 @@ def assemble(
             adjusted_groups = None
             if family and rungs:
                 levels = np.stack([_mean(r[:, columns]) for r in rungs], axis=1)  # (layers, rungs)
-                each = family.weights(counts) @ np.nan_to_num(levels.T)  # (groups, layers)
+                weights = family.weights(counts)
+                each = weights @ np.nan_to_num(levels.T)  # (groups, layers)
+                each[(weights > 0) @ np.isnan(levels.T)] = np.nan  # a group has a level if its rungs have
                 defined = np.isfinite(scores[:, columns])
-                chance = weighted(defined.T.astype(np.float64) @ family.weights(counts), levels)
+                chance = weighted(defined.T.astype(np.float64) @ weights, levels)
                 name = "" if main_is_matched else "size_matched_"
                 curves[f"{name}baseline"], curves[f"{name}adjusted"] = chance, raw - chance
                 low, high = interval(means - drawn.chance[:, columns])
@@ -115,11 +117,18 @@ def assemble(
 
 
 def _redrawn(nulls: np.ndarray, redraw: np.ndarray) -> np.ndarray:
-    """(replicates, layers): the baseline (draws, layers), moved by how a redraw differs from the redraws' mean."""
-    if len(nulls) < 2:
-        return nulls[:1]
+    """(replicates, layers): the baseline (draws, layers), moved by how a redraw differs from the redraws' mean.
+
+    Deviations from the mean of k redraws are scaled by sqrt(k / (k - 1)), so that their variance is unbiased. They are
+    drawn as they are, without Student's factor: with fewer than about ten redraws the interval is still too narrow.
+    Fewer than two redraws say nothing about the baseline's error: NaN.
+    """
     others = nulls[1:]
-    result: np.ndarray = nulls[0] + (others - _mean(others))[(redraw * len(others)).astype(int)]
+    k = np.isfinite(others).sum(axis=0)
+    if (k < 2).all():
+        return np.full((len(redraw), nulls.shape[1]), np.nan)
+    moves = np.where(k > 1, (others - _mean(others)) * unbiased(k), np.nan)
+    result: np.ndarray = nulls[0] + moves[(redraw * len(others)).astype(int)]
     return result
 
 

@@ -15,6 +15,8 @@ from ctxexp.plugins import Register, hookimpl
 
 log = logging.getLogger("ctxexp")
 
+MOST_REDRAWS = 10_000
+
 
 class Baseline(Protocol):
     """Random groups. The first is the reported baseline; the others, redraws of it, give its share of the interval."""
@@ -160,6 +162,11 @@ def _size(size: int) -> int:
 def _redraws(redraws: int) -> int:
     if redraws < 0:
         raise ConfigError(f"baseline redraws={redraws}: expected 0 or more")
+    if redraws > MOST_REDRAWS:
+        raise ConfigError(
+            f"baseline redraws={redraws}: expected at most {MOST_REDRAWS}, since every layer is measured on each of "
+            "them; 30 give an interval"
+        )
     return redraws
 
 

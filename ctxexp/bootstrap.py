@@ -22,8 +22,8 @@ def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.
 
 
 def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """2.5% and 97.5% percentiles over the first axis, NaN where no replicate is defined."""
-    defined = np.isfinite(replicates).any(axis=0)
+    """2.5% and 97.5% percentiles over the first axis, NaN where fewer than two replicates are defined."""
+    defined = np.isfinite(replicates).sum(axis=0) > 1
     low, high = np.full((2, replicates.shape[1]), np.nan)
     if defined.any():
         low[defined], high[defined] = np.nanpercentile(replicates[:, defined], [2.5, 97.5], axis=0)
@@ -33,6 +33,7 @@ def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Resampled:
     """Means of resampled groups: scores (n_groups, columns), one column per layer and measure, NaN left out.
 
+    A column with fewer than two defined scores has NaN means: a single group says nothing about the spread of groups.
     `sizes` (n_groups,) ascending; `matched` weighs, per replicate, the chance level of the groups' own sizes.
     """
 
@@ -47,6 +48,7 @@ class Resampled:
         finite = np.isfinite(scores)
         filled = np.where(finite, scores, 0.0)
         whole = finite.all(axis=0)
+        alone = finite.sum(axis=0) < 2
         distinct, first = np.unique(sizes, return_index=True)
         ladder = matched[0].weights(distinct) if matched else None  # (distinct sizes, rungs)
         levels = _levels(matched[1], replicates, rng) if matched else None  # (replicates, rungs, columns)
@@ -61,7 +63,7 @@ class Resampled:
                 totals = np.full((len(drawn), n_columns), float(len(scores)))
                 if not whole.all():
                     totals[:, ~whole] = drawn @ finite[:, ~whole]
-                self.means[now] = drawn @ filled / totals
+                self.means[now] = np.where(alone, np.nan, drawn @ filled / totals)
                 if ladder is None or levels is None:
                     continue
                 usual = np.add.reduceat(drawn, first, axis=1) @ ladder  # (c, rungs)
@@ -81,11 +83,24 @@ def weighted(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def _levels(draws: list[np.ndarray], replicates: int, rng: np.random.Generator) -> np.ndarray:
-    """Mean of resampled draws, rung by rung: draws[k] is (draws, columns); (replicates, rungs, columns)."""
+    """Mean of resampled draws, rung by rung: draws[k] is (draws, columns); (replicates, rungs, columns).
+
+    Resamples of few draws spread too little, as a variance that divides by k instead of k - 1: `unbiased` widens them.
+    """
     result = np.full((replicates, len(draws), draws[0].shape[1]), np.nan)
     for k, scores in enumerate(draws):
         finite = np.isfinite(scores)
-        drawn = np.concatenate(list(counts(len(scores), replicates, rng)))
+        filled, wider = np.where(finite, scores, 0.0), unbiased(finite.sum(axis=0))
+        done = 0
         with np.errstate(invalid="ignore", divide="ignore"):
-            result[:, k] = drawn @ np.where(finite, scores, 0.0) / (drawn @ finite)
+            centre = filled.sum(axis=0) / finite.sum(axis=0)
+            for drawn in counts(len(scores), replicates, rng):
+                means = drawn @ filled / (drawn @ finite)
+                result[done : done + len(drawn), k] = centre + (means - centre) * wider
+                done += len(drawn)
     return result
+
+
+def unbiased(k: np.ndarray) -> np.ndarray:
+    """sqrt(k / (k - 1)): what deviations of k values from their own mean lack; 1 where k is below 2."""
+    return np.sqrt(np.where(k > 1, k / np.maximum(k - 1, 1), 1.0))

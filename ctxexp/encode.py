@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -193,21 +194,34 @@ class _Rows:
             self.positions.extend(range(len(units)))
             return
         positions = _positions(units, sentence.words)
-        self.positions.extend(positions)
-        if len(units) < len(sentence.words) and -1 not in positions:
+        self.positions.extend([-1] * len(units) if positions is None else positions)
+        if positions is not None:
             self.skipped += len(sentence.words) - len(units)
-            kept = set(positions)
-            self.example = next(w for i, w in enumerate(sentence.words) if i not in kept)
+            self.example = next(iter(Counter(sentence.words) - Counter(units)))
 
 
-def _positions(units: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Each unit's word when the units are the words with some left out; else -1 throughout (they are pieces)."""
+def _positions(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's word when the units are the words with some left out; else None (they are pieces).
+
+    -1 for a unit that could be either of two equal words, since one of them was left out.
+    """
+    first = _leftmost(units, words)
+    if first is None:
+        return None
+    mirrored = _leftmost(units[::-1], words[::-1])
+    assert mirrored is not None  # what fits from the left fits from the right
+    last = [len(words) - 1 - at for at in reversed(mirrored)]
+    return [a if a == b else -1 for a, b in zip(first, last, strict=True)]
+
+
+def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's place among the words, as early as their order allows; None if they don't fit."""
     positions, at = [], 0
     for unit in units:
         while at < len(words) and words[at] != unit:
             at += 1
         if at == len(words):
-            return [-1] * len(units)
+            return None
         positions.append(at)
         at += 1
     return positions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,11 +15,13 @@ import numpy as np
 from ctxexp.assemble import Collected, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
 from ctxexp.errors import CtxexpError, MetricError
-from ctxexp.geometry import sharing
+from ctxexp.geometry import precision, sharing
 from ctxexp.metric import GroupBy, GroupMean, Metric
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
+
+log = logging.getLogger("ctxexp")
 
 BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
 KINDS: tuple[GroupBy, ...] = ("word", "sentence", "corpus")  # gathered in this order
@@ -45,26 +48,31 @@ def measure(
     progress: Progress | None = None,
     block_bytes: int = BLOCK_BYTES,
     folder: Path | None = None,
+    eps: float | None = None,
 ) -> Results:
     """Every metric (label -> factory, one instance a layer) over every layer of the store.
 
     Random groups, samples of groups and bootstrap resamples are the same in each layer, so that layers differ by
     their vectors only. Results don't depend on `block_bytes` (up to the last bits of float32 sums). One layer and one
     block (or the largest single group) are in memory at a time. Metrics that save something of their own do so in
-    `folder`, each layer under `<label>/layer_<number>`. Raises MetricError naming the metric, the layer and
-    the group.
+    `folder`, each layer under `<label>/layer_<number>`. `eps` is the machine epsilon of the type that the vectors were
+    computed in, where that is coarser than the type they come in: rows that differ by less than its rounding are equal
+    (`ctxexp.geometry.precision`). Without bootstrap resamples (0) the intervals are NaN. Raises MetricError naming the
+    metric, the layer and the group.
     """
     plan = Plan(occurrences, {label: _build(label, f) for label, f in metrics.items()}, baseline, seed)
+    plan.warn()
     collected = {label: Collected(plan.probes[label]) for label in metrics}
     gather = Gather(store.dim, block_bytes, plan.largest())
     with (progress or Silent()).stage("measuring", store.n_layers, "layers") as stage, _one_thread():
         for layer in range(store.n_layers):
             vectors = np.asarray(store.layer(layer))
             instances = {label: _build(label, factory) for label, factory in metrics.items()}
-            plan.feed(layer, partial(gather.blocks, vectors), instances)
-            for label, draws, levels in plan.chance(layer, partial(gather, vectors), instances):
-                collected[label].nulls.append(draws)
-                collected[label].levels.append(levels)
+            with precision(max(eps or 0.0, float(np.finfo(vectors.dtype).eps))):
+                plan.feed(layer, partial(gather.blocks, vectors), instances)
+                for label, draws, levels in plan.chance(layer, partial(gather, vectors), instances):
+                    collected[label].nulls.append(draws)
+                    collected[label].levels.append(levels)
             for label, instance in instances.items():
                 if folder is not None and type(instance).save is not Metric.save:
                     place = folder / label / f"layer_{layer:02d}"
@@ -133,6 +141,24 @@ class Plan:
         for kind in {probe.over for probe in self.probes.values()}.intersection(KINDS):
             sizes.extend(self.occurrences.groups(kind).counts[-1:].tolist())
         return max(sizes, default=1)
+
+    def warn(self) -> None:
+        """Say which measures no group of the corpus is large enough for: their curves are NaN."""
+        idle: dict[GroupBy, list[str]] = {}
+        for label, probe in self.probes.items():
+            if isinstance(probe, GroupMean) and probe.over in ("word", "sentence"):
+                counts = self.occurrences.groups(probe.over).counts
+                if not len(counts) or (probe.over == "sentence" and counts[-1] < 2 <= probe.min_rows):
+                    idle.setdefault(probe.over, []).append(label)
+        if labels := idle.get("word"):
+            word, contexts = self.occurrences.commonest
+            log.warning(
+                f"{', '.join(labels)}: undefined (NaN) in every layer, since no word reaches "
+                f"min_contexts={self.occurrences.min_contexts} distinct sentences; the most frequent, {word!r}, has "
+                f"{contexts:,}"
+            )
+        if labels := idle.get("sentence"):
+            log.warning(f"{', '.join(labels)}: undefined (NaN) in every layer, since no sentence has 2 measured words")
 
     def feed(
         self,

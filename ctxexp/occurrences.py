@@ -69,6 +69,8 @@ class Occurrences:
     by_word: Groups
     by_sentence: Groups  # keys: the sentence's index in the corpus; kept units only, and sentences that have any
     distinct: Groups  # the same with each distinct sentence once; keys: its first place in the corpus
+    min_contexts: int  # distinct sentences that a word needs
+    commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
 
     @classmethod
     def of(
@@ -117,6 +119,7 @@ class Occurrences:
         chosen = np.flatnonzero(contexts >= min_contexts)
         chosen = chosen[np.argsort(counts[chosen], kind="stable")]  # forms are sorted: ties stay alphabetical
         words = [forms[i] for i in chosen.tolist()]
+        top = int(np.lexsort([counts, contexts])[-1])
         everywhere = np.arange(len(place))
         once = (place == everywhere)[sentence]
         return cls(
@@ -126,6 +129,8 @@ class Occurrences:
             _grouped(form, rows, chosen, words),
             _by_size(sentence, rows, everywhere),
             _by_size(sentence[once], rows[once], everywhere),
+            min_contexts,
+            (forms[top], int(contexts[top])),
         )
 
     @property

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ctxexp import __version__
 from ctxexp.config import Node, build, named
 from ctxexp.corpus import Corpus, deduplicated
@@ -17,6 +19,9 @@ from ctxexp.plugins import Registry, Source
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.words import is_punctuation
+
+# Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
+PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 def load_corpus(config: Node, registry: Registry) -> Corpus:
@@ -97,6 +102,7 @@ def run(
             bootstrap=config["bootstrap"],
             progress=progress,
             folder=folder,
+            eps=PRECISION[config["dtype"]] if store.dtype == np.float16 else None,
         )
     except TransformError:
         with registry.credit("transform", transform["name"]):

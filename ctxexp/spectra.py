@@ -9,6 +9,8 @@ import numpy as np
 
 from ctxexp.lanczos import Leading, lanczos
 
+COARSER = 4  # rounding errors of the rows' own precision, in its epsilon, that are no spread: a few steps, each once
+FLOAT32 = 16  # likewise in the epsilon of the arithmetic here and in the models: sums of many terms
 ROWS = 256  # float32 partial sums run over at most so many rows
 SMALL = 16  # up to so many rows or columns LAPACK's eigenvectors beat an iteration
 VALUES = 40  # likewise for eigenvalues alone
@@ -25,8 +27,8 @@ class Spread:
     and copies none.
     """
 
-    def __init__(self, x: np.ndarray, row_sum: np.ndarray) -> None:
-        """`x` is (w, n, d), `row_sum` (w, d) float64."""
+    def __init__(self, x: np.ndarray, row_sum: np.ndarray, eps: float = 0.0) -> None:
+        """`x` is (w, n, d), `row_sum` (w, d) float64; `eps` the epsilon of what the rows were computed or stored in."""
         self.x = x
         self.w, self.n, self.d = x.shape
         self.m = (row_sum / self.n).astype(x.dtype)  # (w, d)
@@ -47,7 +49,7 @@ class Spread:
                 self.centred = np.sum([np.vecdot(c, c).sum(-1, dtype=np.float64) for c in parts], axis=0)
         self.total = self.centred + self.n * self.mm
         self.ok = np.isfinite(self.total) & (self.total > 0)
-        noise = (16 * np.finfo(x.dtype).eps) ** 2  # rows that differ by rounding only have no spread
+        noise = max(FLOAT32 * np.finfo(x.dtype).eps, COARSER * eps) ** 2  # rows that differ by rounding have no spread
         self.centred = np.where(self.ok & (self.centred > noise * self.total), self.centred, np.nan)
         self.total = np.where(self.ok, self.total, np.nan)
         if not self.ok.all():

@@ -116,7 +116,7 @@ def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
     """What the runs have in common, for under a title: weights, corpus, transform, baseline; how many where
     runs differ."""
     said = []
-    chance = [baseline_words(r) for _, r in runs if measure is None or _has_baseline(r, measure)]
+    chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
     transforms = [one_line(r.info.get("transform") or "none") for _, r in runs]
     if set(transforms) == {"none"}:
         transforms = []
@@ -153,9 +153,14 @@ def _has_baseline(results: Results, measure: str) -> bool:
     return measure == "anisotropy" or results.get(f"{measure}/baseline") is not None
 
 
-def baseline_words(results: Results) -> str:
-    """ "1,000 words, one_per_sentence": the chance level in a few words; empty if the run doesn't say."""
+def baseline_words(results: Results, measure: str | None = None) -> str:
+    """ "1,000 occurrences, one per sentence": the chance level in a few words; empty if the run doesn't say.
+
+    Size-matched groups have the size of what they are compared with: only anisotropy's sample has one to name.
+    """
     name, size = results.info.get("baseline"), results.info.get("baseline_size")
+    if name == "size_matched" and measure != "anisotropy":
+        size = None
     parts = [f"{size:,} occurrences" if isinstance(size, int) else "", one_line(name or "").replace("_", " ")]
     return ", ".join(part for part in parts if part)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tiny_models
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ctxexp.align import best_window, overlaps, pool, windows
 from ctxexp.corpus import Sentence
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError
-from ctxexp.models.pieces import PieceReader
+from ctxexp.models.pieces import PieceReader, piece_units
+from ctxexp.words import is_punctuation
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
 odd = st.sampled_from(
@@ -33,6 +34,32 @@ odd = st.sampled_from(
     ]
 )
 words = st.lists(odd | st.text(min_size=1, max_size=6).filter(lambda w: not any(c.isspace() for c in w)), max_size=8)
+
+
+def test_windows_of_a_very_long_sentence_take_little_memory() -> None:
+    """The whole of a novel on one line: candidates a piece, not windows times pieces."""
+    n, size = 400_000, 126
+    starts = windows(n, size, 63)
+    for causal in (False, True):
+        chosen = best_window(n, starts, size, causal=causal)
+        assert (np.diff(chosen) >= 0).all()
+        assert (starts[chosen] <= np.arange(n)).all()
+        assert (np.arange(n) < starts[chosen] + size).all()
+
+
+@given(n=st.integers(5, 80), size=st.integers(2, 30), stride=st.integers(1, 30), causal=st.booleans())
+def test_the_best_window_is_the_one_a_plain_search_finds(n: int, size: int, stride: int, causal: bool) -> None:
+    assume(stride <= size < n)
+    starts = windows(n, size, stride)
+
+    def context(piece: int, start: int) -> int:
+        left = n if start == 0 else piece - start
+        right = n if start + size == n else start + size - 1 - piece
+        return left if causal else min(left, right)
+
+    for piece, found in enumerate(best_window(n, starts, size, causal=causal)):
+        holding = [w for w, s in enumerate(starts) if s <= piece < s + size]
+        assert found == max(holding, key=lambda w: (context(piece, int(starts[w])), -w))
 
 
 @given(spans, spans)
@@ -101,6 +128,20 @@ def test_a_lone_marker_at_the_start_belongs_to_no_word() -> None:
     assert first.counts.tolist() == [4]  # its four bytes
     assert later.counts.tolist() == [len(later.ids) - 2] or later.counts.tolist() == [len(later.ids) - 1]
     assert marker.units == ("▁",)
+
+
+def test_a_piece_is_called_by_the_text_it_covers() -> None:
+    sentence = Sentence("A — don't 👍", ("A", "—", "do", "n't", "👍"), ((0, 1), (2, 3), (4, 6), (6, 9), (10, 11)))
+    pieces = [(0, 0), (0, 1), (1, 3), (2, 3), (3, 4), (3, 7), (7, 9), (9, 11), (10, 11), (10, 11)]
+    units = ("▁", "A", "—", "##—", "▁", "don", "##'t", "👍", "##👍", "##👍")
+    assert piece_units(sentence, pieces) == units
+    assert [unit for unit in units if not is_punctuation(unit)] == ["A", "don", "##'t"]
+
+
+def test_a_lone_marker_is_no_unit_of_the_first_characters_text() -> None:
+    reader = PieceReader(tiny_models.fast(*tiny_models.sentencepiece()), pooling="pieces", source="tiny")
+    (read,) = reader([Sentence.of(["👍"])])
+    assert read.units == ("▁", "👍", "##👍", "##👍", "##👍")  # the marker, then four bytes
 
 
 def test_pooling_by_hand() -> None:

@@ -76,6 +76,9 @@ def test_text_errors_name_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"no text file in .*\*\.txt"):
         text(path=str(tmp_path / "empty"))
+    (tmp_path / "fake.txt.gz").write_text("no gzip")
+    with pytest.raises(DataError, match=r"fake\.txt\.gz can't be read to its end: Not a gzipped file"):
+        text(path=str(tmp_path / "fake.txt.gz"))
     (tmp_path / "blank.txt").write_text("\n\n")
     with pytest.raises(DataError, match="has no sentence"):
         text(path=str(tmp_path / "blank.txt"))
@@ -127,6 +130,8 @@ def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
         sts_2012_2016(path=str(tmp_path / "a"))
     with pytest.raises(ConfigError, match=r"dataset\.years=\[2011\]: expected years from"):
         sts_2012_2016(path=str(tmp_path), years=[2011])
+    with pytest.raises(ConfigError, match=r"dataset\.years=\[\]: expected years from .*; leave it null for all"):
+        sts_2012_2016(path=str(tmp_path), years=[])
     (tmp_path / "STSbenchmark").mkdir()
     with pytest.raises(ConfigError, match=r"dataset\.split='tset': expected one of train, dev, test, all"):
         sts_b(path=str(tmp_path), split="tset")

@@ -246,6 +246,15 @@ def test_carry_goes_on_from_each_slots_last_true_position() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("slots", [1, 2, 3, 5])
+def test_carry_keeps_each_slot_whatever_the_block(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
+    one, texts = encoder(state="carry", slots=slots), ["a b c", "d", "e f", "g h i j", "k", "l m", "n", "o p q", "r"]
+    expected = vectors(one, *texts)
+    monkeypatch.setattr("ctxexp.models.elmo_encoder.BLOCK", 4)  # divided by neither 3 nor 5
+    for found, wanted in zip(vectors(one, *texts), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
 def test_the_table_of_token_vectors_is_bounded_and_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["a b c", "d e f", "a e x", "q r s t u v"]
     expected = [vectors(encoder(), text)[0] for text in texts]
@@ -422,6 +431,8 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
         ({"options_file": "o.json"}, ConfigError, r"options_file=o\.json needs its weight_file"),
         ({"weight_file": "w.hdf5"}, ConfigError, r"weight_file=w\.hdf5 needs its options_file"),
         ({"weights": "untrained", "options_file": "o", "weight_file": "w"}, ConfigError, "other than untrained"),
+        ({"weights": "untrained", "seed": 10**20 - 1}, ConfigError, r"^seed=9{20} .*: expected 0 to 2\*\*63 - 1"),
+        ({"weights": "untrained", "seed": 2**63}, ConfigError, "^seed=9223372036854775808 .*: expected 0 to"),
     ],
 )
 def test_wrong_choices_are_named(choices: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from ctxexp import cache as caches
+from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.encode import equal_length_batches, open_store
 from ctxexp.encoder import Encoded
@@ -140,6 +141,38 @@ def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
     assert store.n_rows > 2
     assert set(store.positions.tolist()) == {-1}
     assert store.skipped == 0
+
+
+@pytest.mark.parametrize(
+    ("units", "words", "positions"),
+    [
+        ("a", "a b a", [-1]),  # either of them
+        ("b a", "a b a", [1, 2]),
+        ("a b", "a b a", [0, 1]),
+        ("a a c", "a b a a c", [-1, -1, 4]),
+        ("a c", "a b c", [0, 2]),
+        ("", "a", []),
+        ("a ##b", "ab", [-1, -1]),  # pieces
+    ],
+)
+def test_a_unit_has_a_position_where_only_one_word_can_be_meant(
+    tmp_path: Path, units: str, words: str, positions: list[int]
+) -> None:
+    def leave_out(_: Sentence, one: Encoded) -> Encoded:
+        kept = tuple(units.split())
+        return Encoded(kept, np.ones((3, len(kept), 4), np.float32))
+
+    made = Corpus.of("c", [words.split()])
+    store = open_store(made, Counted(change=leave_out), cache=tmp_path)
+    assert store.positions.tolist() == positions
+    assert store.skipped == (0 if "##" in units else len(words.split()) - len(units.split()))
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence, Uniform, SizeMatched])
+def test_redraws_are_bounded(baseline: Callable[..., object]) -> None:
+    with pytest.raises(ConfigError, match="baseline redraws=1000000000: expected at most 10000"):
+        baseline(redraws=10**9)
+    baseline(redraws=10_000)
 
 
 def test_half_types_overflow_with_a_hint(tmp_path: Path) -> None:

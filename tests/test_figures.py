@@ -250,6 +250,15 @@ def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     assert wording.count_words(run, "m") == "790–812 sentences"
 
 
+def test_groups_of_matched_size_have_no_size_to_name() -> None:
+    matched = [("bert", results("bert", 3, baseline="size_matched"))]
+    for measure in ("self_similarity", VARIANCE, None):
+        assert "baseline: size matched" in wording.facts(matched, measure), measure
+    assert "baseline: 1,000 occurrences, size matched" in wording.facts(matched, "anisotropy")
+    plain = [("bert", results("bert", 3))]
+    assert "baseline: 1,000 occurrences, one per sentence" in wording.facts(plain, "self_similarity")
+
+
 @pytest.mark.parametrize("name", ["uncentred", "centred", "released"])
 def test_a_panel_names_the_definition_that_was_measured_whatever_its_label(name: str) -> None:
     metric = MaxExplainableVariance(definition=name)  # type: ignore[arg-type]

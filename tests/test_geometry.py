@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp.errors import MetricError
-from ctxexp.geometry import explained_variance, mean_cosine, mean_cosine_to_mean, norms, sharing
+from ctxexp.geometry import explained_variance, mean_cosine, mean_cosine_to_mean, norms, precision, sharing
 from ctxexp.lanczos import lanczos
 
 DEFINITIONS = ("uncentred", "centred", "released")
@@ -159,6 +159,21 @@ def test_identical_rows_are_wholly_alike_and_have_no_spread(n: int, dtype: type)
     assert explained_variance(x) == pytest.approx(1, abs=1e-6)
     assert np.isnan(explained_variance(x, definition="centred"))
     assert np.isnan(explained_variance(x, definition="released"))
+
+
+@pytest.mark.parametrize("n", [3, 30, 200])
+def test_a_spread_within_the_rows_precision_is_none(n: int) -> None:
+    x = (1 + word(1, 64) * 0.1 + np.random.default_rng(n).choice([-1, 1], (n, 64)) * 2.0**-10).astype(np.float32)
+    for definition in ("centred", "released"):
+        plain = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        assert np.isfinite(plain)
+        with precision(2.0**-10):
+            assert np.isnan(explained_variance(x, definition=definition))  # type: ignore[arg-type]
+            with precision(2.0**-14):
+                assert explained_variance(x, definition=definition) == plain  # type: ignore[arg-type]
+        assert explained_variance(x, definition=definition) == plain  # type: ignore[arg-type]
+    with precision(2.0**-10):
+        assert explained_variance(x) == pytest.approx(naive_explained(x, "uncentred"), abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 10, 30, 100, 200])

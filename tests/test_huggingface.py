@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from ctxexp.encoder import Encoder, check_encoded
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
 from ctxexp.models import bert, gpt2
 from ctxexp.models.huggingface import huggingface
+from ctxexp.words import is_punctuation
 
 Folder = Callable[[str], Path]
 NORMED = ("gpt2", "qwen2", "llama", "t5")  # those with a norm after the last block
@@ -94,6 +96,29 @@ def test_pieces_as_units(folder: Folder) -> None:
     assert len(encoded.units) + 2 == pieces.lengths([SENTENCES[1]])[0]  # [CLS] and [SEP] have no unit
     np.testing.assert_allclose(encoded.layers.mean(1), next(iter(mean.encode([SENTENCES[1]]))).layers[:, 0], atol=1e-6)
     assert pieces.name != mean.name
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "roberta", "llama", "t5"])
+def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
+    """Whatever a vocabulary's spelling, letters are letters, punctuation is punctuation, word starts are told apart."""
+    made = encoder(folder(kind), pooling="pieces")
+    text = "The dog , unbelievable \u2014 naïve  the ."
+    spans = tuple(m.span() for m in re.finditer(r"\S+", text))
+    sentence = Sentence(text, tuple(text[a:b] for a, b in spans), spans)
+    (encoded,) = made.encode([sentence])
+    units = [unit for unit in encoded.units if unit != "▁"]
+    assert {c for unit in units for c in unit if c.isalnum()} <= set(text)
+    starts = [unit for unit in units if not unit.startswith("##")]
+    assert len(starts) == len(sentence)
+    assert all(word.startswith(unit) for word, unit in zip(sentence, starts, strict=True))
+    for mark in ",\u2014.":
+        (unit,) = (u for u in starts if u == mark)
+        assert is_punctuation(unit)
+    letters = [unit for unit in units if not is_punctuation(unit)]
+    assert len(letters) < len(units)
+    assert is_punctuation("▁")
+    assert "pooling=pieces units=text" in made.name  # a cache that holds the vocabulary's spelling is not met
+    assert "units=" not in encoder(folder(kind)).name
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
@@ -209,8 +234,25 @@ def test_messages(folder: Folder, tmp_path: Path) -> None:
         encoder(folder("bert"), final_norm=False)
     with pytest.raises(CtxexpError, match="no policy for long sentences 'cut'"):
         encoder(folder("bert"), long="cut")
-    with pytest.raises(ConfigError, match="stride=50: expected 1 to 38"):
-        list(encoder(folder("bert"), stride=50).encode([Sentence.of(["river"] * 60)]))
+    for stride, kind, size in (
+        (39, "bert", 38),
+        (0, "bert", 38),
+        (-1, "gpt2", 40),
+        (41, "gpt2", 40),
+    ):  # before any text
+        with pytest.raises(
+            ConfigError,
+            match=rf"^model\.stride={stride}: expected 1 to {size}, the pieces .* window of .* \(40\); leave it null",
+        ):
+            encoder(folder(kind), stride=stride)
+    for stride in (1, 38):
+        assert encoder(folder("bert"), stride=stride).stride == stride
+    with pytest.raises(ConfigError, match=r"^model\.stride=0: expected at least 1 \(.* has no limit"):
+        encoder(folder("t5"), stride=0)
+    for seed in (99999999999999999999, 2**63, -1):
+        with pytest.raises(ConfigError, match=rf"^seed={seed} \(weights=untrained\): expected 0 to 2\*\*63 - 1"):
+            bert.bert(weights="untrained", checkpoint=str(folder("bert")), seed=seed)
+    bert.bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
     with pytest.raises(CtxexpError, match=r"no dtype 'float61'; did you mean 'float16'"):
         resolve_dtype("float61")
     with pytest.raises(CtxexpError, match=r"no device 'cudo'; did you mean 'cuda'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 from test_occurrences import Shelf, shelve
 
+from ctxexp.assemble import _redrawn
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
+from ctxexp.bootstrap import Resampled
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.encode import open_store
 from ctxexp.encoder import Encoded
@@ -240,7 +243,7 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
     store, occurrences, _ = world()
     zero = int(occurrences.by_word.rows[occurrences.by_word.starts[7]])
     store.layers[1][zero] = 0
-    results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=0), seed=0, bootstrap=40)
+    results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), seed=0, bootstrap=40)
     assert results.curves["self_similarity/undefined"].tolist() == [0, 1]
     assert results.curves["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
     table = results.tables["self_similarity"].columns
@@ -250,6 +253,137 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
     assert np.nanmean(table["raw_1"]) == pytest.approx(results.curves["self_similarity/raw"][1], abs=1e-12)
     for key in ("self_similarity/raw_ci_low", "self_similarity/adjusted_ci_high", "mev/size_matched_adjusted_ci_low"):
         assert np.isfinite(results.curves[key]).all(), key
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=50), SizeMatched(size=50)])
+def test_without_resamples_only_the_intervals_are_undefined(baseline: OnePerSentence | SizeMatched) -> None:
+    store, occurrences, _ = world()
+    none, some = (measure(store, occurrences, ALL, baseline, seed=0, bootstrap=n) for n in (0, 20))
+    assert none.curves.keys() == some.curves.keys()
+    assert none.tables.keys() == some.tables.keys()
+    resampled = [k for k in some.curves if "_ci_" in k and not k.startswith("anisotropy")]
+    assert resampled
+    for key, curve in some.curves.items():
+        if key in resampled:
+            assert np.isnan(none.curves[key]).all(), key
+        else:
+            np.testing.assert_array_equal(none.curves[key], curve, err_msg=key)
+
+
+def test_the_adjusted_interval_needs_two_redraws() -> None:
+    store, occurrences, _ = world((1.0,))
+
+    def widths(redraws: int) -> tuple[float, float]:
+        curves = measure(
+            store, occurrences, {"self_similarity": SelfSimilarity}, OnePerSentence(size=20, redraws=redraws), seed=4
+        ).curves
+        raw, adjusted = (
+            curves[f"self_similarity/{n}_ci_high"] - curves[f"self_similarity/{n}_ci_low"] for n in ("raw", "adjusted")
+        )
+        return float(raw[0]), float(adjusted[0])
+
+    for redraws in (0, 1):
+        raw, adjusted = widths(redraws)
+        assert raw > 0
+        assert np.isnan(adjusted)
+    assert np.isfinite(widths(2)[1])
+
+
+def test_redraws_move_the_baseline_by_their_unbiased_deviation() -> None:
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        nulls = rng.normal(size=(1 + k, 4))
+        moved = _redrawn(nulls, (np.arange(k) + 0.5) / k)  # each redraw once
+        np.testing.assert_allclose(moved.mean(axis=0), nulls[0])
+        np.testing.assert_allclose(moved.std(axis=0), nulls[1:].std(axis=0, ddof=1))
+    nulls[1:-1, 2] = np.nan
+    assert np.isnan(_redrawn(nulls, rng.random(50))[:, 2]).all()
+
+
+def test_a_chance_level_from_two_random_groups_keeps_their_whole_error() -> None:
+    """The mean of two draws has the variance ddof-1 variance / 2, not half of that."""
+    occurrences = world()[1]
+    matched = SizeMatched(draws=2).matched(np.array([5]), occurrences, np.random.default_rng(0))
+    drawn = Resampled(
+        np.ones((9, 1)), np.full(9, 5), 4000, np.random.default_rng(1), (matched, [np.array([[0.2], [0.6]])])
+    )
+    assert drawn.chance.std() == pytest.approx(np.std([0.2, 0.6], ddof=1) / np.sqrt(2), rel=0.05)
+    assert drawn.chance.mean() == pytest.approx(0.4, abs=0.02)
+
+
+def test_a_layer_with_a_single_defined_group_has_no_interval() -> None:
+    store, occurrences, _ = world()
+    starts, rows = occurrences.by_word.starts, occurrences.by_word.rows
+    for g in range(len(occurrences.words) - 1):
+        store.layers[1][rows[starts[g]]] = np.nan
+    metrics = {k: ALL[k] for k in ("self_similarity", "mev")}
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).curves
+    for label in metrics:
+        assert curves[f"{label}/n"].tolist() == [len(occurrences.words), 1]
+        assert np.isfinite(curves[f"{label}/raw"]).all()
+    intervals = [k for k in curves if "_ci_" in k]
+    assert "mev/size_matched_adjusted_ci_low" in intervals
+    assert "self_similarity/adjusted_ci_high" in intervals
+    for key in intervals:
+        assert np.isfinite(curves[key]).tolist() == [True, False], key
+
+
+class Large(GroupMean):
+    """Undefined for random groups of 7 rows or fewer, as for a metric that needs more."""
+
+    over: ClassVar[GroupBy] = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        self._keys.extend(keys)
+        self._scores.append(np.abs(x).mean((-1, -2), dtype=np.float64))
+
+
+def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
+    store, occurrences, _ = world()
+    table = measure(store, occurrences, {"large": Large}, SizeMatched(size=50), seed=0, bootstrap=5).tables["large"]
+    raw, adjusted = (np.array(table.columns[f"{name}_0"]) for name in ("raw", "adjusted"))
+    small = np.array(table.columns["count"]) <= 7
+    assert 0 < small.sum() < len(small)
+    assert np.isfinite(raw).all()
+    np.testing.assert_array_equal(np.isnan(adjusted), small)
+
+
+def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCaptureFixture) -> None:
+    corpus = Corpus.of("rare", [[w] for w in ("a", "b", "c")] + [["the"]] * 2 + [["a", "!"]])
+    shelf = shelve(corpus)
+    store = Memory(shelf, [contextual(shelf, 1.0)])
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
+    with caplog.at_level(logging.WARNING, logger="ctxexp"):
+        results = measure(store, occurrences, ALL, OnePerSentence(size=3), seed=0, bootstrap=5)
+    assert np.isnan(results.curves["self_similarity/raw"]).all()
+    assert np.isnan(results.curves["intra_sentence_similarity/raw"]).all()
+    assert [r.getMessage() for r in caplog.records] == [
+        "self_similarity, mev, mev_centred, mev_released: undefined (NaN) in every layer, since no word reaches "
+        "min_contexts=5 distinct sentences; the most frequent, 'a', has 2",
+        "intra_sentence_similarity: undefined (NaN) in every layer, since no sentence has 2 measured words",
+    ]
+
+
+@pytest.mark.parametrize(("dtype", "eps"), [(np.float16, None), (np.float16, 2.0**-8), (np.float32, 2.0**-8)])
+def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float | None) -> None:
+    """Layer 0: equal words up to a rounding of one step; layer 1: words that do differ."""
+    corpus = Corpus.of("world", sentences())
+    shelf = shelve(corpus)
+    rng = np.random.default_rng(0)
+    equal = 1 + rng.random((len(shelf.vocabulary), DIM))[shelf.unit_codes]
+    step = eps or float(np.finfo(dtype).eps)
+    rounded = equal + step * rng.integers(-1, 2, equal.shape)
+    store = Memory(shelf, [rounded.astype(dtype), contextual(shelf, 0.3).astype(dtype)])
+    metrics = {k: ALL[k] for k in ("mev", "mev_centred", "mev_released", "self_similarity")}
+    occurrences = Occurrences.of(shelf, corpus)
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).curves
+    for label in ("mev_centred", "mev_released"):
+        assert curves[f"{label}/undefined"].tolist() == [len(occurrences.words), 0], label
+    assert (curves["mev/undefined"] == 0).all()
+    assert curves["mev/raw"][0] == pytest.approx(1, abs=1e-3)
 
 
 def test_tables_list_words_and_their_extremes() -> None:

@@ -44,7 +44,9 @@ def sts_2012_2016(
     cache. `years` limits the years, `train` adds the training pairs of 2012. 2013 lacks its SMT sub-set, which its
     owners don't redistribute. Raises ConfigError (years), DataError (a missing or malformed file, named).
     """
-    wanted = sorted(set(years)) if years else list(YEARS)
+    if years is not None and not years:
+        raise ConfigError(f"dataset.years=[]: expected years from {list(YEARS)}; leave it null for all of them")
+    wanted = list(YEARS) if years is None else sorted(set(years))
     if unknown := [y for y in wanted if y not in YEARS]:
         raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
     folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in wanted] + [TRAIN_2012[0]] * train)

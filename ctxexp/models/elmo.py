@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.encoder import Encoder
-from ctxexp.models.choices import Dtype, State, Weights
+from ctxexp.models.choices import Dtype, State, Weights, check_seed
 
 
 def elmo(
@@ -35,6 +35,8 @@ def elmo(
 
     if weights not in ("mini", "published", "untrained"):
         raise UnknownName("weights", weights, ("mini", "published", "untrained"))
+    if weights == "untrained":
+        check_seed(seed)
     if weight_file is not None and (options_file is None or weights == "untrained"):
         raise ConfigError(
             f"weight_file={weight_file} needs its options_file, and weights other than untrained; "

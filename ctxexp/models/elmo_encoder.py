@@ -18,7 +18,7 @@ from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, State, character
 
 MOST_WORDS = 50_000  # token vectors kept from call to call
 AT_ONCE = 8192  # words of one pass, sentence markers included, where the caller gives more
-BLOCK = 4096  # sentences whose unique words are embedded together
+BLOCK = 4096  # about the sentences whose unique words are embedded together
 
 
 class ElmoEncoder:
@@ -96,8 +96,9 @@ class ElmoEncoder:
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """The vectors of each sentence, in order; with state=carry the states start at zero with the call."""
         state: State | None = None
-        for first in range(0, len(batch), BLOCK):
-            block = batch[first : first + BLOCK]
+        step = self.slots * max(1, BLOCK // self.slots)  # whole batches, so that each goes on at slot 0
+        for first in range(0, len(batch), step):
+            block = batch[first : first + step]
             self._embed(word for sentence in block for word in sentence.words)
             if self.sequential:
                 for start in range(0, len(block), self.slots):

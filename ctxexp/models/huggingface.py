@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.encoder import Encoder
-from ctxexp.models.choices import Dtype, Long, Pooling
+from ctxexp.models.choices import Dtype, Long, Pooling, check_seed
 
 
 def huggingface(
@@ -69,6 +69,8 @@ def choose(
 
     if weights not in ("mini", "published", "untrained"):
         raise UnknownName("weights", weights, ("mini", "published", "untrained"))
+    if weights == "untrained":
+        check_seed(seed)
     if checkpoint is not None:
         found = resolve(checkpoint, revision)
     elif weights == "published":

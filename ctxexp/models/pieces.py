@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -51,6 +51,7 @@ class PieceReader:
         backend.no_padding()
         self.backend, self.pooling = backend, pooling
         self.marker = backend.token_to_id(MARKER)
+        self.n_special = int(backend.num_special_tokens_to_add(False))  # special tokens of each sentence
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces."""
@@ -65,21 +66,24 @@ class PieceReader:
         ids = np.fromiter(chain.from_iterable(e.ids for e in read), np.int32, total)
         special = np.fromiter(chain.from_iterable(e.special_tokens_mask for e in read), np.bool_, total)
         first = np.cumsum(n_pieces) - n_pieces  # (n_sentences,) each sentence's first piece
+        spans = _flat((e.offsets for e in read), total)
+        for mark in np.flatnonzero(ids == self.marker) if self.marker is not None else ():
+            sentence = sentences[int(np.searchsorted(first, mark, side="right")) - 1]
+            if sentence.text[spans[mark, 0] : spans[mark, 1]] != MARKER:
+                spans[mark] = 0
         if self.pooling == "pieces":
             at = np.flatnonzero(~special)
             counts = np.ones(len(at), dtype=np.int64)
             per = _per_sentence(~special, first)
-            units = [tuple(t for t, s in zip(e.tokens, e.special_tokens_mask, strict=True) if not s) for e in read]
+            units = [
+                piece_units(s, spans[i:j][~special[i:j]].tolist())
+                for s, i, j in zip(sentences, first, first + n_pieces, strict=True)
+            ]
         else:
             # Every sentence gets its own stretch of characters, so that one search serves the chunk.
             lengths = np.array([len(s.text) + 1 for s in sentences], dtype=np.int64)
             base = np.cumsum(lengths) - lengths
-            spans = _flat((e.offsets for e in read), total)
             words = _flat((s.spans for s in sentences), int(n_words.sum()))
-            for mark in np.flatnonzero(ids == self.marker) if self.marker is not None else ():
-                sentence = sentences[int(np.searchsorted(first, mark, side="right")) - 1]
-                if sentence.text[spans[mark, 0] : spans[mark, 1]] != MARKER:
-                    spans[mark] = 0
             spans[special] = 0
             word, at = overlaps(words + np.repeat(base, n_words)[:, None], spans + np.repeat(base, n_pieces)[:, None])
             counts = np.bincount(word, minlength=len(words))
@@ -113,6 +117,27 @@ class PieceReader:
             kept = has[ends[i] - n_words[i] : ends[i]]
             units[i] = tuple(word for word, keep in zip(units[i], kept, strict=True) if keep)
         return units, per
+
+
+def piece_units(sentence: Sentence, spans: Iterable[Sequence[int]]) -> tuple[str, ...]:
+    """What each piece is called as a unit of its own, by its (start, end) in characters of the text.
+
+    The text that it covers, without white space around it, whatever the tokenizer's own spelling ("Ġthe", "âĢĶ"), so
+    that punctuation is known as such and ` the` is the `the` that begins a sentence. "##" stands before a piece that
+    doesn't begin a word (`un`, `##able`), and before the further pieces of one character; a piece of white space, or
+    of nothing, is "▁".
+    """
+    begins, before, units = {start for start, _ in sentence.spans}, -1, []
+    for start, end in spans:
+        covered = sentence.text[start:end]
+        text = covered.strip()
+        if not text:
+            units.append(MARKER)
+            continue
+        start += len(covered) - len(covered.lstrip())
+        units.append(text if start in begins and start != before else f"##{text}")
+        before = start
+    return tuple(units)
 
 
 def _flat(spans: Any, n: int) -> np.ndarray:

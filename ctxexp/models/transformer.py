@@ -11,7 +11,7 @@ from ctxexp.align import best_window, check_pooling, windows
 from ctxexp.corpus import Sentence
 from ctxexp.device import resolve_device, resolve_dtype
 from ctxexp.encoder import Encoded
-from ctxexp.errors import EncodingError, ModelError, UnknownName
+from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
 from ctxexp.models.checkpoints import Checkpoint
 from ctxexp.models.loading import load, probe, state_hash, window_size
 from ctxexp.models.pieces import PieceReader, Pieces
@@ -66,13 +66,16 @@ class TransformerEncoder:
             module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
         self.window = window_size(self._model, tokenizer)  # pieces that the model takes at once, special ones included
         self.stride = stride
+        self._check_stride()
         weights = checkpoint.weights_hash
         identity = checkpoint.identity
         if untrained is not None:
             weights = state_hash(self._model)
             identity = f"untrained:{weights}:{checkpoint.content_hash}"
         self.name = (
-            f"{type(self._model).__name__} {identity} pooling={pooling} final_norm={final_norm} long={long}"
+            f"{type(self._model).__name__} {identity} pooling={pooling}"
+            + (" units=text" if pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
+            + f" final_norm={final_norm} long={long}"
             + (f" stride={stride}" if stride is not None else "")
             + f" dtype={dtype}"
         )
@@ -95,6 +98,16 @@ class TransformerEncoder:
             "dtype": dtype,
             "untrained": untrained is not None,
         }
+
+    def _check_stride(self) -> None:
+        size = None if self.window is None else self.window - self._read.n_special
+        if self.stride is None or (self.stride >= 1 and (size is None or self.stride <= size)):
+            return
+        if size is None:
+            room = f"at least 1 ({self.checkpoint.source} has no limit, so nothing is cut into windows)"
+        else:
+            room = f"1 to {size}, the pieces of text that fit the window of {self.checkpoint.source} ({self.window})"
+        raise ConfigError(f"model.stride={self.stride}: expected {room}; leave it null for half a window")
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
@@ -191,7 +204,10 @@ class TransformerEncoder:
             [np.concatenate([pieces.ids[:before], text[s : s + size], pieces.ids[before + n :]]) for s in starts]
         )
         several = max(1, WINDOW_TOKENS // self.window)
-        parts = [self._hidden(ids[i : i + several]) for i in range(0, len(ids), several)]
-        layers = [torch.cat(layer) for layer in zip(*parts, strict=True)]
-        where = chosen * self.window + before + np.arange(n) - starts[chosen]  # each piece's row in `layers`
-        return self._pool(layers, where[pieces.at - before], pieces.counts)
+        parts: list[list[torch.Tensor]] = []
+        for i in range(0, len(ids), several):  # of overlapping windows only the rows that are wanted stay in memory
+            wanted = np.flatnonzero((chosen >= i) & (chosen < i + several))
+            rows = self._index((chosen[wanted] - i) * self.window + before + wanted - starts[chosen[wanted]])
+            parts.append([layer.index_select(0, rows) for layer in self._hidden(ids[i : i + several])])
+        layers = [torch.cat(layer) for layer in zip(*parts, strict=True)]  # in the order of pieces, as `chosen` ascends
+        return self._pool(layers, pieces.at - before, pieces.counts)
