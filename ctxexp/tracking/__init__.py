@@ -13,7 +13,8 @@ from ctxexp.tracking.closing import Row, SweepReport, close_sweep
 from ctxexp.tracking.database import experiment, prepare
 from ctxexp.tracking.doctor import close_dead_runs
 from ctxexp.tracking.environment import environment
-from ctxexp.tracking.jobs import Job, finished_jobs, finished_on_disk, job, job_folder, new_id, reuse
+from ctxexp.tracking.jobs import Job, job, job_folder, new_id
+from ctxexp.tracking.reuse import finished_jobs, finished_on_disk, reuse
 from ctxexp.tracking.sink import MemorySink, MlflowSink, Sink
 from ctxexp.tracking.sweep import Sweep, SweepCallback, current_sweep
 from ctxexp.tracking.ui import last_sweep_link, serve, sweep_link
