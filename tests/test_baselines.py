@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -110,3 +111,10 @@ def test_matched_levels_are_read_between_the_rungs() -> None:
 def test_messages(build: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence, Uniform, SizeMatched])
+def test_redraws_are_bounded(baseline: Callable[..., object]) -> None:
+    with pytest.raises(ConfigError, match="baseline redraws=1000000000: expected at most 10000"):
+        baseline(redraws=10**9)
+    baseline(redraws=10_000)

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from ctxexp import cache as caches
-from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.encode import equal_length_batches, open_store
 from ctxexp.encoder import Encoded
@@ -166,13 +165,6 @@ def test_a_unit_has_a_position_where_only_one_word_can_be_meant(
     store = open_store(made, Counted(change=leave_out), cache=tmp_path)
     assert store.positions.tolist() == positions
     assert store.skipped == (0 if "##" in units else len(words.split()) - len(units.split()))
-
-
-@pytest.mark.parametrize("baseline", [OnePerSentence, Uniform, SizeMatched])
-def test_redraws_are_bounded(baseline: Callable[..., object]) -> None:
-    with pytest.raises(ConfigError, match="baseline redraws=1000000000: expected at most 10000"):
-        baseline(redraws=10**9)
-    baseline(redraws=10_000)
 
 
 def test_half_types_overflow_with_a_hint(tmp_path: Path) -> None:

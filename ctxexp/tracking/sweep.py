@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
+from ctxexp.compose import quote
 from ctxexp.errors import CtxexpError
 from ctxexp.tracking import database, process
 from ctxexp.tracking.doctor import close_dead_runs
@@ -115,8 +116,3 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
             write_state(folder, status="FAILED", error=describe(error))
         else:
             write_state(folder, status="FAILED", error="it ended before its run began; its output says why")
-
-
-def quote(value: str) -> str:
-    """The value as Hydra's override grammar reads it back unchanged."""
-    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
