@@ -47,11 +47,15 @@ class Results:
     size-matched chance level also size_matched_baseline and size_matched_adjusted (and its _ci_low, _ci_high).
     Of anisotropy: mean_cosine, mean_cosine_ci_low, mean_cosine_ci_high. Of word_norm: raw, sd, ...
 
+    `scalars` holds what has no layer, by the same kind of key: `<measure>.<mix>/<statistic>` of a named mix of layers,
+    `<measure>.<table>/<statistic>` of an embedding table.
+
     `info` holds what names the run: model (chart label), encoder (identity), n_layers, dim, corpus, fingerprint,
     baseline, seed, and per measure its definition and unit under `measures`. Only JSON types.
     """
 
     curves: dict[str, np.ndarray] = field(default_factory=dict)
+    scalars: dict[str, float] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
 
@@ -74,6 +78,7 @@ class Results:
         document = {
             "info": self.info,
             "curves": {k: [_to_json(v) for v in curve.tolist()] for k, curve in self.curves.items()},
+            "scalars": {k: _to_json(v) for k, v in self.scalars.items()},
         }
         part = folder / (FILE + ".part")
         part.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
@@ -81,13 +86,14 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """Curves and info back from disk (tables stay in their CSV files)."""
+        """Curves, scalars and info back from disk (tables stay in their CSV files)."""
         path = folder / FILE
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             curves: Mapping[str, list[Any]] = document["curves"]
             return cls(
                 curves={k: np.array([_from_json(v) for v in values]) for k, values in curves.items()},
+                scalars={k: _from_json(v) for k, v in document.get("scalars", {}).items()},
                 info=document["info"],
             )
         except FileNotFoundError:

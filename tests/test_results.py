@@ -17,11 +17,13 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
     results = Results(
         curves={"self_similarity/raw": curve},
         tables={"words": Table({"word": ["a", 'q"u,o'], "raw_0": [0.1 + 0.2, float("nan")]})},
+        scalars={"sts.first_last/all": 2 / 3, "sts.last2/all": float("nan")},
         info={"model": "bert", "n_layers": 5},
     )
     results.save(tmp_path)
     back = Results.load(tmp_path)
     assert np.array_equal(back.curves["self_similarity/raw"], curve, equal_nan=True)
+    assert back.scalars["sts.first_last/all"] == 2 / 3 and np.isnan(back.scalars["sts.last2/all"])
     assert back.info == results.info
     assert back.n_layers == 5
     assert back.measures() == ["self_similarity"]

@@ -67,6 +67,7 @@ class MemorySink:
     params: dict[str, str] = field(default_factory=dict)
     config: str = ""
     curves: dict[str, np.ndarray] = field(default_factory=dict)
+    scalars: dict[str, float] = field(default_factory=dict)
     overview: dict[str, float] = field(default_factory=dict)
     artifacts: list[str] = field(default_factory=list)
     status: str = ""
@@ -81,6 +82,7 @@ class MemorySink:
 
     def log(self, results: Results, folder: Path) -> None:
         self.curves.update(results.curves)
+        self.scalars.update(results.scalars)
         self.overview.update(overview(results))
         self.params.update(flat({"info": results.info}))
         self.artifacts = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
@@ -148,7 +150,7 @@ class MlflowSink:
         from mlflow.entities import Metric, Param, RunTag
 
         metrics, infinite = [], []
-        for key, curve in results.curves.items():
+        for key, curve in [*results.curves.items(), *((k, np.array([v])) for k, v in results.scalars.items())]:
             values = np.asarray(curve, dtype=np.float64)
             if np.isinf(values).any():
                 infinite.append(key)
