@@ -45,7 +45,7 @@ class PairMetric(ABC):
         bootstrap resamples are the same pairs; without replicates (0) intervals are NaN."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of the measure's table for this layer, such as one a sub-set; the framework adds the layer (optional)."""
+        """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
         return []
 
     def save(self, folder: Path) -> None:  # noqa: B027  # optional: most metrics have nothing to write

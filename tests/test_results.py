@@ -23,7 +23,8 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
     results.save(tmp_path)
     back = Results.load(tmp_path)
     assert np.array_equal(back.curves["self_similarity/raw"], curve, equal_nan=True)
-    assert back.scalars["sts.first_last/all"] == 2 / 3 and np.isnan(back.scalars["sts.last2/all"])
+    assert back.scalars["sts.first_last/all"] == 2 / 3
+    assert np.isnan(back.scalars["sts.last2/all"])
     assert back.info == results.info
     assert back.n_layers == 5
     assert back.measures() == ["self_similarity"]
