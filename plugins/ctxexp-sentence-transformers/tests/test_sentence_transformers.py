@@ -149,3 +149,15 @@ def test_registered() -> None:
     assert "sentence_transformer" in registry.names("model")
     with pytest.raises(TypeError, match="checkpoint"):
         build("model", {"name": "sentence_transformer"}, registry)
+
+
+def test_sentence_vectors_are_the_librarys_own(library: Any, plain: Path, tmp_path: Path) -> None:
+    """Its mean pooling is `sentence.pooling=mean` in the last layer; one that it cuts off is cut off here too."""
+    for name, settings in (("whole", {}), ("short", {"max_seq_length": 6})):
+        folder = saved(library, tmp_path / name, **settings)
+        view = sentence_transformer(checkpoint=str(folder), device="cpu").sentences()  # type: ignore[attr-defined]
+        texts = [TEXT, "banks flooded", f"{TEXT} {TEXT}"]
+        expected = st.SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
+        made = list(view.encode(Corpus.of("t", [text.split() for text in texts]).sentences))
+        got = np.stack([one.layers[-1][one.units.index("mean")] for one in made])
+        np.testing.assert_allclose(got, expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""How evenly a layer's vectors use their space: measures of later papers, each over all occurrences or a sample."""
+"""Measures of the covariance spectrum of all occurrences: IsoScore, effective rank, participation ratio."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 import ctxexp
-from ctxexp.errors import MetricError
 from ctxexp.metric import GroupBy
-from ctxexp.plugins import Register
 
 ROWS = 1024  # rows that are widened to float64 at a time
 
@@ -47,6 +45,11 @@ class Spectrum(ctxexp.Metric):
         self.scatter = self.scatter + scatter + np.outer(step, step) * (self.n * n / total)
         self.mean = self.mean + step * (n / total)
         self.n = total
+
+    def gram(self) -> np.ndarray:
+        """The second moments about the origin, (d, d): scatter with the mean's share put back."""
+        result: np.ndarray = self.scatter + self.n * np.outer(self.mean, self.mean)
+        return result
 
     def noise(self) -> float:
         """The trace that rounding alone may leave in the scatter matrix of equal rows."""
@@ -97,7 +100,7 @@ class EffectiveRank(Spectrum):
 
     def compute(self) -> dict[str, float]:
         """raw, n occurrences; NaN if all vectors are zero (equal, when centred)."""
-        gram = self.scatter if self.centred else self.scatter + self.n * np.outer(self.mean, self.mean)
+        gram = self.scatter if self.centred else self.gram()
         rank = float("nan")
         if float(np.trace(gram)) > self.noise():
             squares = np.linalg.eigvalsh(gram)  # squared singular values
@@ -107,66 +110,28 @@ class EffectiveRank(Spectrum):
         return {"raw": rank, "n": float(self.n)}
 
 
-class PartitionIsotropy(ctxexp.Metric):
-    """Partition-function isotropy I(W) of random occurrences, in (0, 1] (Mu & Viswanath 2018, Section 2.2).
+class ParticipationRatio(Spectrum):
+    """Participation ratio of all occurrences, in [1, d] dimensions (Gao et al. 2017, after Bell & Dean 1970).
 
-    min Z(c) / max Z(c) over the eigenvectors c of W^T W, Z(c) = sum over the rows w of exp(c . w); 1: the same in all
-    directions. An eigenvector's sign is arbitrary and Z is not even, so both signs are taken: the value doesn't depend
-    on the solver. It depends on the vectors' scale: `unit_norm` brings them to norm 1 first. The value is the first
-    sample's; `redraws` more, an eigendecomposition each, give its spread.
+    (sum l)^2 / sum l^2 over the eigenvalues l of the covariance matrix, which is tr(S)^2 / tr(S S) and needs no
+    eigenvalue: k dimensions of equal variance give k. `centred=false` takes the matrix about the origin instead, so
+    that a common direction counts. n occurrences of an even d-dimensional space come to about d n / (d + n) only.
     """
 
-    over: ClassVar[GroupBy] = "sample"
-    unit: ClassVar[str] = "ratio"
+    unit: ClassVar[str] = "dimensions"
 
-    def __init__(self, *, unit_norm: bool = False, redraws: int = 0) -> None:
-        if redraws < 0:
-            raise MetricError(f"partition_isotropy redraws={redraws}: expected 0 or more")
-        self.unit_norm, self.redraws = unit_norm, redraws
-        self.invariances = frozenset({"rotation", "permutation"} | ({"row_scale", "scale"} if unit_norm else set()))
-        self.definition = f"I(W) of random occurrences{' at norm 1' if unit_norm else ''} (Mu & Viswanath 2018)"
-        self._logs: dict[int, tuple[float, int]] = {}  # sample -> log I(W), rows
-
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        if int(str(key)) <= self.redraws:
-            self._logs[int(str(key))] = log_partition_ratio(x, unit_norm=self.unit_norm), len(x)
-
-    def merge(self, other: Self) -> None:
-        self._logs.update(other._logs)
+    def __init__(self, *, centred: bool = True) -> None:
+        super().__init__()
+        self.centred = centred
+        self.invariances = frozenset({"rotation", "scale", "permutation"} | ({"shift"} if centred else set()))
+        about = "covariance spectrum" if centred else "spectrum about the origin"
+        self.definition = f"participation ratio of the {about} of all occurrences (Gao et al. 2017)"
 
     def compute(self) -> dict[str, float]:
-        """raw, I(W) of sample 0; log, its logarithm, for what underflows; sd over the redraws; n rows."""
-        log, n = self._logs.get(0, (float("nan"), 0))
-        others = np.exp([value for key, (value, _) in sorted(self._logs.items()) if key > 0])
-        sd = float(others.std(ddof=1)) if len(others) > 1 else float("nan")
-        return {"raw": float(np.exp(log)), "log": log, "sd": sd, "n": float(n)}
-
-
-def log_partition_ratio(x: np.ndarray, *, unit_norm: bool = False) -> float:
-    """log I(W) of the rows of `x` (n, d), <= 0; NaN without rows, with infinite ones, or with zero rows at norm 1."""
-    if not len(x) or not np.isfinite(x).all():
-        return float("nan")
-    w = x.astype(np.float64)
-    if unit_norm:
-        lengths = np.linalg.norm(w, axis=1, keepdims=True)
-        if not lengths.all():
-            return float("nan")
-        w /= lengths
-    _, directions = np.linalg.eigh(w.T @ w)  # the eigenvectors are the columns
-    along = w @ directions  # (n, d)
-    logs = np.concatenate([_log_sum_exp(along), _log_sum_exp(-along)])
-    return float(logs.min() - logs.max())
-
-
-def _log_sum_exp(a: np.ndarray) -> np.ndarray:
-    """log of the columns' sums of exp, without overflow: (n, d) -> (d,)."""
-    top = a.max(axis=0)
-    result: np.ndarray = top + np.log(np.exp(a - top).sum(axis=0))
-    return result
-
-
-@ctxexp.hookimpl
-def register_metrics(register: Register) -> None:
-    register("isoscore", IsoScore)
-    register("effective_rank", EffectiveRank)
-    register("partition_isotropy", PartitionIsotropy)
+        """raw, in [1, d]; share, raw / d; n occurrences. NaN if all vectors are equal (zero, when not centred)."""
+        gram = self.scatter if self.centred else self.gram()
+        ratio, trace = float("nan"), float(np.trace(gram))
+        if trace > self.noise():
+            s = gram / trace
+            ratio = 1.0 / float(np.vdot(s, s))
+        return {"raw": ratio, "share": ratio / len(gram), "n": float(self.n)}

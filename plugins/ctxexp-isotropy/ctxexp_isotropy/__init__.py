@@ -1,0 +1,40 @@
+"""How evenly a layer's vectors use their space: measures of later papers, each over all occurrences or a sample."""
+
+from __future__ import annotations
+
+import ctxexp
+from ctxexp.plugins import Register
+from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, k_means, mean_silhouette
+from ctxexp_isotropy.intrinsic import IntrinsicDimension, mle, neighbour_distances, two_nn
+from ctxexp_isotropy.partition import PartitionIsotropy, log_partition_ratio
+from ctxexp_isotropy.rogue import RogueDimensions, contributions
+from ctxexp_isotropy.spectrum import EffectiveRank, IsoScore, ParticipationRatio, Spectrum
+
+__all__ = [
+    "ClusterAdjustedSimilarity",
+    "EffectiveRank",
+    "IntrinsicDimension",
+    "IsoScore",
+    "ParticipationRatio",
+    "PartitionIsotropy",
+    "RogueDimensions",
+    "Spectrum",
+    "contributions",
+    "k_means",
+    "log_partition_ratio",
+    "mean_silhouette",
+    "mle",
+    "neighbour_distances",
+    "two_nn",
+]
+
+
+@ctxexp.hookimpl
+def register_metrics(register: Register) -> None:
+    register("isoscore", IsoScore)
+    register("effective_rank", EffectiveRank)
+    register("participation_ratio", ParticipationRatio)
+    register("partition_isotropy", PartitionIsotropy)
+    register("rogue_dimensions", RogueDimensions)
+    register("intrinsic_dimension", IntrinsicDimension)
+    register("cluster_adjusted_similarity", ClusterAdjustedSimilarity)
