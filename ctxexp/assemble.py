@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ class Collected:
     keys: list[Hashable] = field(default_factory=list)
     scores: list[np.ndarray] = field(default_factory=list)  # per layer (groups,)
     nulls: list[np.ndarray] = field(default_factory=list)  # per layer (draws,)
+    twins: list[np.ndarray] = field(default_factory=list)  # per layer (groups,), if the baseline gives groups twins
     levels: list[list[np.ndarray]] = field(default_factory=list)  # per layer and rung (draws,)
 
     def take(self, stats: dict[str, float], instance: Metric) -> None:
@@ -100,7 +102,14 @@ def assemble(
                 curves[f"{name}adjusted_ci_low"], curves[f"{name}adjusted_ci_high"] = low, high
                 if main_is_matched:
                     adjusted_groups = scores[:, columns] - each
-            if not main_is_matched:
+            if c.twins:  # each group has a level of its own: their differences are resampled
+                own = np.stack(c.twins, axis=1)
+                adjusted_groups = scores[:, columns] - own
+                curves["baseline"] = _mean(np.where(np.isfinite(scores[:, columns]), own, np.nan))
+                curves["adjusted"] = raw - curves["baseline"]
+                paired = Resampled(adjusted_groups, counts, replicates, np.random.default_rng([seed, 4]))
+                curves["adjusted_ci_low"], curves["adjusted_ci_high"] = interval(paired.means)
+            elif not main_is_matched:
                 base = np.array([n[0] for n in c.nulls])
                 if np.isfinite(base).any():
                     curves["baseline"], curves["adjusted"] = base, raw - base
@@ -110,6 +119,8 @@ def assemble(
             results.curves |= {f"{label}/{name}": curve for name, curve in curves.items()}
             if kind == "word":
                 _word_tables(results, label, c, occurrences, chosen, adjusted_groups)
+            elif kind == "sense":
+                results.tables[label] = _sense_table(c, counts)
             elif kind == "sentence":
                 columns_of = {"sentence": c.keys, "length": counts.tolist()}
                 results.tables[label] = _table(columns_of, raw=np.stack(c.scores, axis=1))
@@ -153,6 +164,25 @@ def _table(columns: dict[str, Sequence[Any]], **per_layer: np.ndarray) -> Table:
     return Table(columns)
 
 
+def _first_share(occurrences: Occurrences) -> np.ndarray:
+    """(n_words,): the share of a word's occurrences that begin a sentence, where a causal model sees nothing else."""
+    words = occurrences.by_word
+    if not len(words):
+        return np.empty(0)
+    first = np.add.reduceat(occurrences.places[words.rows] == 0, words.starts[:-1], dtype=np.float64)
+    result: np.ndarray = first / words.counts
+    return result
+
+
+def _sense_table(c: Collected, counts: np.ndarray) -> Table:
+    """A row a word: its labels with how often each, by the mean over layers as the word tables."""
+    raw = np.stack(c.scores, axis=1)
+    words, labels = zip(*c.keys, strict=True)  # keys of this kind are pairs
+    told = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
+    columns = {"word": words, "count": counts.tolist(), "senses": told, "mean": _mean(raw.T).tolist()}
+    return _table(columns, raw=raw)
+
+
 def _word_tables(
     results: Results,
     label: str,
@@ -169,6 +199,7 @@ def _word_tables(
         "word": c.keys,
         "count": occurrences.counts[where].tolist(),
         "contexts": occurrences.contexts[where].tolist(),
+        "first_share": _first_share(occurrences)[where].tolist(),
         "mean": overall.tolist(),
     }
     per_layer = {"raw": raw} if adjusted is None else {"raw": raw, "adjusted": adjusted}

@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp import reference
 from ctxexp.palette import colours
 from ctxexp.results import Results
-from ctxexp.wording import VARIANCE, Run, axis_label, define, definition_order, is_variance, title, unique_labels
+from ctxexp.wording import VARIANCE, Run, axis_label, define, definition_order, is_variance, mains, title, unique_labels
 
 FIVE_PERCENT = 0.05
 """Ethayarajh 2019's line: "on average, less than 5% of the variance" (section 4.3)."""
@@ -64,7 +64,8 @@ class Chart:
 
 
 def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str = "adjusted") -> list[Chart]:
-    """The paper's four charts, then one for each other measure; those with any finite value.
+    """The paper's four charts, then one for each other measure; those with any finite value. A measure by task
+    (`sts/STS12`) is one chart, a panel a task, their mean first.
 
     `statistic` is raw, baseline or adjusted; a measure without it (anisotropy has no baseline) shows its own. Published
     curves come along for the paper's models where the run used the published weights, or for all of them on request.
@@ -72,9 +73,9 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     runs = unique_labels(runs)
     present = list(dict.fromkeys(measure for _, results in runs for measure in results.measures()))
     charts = []
-    for name in [*PAPER, *(m for m in present if m not in PAPER and not is_variance(m))]:
-        measures = [m for m in present if m == name or (name == VARIANCE and is_variance(m))]
-        measures.sort(key=lambda m: definition_order(m))
+    for name in dict.fromkeys((*PAPER, *map(_chart, present))):
+        measures = [m for m in present if _chart(m) == name]
+        measures.sort(key=lambda m: (definition_order(m), not m.endswith("/avg")))
         panels = [sweep_panel(runs, m, statistic, published=published) for m in measures]
         if statistic == "adjusted":
             panels += [sweep_panel(runs, m, "size_matched_adjusted", published=False) for m in measures]
@@ -84,13 +85,18 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     return charts
 
 
+def _chart(measure: str) -> str:
+    """The chart that a measure's panel is on."""
+    return VARIANCE if is_variance(measure) else measure.split("/")[0]
+
+
 def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published: bool) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     shade = colours([label for label, _ in runs])
     shown = statistic
     if not statistic.startswith("size_matched"):  # one statistic a panel, whoever lacks it
-        mains = [main_statistic(results, measure, statistic) for _, results in runs if measure in results.measures()]
-        shown = statistic if statistic in mains else next(iter(mains), statistic)
+        each = [main_statistic(results, measure, statistic) for _, results in runs if measure in results.measures()]
+        shown = statistic if statistic in each else next(iter(each), statistic)
     lines: list[Line] = []
     overlaid: set[str] = set()
     for marker, (label, results) in enumerate(runs):
@@ -132,10 +138,11 @@ def curve_line(results: Results, measure: str, statistic: str, *, label: str, co
 
 
 def main_statistic(results: Results, measure: str, wanted: str = "adjusted") -> str:
-    """`wanted` if it has a value, else the statistic that stands for it: adjusted, mean cosine, raw or the first."""
+    """`wanted` if it has a value, else what stands for the measure: its metric's own word, adjusted, mean cosine, raw
+    or the first."""
     statistics = [key.rsplit("/", 1)[1] for key in results.curves if key.rsplit("/", 1)[0] == measure]
     others = [s for s in statistics if s not in _NEVER_MAIN and not s.endswith(("_ci_low", "_ci_high"))]
-    for statistic in (wanted, "adjusted", "mean_cosine", "raw", *others):
+    for statistic in (wanted, *mains(results, measure), *others):
         if finite(results.get(f"{measure}/{statistic}")) is not None:
             return statistic
     return wanted

@@ -26,7 +26,7 @@ from ctxexp import config as configs
 from ctxexp.errors import ConfigError, near, suggestions
 from ctxexp.plugins import KINDS, Registry, build_registry
 
-GROUPS = (*KINDS, "weights", "experiment")
+GROUPS = (*KINDS, "control", "weights", "experiment")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
@@ -148,7 +148,8 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
     with _hydra() as loader:
         try:
             parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides=list(overrides))
-            jobs = itertools.product(*_choices(parsed, multirun=multirun))
+            planned = _planned(parsed, loader) if multirun else []
+            jobs = itertools.product(*_choices([*planned, *parsed], multirun=multirun))
         except HydraException as error:
             raise ConfigError(_one_line(str(error))) from None
         for job in itertools.islice(jobs, MAX_CHECKED):
@@ -174,6 +175,22 @@ def _hydra() -> Iterator[Any]:
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
         yield GlobalHydra.instance().config_loader()
     GlobalHydra.instance().clear()
+
+
+def _planned(parsed: Sequence[Override], loader: Any) -> list[Override]:
+    """What the composed config itself sweeps over (hydra.sweeper.params), as an experiment may; the command line's own
+    values take their place."""
+    from hydra import compose
+
+    first = [values[0] for values in _choices(parsed, multirun=True)]
+    try:
+        params = compose("config", overrides=first, return_hydra_config=True).hydra.sweeper.get("params") or {}
+    except (HydraException, OmegaConfBaseException):
+        return []  # the check of the jobs says what is wrong
+    given = {o.get_key_element() for o in parsed}
+    texts = [f"{key}={value}" for key, value in params.items() if key not in given]
+    found: list[Override] = OverridesParser.create(config_loader=loader).parse_overrides(overrides=texts)
+    return found
 
 
 def _choices(parsed: Sequence[Override], *, multirun: bool) -> list[list[str]]:

@@ -15,7 +15,9 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
-from ctxexp.errors import ConfigError, near
+from ctxexp.controls import CONTROLS, control
+from ctxexp.errors import ConfigError, UnknownName, near
+from ctxexp.mixes import check_mixes
 from ctxexp.plugins import Factory, Registry
 
 MISSING = "???"
@@ -30,6 +32,9 @@ SCALARS: dict[str, Any] = {
     "min_contexts": int,
     "bootstrap": int,
     "resume": bool,
+    "fit_on": str,
+    "sentence.pooling": str,
+    "sentence.mixes": list,
     "words.tokenizer": Literal["english", "unicode", "whitespace"],
     "words.lower": bool,
     "words.fold_case": bool,
@@ -47,12 +52,13 @@ SCALARS: dict[str, Any] = {
 }
 LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache.limit_gb": 0}
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
+FIT_ON = ("target", "train", "all", "nli:<path>")
 NAMED = ("model", "dataset", "transform", "baseline")
 
 
 def check(config: Node, registry: Registry) -> None:
     """Raise ConfigError (or UnknownName) for the first thing in `config` that can't be used."""
-    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "experiment"}
+    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "control", "experiment"}
     for key in config:
         if key not in known:
             raise ConfigError(f"no config key {key!r}{near(key, known)}")
@@ -61,6 +67,9 @@ def check(config: Node, registry: Registry) -> None:
         check_type(dotted, value, expected)
         if dotted in LEAST and value is not None and value < LEAST[dotted]:
             raise ConfigError(f"{dotted}={value}: expected at least {LEAST[dotted]}")
+    if not re.fullmatch(r"target|train|all|nli:(?!<).+", config["fit_on"]):
+        raise ConfigError(f"fit_on={config['fit_on']!r}: no such choice{near(config['fit_on'], FIT_ON)}")
+    check_mixes(config["sentence"]["mixes"])
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", config["device"]):
         raise ConfigError(f"device={config['device']!r}: no such choice{near(config['device'], DEVICES)}")
     for kind in NAMED:
@@ -68,6 +77,13 @@ def check(config: Node, registry: Registry) -> None:
         if not isinstance(node, dict) or "name" not in node:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
         check_node(kind, kind, node, registry)
+    node = config.get("control")
+    if not isinstance(node, dict) or "name" not in node:
+        raise ConfigError(f"control: expected one option, as in control=NAME ({', '.join(CONTROLS)})")
+    if node["name"] not in CONTROLS:
+        raise UnknownName("control", str(node["name"]), CONTROLS)
+    _check_arguments("control", "control", node, CONTROLS[node["name"]])
+    control(node)  # what it says of its values
     metrics = config.get("metric")
     if not isinstance(metrics, dict) or not metrics:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
@@ -104,7 +120,10 @@ def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins:
 
 def check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
     """Raise ConfigError unless the node's keys are arguments of what it names, of their types, and complete."""
-    factory = registry.find(kind, str(node["name"])).factory
+    _check_arguments(kind, place, node, registry.find(kind, str(node["name"])).factory)
+
+
+def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> None:
     expected = arguments(factory)
     if expected is None:
         return  # takes anything

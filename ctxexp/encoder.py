@@ -24,6 +24,22 @@ class Encoded:
     layers: np.ndarray  # (n_layers, len(units), dim) float32 (float16 when the run's dtype is a half type)
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingTable:
+    """One vector a piece or word, wherever it stands: a model's input or output matrix, or its token layer.
+
+    `counts` are the tokens' occurrences in the measured text, None where unknown; `special` the rows that stand for no
+    text (markers, padding); `note` says what the table is, or what became of its twin.
+    """
+
+    name: str
+    tokens: Sequence[str]
+    vectors: np.ndarray  # (len(tokens), d) float32
+    counts: np.ndarray | None  # (len(tokens),) int64
+    special: tuple[int, ...] = ()
+    note: str = ""
+
+
 @runtime_checkable
 class Encoder(Protocol):
     """A model that embeds sentences.
@@ -32,12 +48,17 @@ class Encoder(Protocol):
     `encode` yields one `Encoded` per sentence of the batch, in the batch's order; the vectors of a sentence must not
     depend on the other sentences of the batch, unless `sequential` is true.
 
-    Four attributes are optional (read with `getattr`):
+    Six attributes are optional (read with `getattr`):
       `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
       `lengths(sentences) -> Sequence[int]`, each sentence's cost in the model's own tokens, by which the framework
       forms batches of equal length under the token budget (default: its number of words);
       `sequential: bool`: the encoder carries state from sentence to sentence, so `encode` is called once with all
       sentences in corpus order, and does its own batching;
+      `sentences() -> Encoder`, a view that gives vectors of whole sentences: its attribute `poolings` names the units
+      that its `encode` gives each sentence, one row each (`mean`, `cls` ...; a `pooler` counts in the last layer only),
+      fewer where there is nothing to pool; for metrics over sentence pairs (`ctxexp.sentences`);
+      `tables(sentences) -> list[EmbeddingTable]`, the tables of context-free vectors behind the layers, for metrics
+      that measure them, with counts in these sentences;
       `positional: bool`: False promises that layer 0 gives a word one vector wherever it stands (True: its position
       counts too; neither may depend on other words).
     """

@@ -130,9 +130,9 @@ def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
             color=FAINT,
             **style,
         )
-    everything = Chart(
-        "overview", "How contextual are word vectors, layer by layer?", tuple(c.panels[0] for c in shown)
-    )
+    asks = any(chart.name in charts.PAPER for chart in shown)
+    heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
+    everything = Chart("overview", heading, tuple(c.panels[0] for c in shown))
     _dress_sweep(figure, everything.title, wording.facts(runs), everything.lines, runs)
     return figure
 

@@ -14,9 +14,12 @@ from ctxexp import __version__, compose
 from ctxexp import config as configs
 from ctxexp.config import Node
 from ctxexp.errors import CtxexpError
+from ctxexp.fit import load_text
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
+from ctxexp.sweep_tables import write_tables, written
+from ctxexp.wording import mains
 
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
 
@@ -46,17 +49,19 @@ def _execute(cfg: DictConfig) -> None:
     sweep, store = where["sweep"], Path(where["folder"]).expanduser().resolve()
     folder, overrides = here(store, sweep or tracking.new_id())
     uri = where["uri"] if sweep and where["uri"] else tracking.prepare(store, where["uri"])
-    name = label(config)
-    corpus, encoder, missing = None, None, None
+    name = label(config, registry)
+    corpus, text, encoder, missing = None, None, None, None
     try:
         corpus = load_corpus(config, registry)
+        text = load_text(config, registry, load_corpus)
         encoder = load_encoder(config, registry)
     except CtxexpError as error:
         missing = error  # raised again inside the job, so that it leaves a FAILED run
     plugins = supplied_by(config, registry)
     key = ""
     if corpus and encoder:
-        key = configs.job_key(config, corpus.fingerprint, encoder.name, __version__, plugins)
+        read = corpus.fingerprint + (text.fingerprint if text else "")
+        key = configs.job_key(config, read, encoder.name, __version__, plugins)
     if config["resume"] and key:
         held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
         if held:
@@ -77,14 +82,18 @@ def _execute(cfg: DictConfig) -> None:
         if corpus is None or encoder is None:
             assert missing is not None
             raise missing
-        results = run(config, corpus, encoder, registry, folder, Progress())
+        results = run(config, corpus, encoder, registry, folder, Progress(), text)
         results.info["published"] = config["figures"]["published"]
         results.info["plugins"] = plugins
         job.save(results)
         _draw(config, results, folder / "figures")
+        if not sweep:
+            write_tables([(name, results)], folder)
         job.log(results)
     print(summary(results), flush=True)
     if not sweep:
+        for table in written(folder):
+            print(f"\n{table}")
         print(f"results: {folder}\nrun:     {job.link}", flush=True)
 
 
@@ -105,6 +114,8 @@ def close(*, multirun: bool) -> int:
         print(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
     if report.error:
         print(f"error: {report.error}", file=sys.stderr)
+    for table in written(report.folder / "summary") if report.folder else ():
+        print(f"\n{table}")
     print(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
     if started.uri.startswith("sqlite"):
         print("            after `make ui` (or `ctxexp ui`), which serves them")
@@ -119,17 +130,26 @@ def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
 
 
 def summary(results: Results) -> str:
-    """The adjusted curve of each measure (its raw or only one where there is none), a line each."""
+    """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
     lines = [f"{results.info['model']}, {results.info['corpus']}: layers 0 to {results.n_layers - 1}"]
     for measure in results.measures():
-        for statistic in ("adjusted", "mean_cosine", "raw"):
+        for statistic in mains(results, measure):
             curve = results.get(f"{measure}/{statistic}")
             if curve is not None:
                 break
         else:
             continue
         values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in curve)
+        label, slash, task = measure.partition("/")
+        for mix in results.info.get("mixes") or ():
+            value = results.scalars.get(f"{label}.{mix}{slash}{task}/{statistic}")
+            values += f"  {mix} {value:.3f}" if value is not None else ""
         lines.append(f"  {measure + ' ' + statistic:<44}{values}")
+    if n := results.info.get("skipped"):
+        lines.append(f"  without a vector, not measured: {n:,} words ({results.info['skipped_share']:.1%} of the text)")
+    if pooling := results.info.get("pooling"):
+        lines.append(f"  sentence vectors: {pooling}")
+        lines += [f"  mix {mix}" for mix in (results.info.get("mixes") or {}).values()]
     return "\n".join(lines)
 
 

@@ -16,7 +16,8 @@ from ctxexp.assemble import Collected, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
 from ctxexp.errors import CtxexpError, MetricError
 from ctxexp.geometry import precision, sharing
-from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.matched import Blocks, Twins, twin_means
+from ctxexp.metric import GroupBy, GroupMean, Metric, guard
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
@@ -24,7 +25,7 @@ from ctxexp.results import Results
 log = logging.getLogger("ctxexp")
 
 BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
-KINDS: tuple[GroupBy, ...] = ("word", "sentence", "corpus")  # gathered in this order
+KINDS: tuple[GroupBy, ...] = ("word", "sense", "sentence", "corpus")  # gathered in this order
 
 
 class Vectors(Protocol):
@@ -70,6 +71,8 @@ def measure(
             instances = {label: _build(label, factory) for label, factory in metrics.items()}
             with precision(max(eps or 0.0, float(np.finfo(vectors.dtype).eps))):
                 plan.feed(layer, partial(gather.blocks, vectors), instances)
+                for label, level in plan.twin_levels(layer, partial(gather.blocks, vectors), instances).items():
+                    collected[label].twins.append(level)
                 for label, draws, levels in plan.chance(layer, partial(gather, vectors), instances):
                     collected[label].nulls.append(draws)
                     collected[label].levels.append(levels)
@@ -124,13 +127,19 @@ class Plan:
         by_kind: dict[str, Matched] = {}
         for label, probe in probes.items():
             groups = self._groups(probe)
-            if not isinstance(probe, GroupMean) or groups is None or not len(groups):
-                continue
+            if not isinstance(probe, GroupMean) or groups is None or not len(groups) or probe.over == "sense":
+                continue  # labels have their own chance level
             if probe.size_matched or isinstance(baseline, SizeMatched):
                 if probe.over not in by_kind:
                     rng = np.random.default_rng([seed, 3])
                     by_kind[probe.over] = scheme.matched(groups.counts, occurrences, rng)
                 self.matched[label] = by_kind[probe.over]
+        self.twins: dict[GroupBy, list[Groups]] = {}
+        if isinstance(baseline, Twins):
+            for kind in sorted({probe.over for probe in probes.values() if isinstance(probe, GroupMean)}):
+                if kind in ("word", "sentence"):
+                    twins = baseline.twins(occurrences.groups(kind), occurrences, np.random.default_rng([seed, 6]))
+                    self.twins[kind] = list(twins)
 
     def _groups(self, probe: Metric) -> Groups | None:
         return None if probe.over == "sample" else self.occurrences.groups(probe.over)
@@ -146,7 +155,7 @@ class Plan:
         """Say which measures no group of the corpus is large enough for: their curves are NaN."""
         idle: dict[GroupBy, list[str]] = {}
         for label, probe in self.probes.items():
-            if isinstance(probe, GroupMean) and probe.over in ("word", "sentence"):
+            if isinstance(probe, GroupMean) and probe.over in ("word", "sense", "sentence"):
                 counts = self.occurrences.groups(probe.over).counts
                 if not len(counts) or (probe.over == "sentence" and counts[-1] < 2 <= probe.min_rows):
                     idle.setdefault(probe.over, []).append(label)
@@ -157,13 +166,17 @@ class Plan:
                 f"min_contexts={self.occurrences.min_contexts} distinct sentences; the most frequent, {word!r}, has "
                 f"{contexts:,}"
             )
+        if labels := idle.get("sense"):
+            log.warning(
+                f"{', '.join(labels)}: undefined (NaN) in every layer, since no measured unit has a sense label"
+            )
         if labels := idle.get("sentence"):
             log.warning(f"{', '.join(labels)}: undefined (NaN) in every layer, since no sentence has 2 measured words")
 
     def feed(
         self,
         layer: int,
-        blocks: Callable[[Groups], Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]],
+        blocks: Blocks,
         instances: Mapping[str, Metric],
     ) -> None:
         """Give every metric its groups of one layer; one gather serves all metrics of a kind, and occurrences too."""
@@ -195,6 +208,17 @@ class Plan:
         more = f" (or one of {len(keys) - 1} more of {x.shape[1]} rows)" if len(keys) > 1 else ""
         self.guard(label, layer, f"{metric.over} {keys[0]!r}{more}", partial(metric.update_block, keys, x))
 
+    def twin_levels(self, layer: int, blocks: Blocks, instances: Mapping[str, Metric]) -> dict[str, np.ndarray]:
+        """Label -> each of its groups' level (groups,), where the baseline gives groups twins."""
+        levels: dict[str, np.ndarray] = {}
+        for kind, twins in self.twins.items():
+            users = {label: m for label, m in instances.items() if m.over == kind and isinstance(m, GroupMean)}
+            found = twin_means(twins, users, blocks, partial(self._guarded, layer, f"twins of {kind}s"))
+            for label, level in found.items():
+                index = self.index[label]
+                levels[label] = level if index is None else level[index]
+        return levels
+
     def chance(
         self, layer: int, gather: Callable[[np.ndarray], np.ndarray], instances: Mapping[str, Metric]
     ) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
@@ -222,20 +246,12 @@ class Plan:
         for label in instances:
             yield label, np.array(nulls[label]), levels[label]
 
+    def _guarded(self, layer: int, where: str, label: str, call: Callable[[], Any]) -> Any:
+        return self.guard(label, layer, where, call)
+
     def guard(self, label: str, layer: int, where: str, call: Callable[[], Any]) -> Any:
         """The call's result; what it raises is named as the metric's, with layer and group."""
-        try:
-            return call()
-        except CtxexpError as error:
-            cause: Exception = error
-            named = MetricError(f"metric {label!r} at layer {layer}, {where}: {error}")
-        except Exception as error:  # a stranger's metric may raise anything
-            cause, kind = error, type(self.probes[label]).__name__
-            named = MetricError(
-                f"metric {label!r} ({kind}) failed at layer {layer}, {where}: {type(error).__name__}: {error}"
-            )
-        named.of = "metric", label
-        raise named from cause
+        return guard(label, self.probes[label], f"layer {layer}, {where}", call)
 
 
 class Gather:

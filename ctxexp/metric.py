@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ctxexp.errors import MetricError
+from ctxexp.errors import CtxexpError, MetricError
 
-GroupBy = Literal["occurrence", "word", "sentence", "sample", "corpus"]
-"""Which rows form a group: one row by itself; a word's rows; a sentence's rows; a random baseline group; all rows."""
+GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
+"""Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
+a random baseline group; all rows. The key of a `sense` group is (word, labels), a label a row."""
 
 
 class Metric(ABC):
@@ -23,6 +24,10 @@ class Metric(ABC):
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
     may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them.
+
+    Two methods are optional beside those below: `table(EmbeddingTable) -> dict[str, float]`, the values of a model's
+    embedding table, and `finish(folder, *, n_layers, title)`, what is drawn when all layers and tables are measured
+    (`ctxexp.tables`).
     """
 
     over: ClassVar[GroupBy]
@@ -128,3 +133,17 @@ def summary(values: np.ndarray) -> dict[str, float]:
         "sd": float(ordered.std(ddof=1)) if ordered.size > 1 else float("nan"),
         "n": float(ordered.size),
     }
+
+
+def guard(label: str, metric: object, where: str, call: Callable[[], Any]) -> Any:
+    """The call's result; what it raises is a MetricError that names the metric and where (`layer 3, word 'bank'`)."""
+    try:
+        return call()
+    except CtxexpError as error:
+        cause: Exception = error
+        named = MetricError(f"metric {label!r} at {where}: {error}")
+    except Exception as error:  # a stranger's metric may raise anything
+        cause, kind = error, type(metric).__name__
+        named = MetricError(f"metric {label!r} ({kind}) failed at {where}: {type(error).__name__}: {error}")
+    named.of = "metric", label
+    raise named from cause

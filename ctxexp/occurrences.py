@@ -1,4 +1,4 @@
-"""Which rows belong together: a word's occurrences, a sentence's words, everything."""
+"""Which rows belong together: a word's occurrences, all of them or by sense, a sentence's words, everything."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Protocol
 import numpy as np
 
 from ctxexp.corpus import Corpus, Sentence
-from ctxexp.errors import ConfigError, MetricError
+from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.metric import GroupBy
 
 
 class Units(Protocol):
-    """The part of a store that says which unit each row is; see `ctxexp.store.Store`."""
+    """The part of a store that says which unit each row is; see `ctxexp.store.Store`.
+
+    A store whose units may not be the corpus's words also has `positions` (n_rows,), each row's word in its sentence or
+    -1; without it units are words.
+    """
 
     @property
     def vocabulary(self) -> Sequence[str]: ...
@@ -67,9 +71,14 @@ class Occurrences:
     counts: np.ndarray  # (n_words,) occurrences
     contexts: np.ndarray  # (n_words,) distinct sentences
     by_word: Groups
+    by_sense: Groups  # keys: (word, labels), a label a row; every word with a label, each of its labelled rows once
     by_sentence: Groups  # keys: the sentence's index in the corpus; kept units only, and sentences that have any
     distinct: Groups  # the same with each distinct sentence once; keys: its first place in the corpus
     min_contexts: int  # distinct sentences that a word needs
+    forms: (
+        np.ndarray
+    )  # (n_rows,) each store row's word as a number, whether the word has enough contexts or not; -1: left out
+    places: np.ndarray  # (n_rows,) each store row's place in its sentence, 0 first, units that aren't kept counted too
     commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
 
     @classmethod
@@ -81,8 +90,13 @@ class Occurrences:
         min_contexts: int = 5,
         keep: Callable[[str], bool] = bool,
         key: Callable[[str], str] = str,
+        measured: np.ndarray | None = None,
     ) -> Occurrences:
-        """Index the store's rows. `keep` false: the unit is never measured; `key` gives the form to group units by."""
+        """Index the store's rows. `keep` false: the unit is never measured; `key` gives the form to group units by.
+
+        `measured` (n_rows,) bool: store rows that are false are left out of every group, as if `keep` were false for
+        this one occurrence; words, sentences and baselines all see the rest only.
+        """
         if min_contexts < 1:
             raise ConfigError(f"min_contexts={min_contexts}: expected at least 1 distinct sentence per word")
         stored_of = np.asarray(store.stored_of, np.int64)
@@ -99,6 +113,8 @@ class Occurrences:
             [number[key(u)] if kept else -1 for u, kept in zip(store.vocabulary, kept_code, strict=True)], np.int64
         )
         form_of_row = form_of_code[np.asarray(store.unit_codes)] if len(forms) else np.full(int(offsets[-1]), -1)
+        if measured is not None:
+            form_of_row = np.where(measured, form_of_row, -1)
 
         # Every occurrence of the corpus, sentence by sentence: its store row and its sentence.
         lengths = np.diff(offsets)[stored_of]
@@ -127,9 +143,12 @@ class Occurrences:
             counts[chosen],
             contexts[chosen],
             _grouped(form, rows, chosen, words),
+            _by_sense(store, corpus, form_of_row, forms),
             _by_size(sentence, rows, everywhere),
             _by_size(sentence[once], rows[once], everywhere),
             min_contexts,
+            form_of_row,
+            np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)),
             (forms[top], int(contexts[top])),
         )
 
@@ -142,6 +161,8 @@ class Occurrences:
         """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
         if kind == "word":
             return self.by_word
+        if kind == "sense":
+            return self.by_sense
         if kind == "sentence":
             return self.by_sentence
         rows = self.by_sentence.rows
@@ -149,7 +170,7 @@ class Occurrences:
             return Groups(rows.tolist(), np.arange(len(rows) + 1), rows)
         if kind == "corpus":
             return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
-        raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, occurrence or corpus")
+        raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, sense, occurrence, corpus")
 
     def blocks(
         self, kind: GroupBy, *, max_bytes: int, dim: int, dtype: np.dtype[np.floating] | type = np.float32
@@ -174,3 +195,29 @@ def _by_size(sentence: np.ndarray, rows: np.ndarray, names: np.ndarray) -> Group
     present = np.flatnonzero(counts)
     present = present[np.argsort(counts[present], kind="stable")]
     return _grouped(sentence, rows, present, names[present].tolist())
+
+
+def _by_sense(store: Units, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
+    """Groups of the labelled rows by word, smallest first, then by word; rows ascending. A row is there once, however
+    often the corpus repeats its sentence: it would be no second occurrence, but its own copy."""
+    offsets, stored_of = np.asarray(store.offsets, np.int64), np.asarray(store.stored_of, np.int64)
+    positions: np.ndarray | None = getattr(store, "positions", None)
+    label_of: dict[int, str] = {}
+    for sense in corpus.senses:
+        start, end = offsets[stored_of[sense.sentence]], offsets[stored_of[sense.sentence] + 1]
+        at = sense.position if positions is None else int(np.searchsorted(positions[start:end], sense.position))
+        row = int(start) + at
+        if row >= end or (positions is not None and positions[row] != sense.position) or form_of_row[row] < 0:
+            continue  # its word has no row, or isn't measured
+        if label_of.setdefault(row, sense.label) != sense.label:
+            raise DataError(
+                f"corpus {corpus.name!r}: word {sense.position} of sentence {sense.sentence} has two senses, "
+                f"{label_of[row]!r} and {sense.label!r}; expected one sense an occurrence"
+            )
+    by_form: dict[int, list[int]] = {}
+    for row in sorted(label_of):
+        by_form.setdefault(int(form_of_row[row]), []).append(row)
+    groups = sorted(by_form.items(), key=lambda item: (len(item[1]), item[0]))
+    keys = [(forms[form], tuple(label_of[row] for row in rows)) for form, rows in groups]
+    starts = np.cumsum([0, *(len(rows) for _, rows in groups)])
+    return Groups(keys, starts, np.array([row for _, rows in groups for row in rows], np.int64))

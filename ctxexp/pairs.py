@@ -33,6 +33,7 @@ class PairMetric(ABC):
 
     over: ClassVar[Literal["pair"]] = "pair"
     unit: ClassVar[str] = ""
+    main: ClassVar[str] = ""  # the statistic that stands for the measure in figures and summaries; "": raw or the first
     definition: str = ""
 
     @abstractmethod
@@ -43,6 +44,11 @@ class PairMetric(ABC):
     def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
         """The layer's statistics by name; undefined is NaN. `rng` is in the same state for every layer, so that
         bootstrap resamples are the same pairs; without replicates (0) intervals are NaN."""
+
+    def replicates(self) -> dict[str, np.ndarray]:
+        """After `compute`, its bootstrap replicates (r,) of the statistics that runs are compared by (optional): since
+        `rng` draws the same pairs in every layer and run, differences of two runs' have an interval too."""
+        return {}
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp import charts, figures, reference, wording
+from ctxexp import charts, figures, reference, sweep_tables, wording
 from ctxexp.charts import Line, Panel
 from ctxexp.palette import colours
 from ctxexp.results import Table
+from ctxexp.sweep_tables.league_figure import write_league_figure
 from ctxexp.wording import Run
 
 REPORT, COMPARISON = "report.html", "comparison.csv"
@@ -27,6 +28,9 @@ _RUN_COLUMNS = {
     "dtype": "dtype",
     "transform": "transform",
     "corpus": "corpus",
+    "control": "control",
+    "left_out": "occurrences left out",
+    "skipped": "words without a vector",
     "fingerprint": "fingerprint",
     "n_sentences": "sentences",
     "n_occurrences": "occurrences",
@@ -41,10 +45,12 @@ _RUN_COLUMNS = {
 
 
 def summarise(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
-    """Write what compares the runs of a sweep: figures, report.html and comparison.csv; the paths."""
+    """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = figures.sweep_figures(runs, folder, published=published)
     paths.append(write_report(runs, folder / REPORT, published=published))
+    paths += sweep_tables.write_tables(runs, folder)
+    paths += write_league_figure(runs, folder)
     comparison = folder / COMPARISON
     compare(runs).write_csv(comparison)
     return [*paths, comparison]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from ctxexp.errors import TrackingError
 
-FILE = "results.json"
+FILE, REPLICATES = "results.json", "replicates.npz"
 
 
 @dataclass
@@ -50,14 +51,18 @@ class Results:
     `scalars` holds what has no layer, by the same kind of key: `<measure>.<mix>/<statistic>` of a named mix of layers,
     `<measure>.<table>/<statistic>` of an embedding table.
 
+    `replicates` holds bootstrap replicates of some curves, (n_layers, r) float32, and scalars, (r,), by the same key.
+    Runs on the same pairs with the same seed drew the same resamples.
+
     `info` holds what names the run: model (chart label), encoder (identity), n_layers, dim, corpus, fingerprint,
     baseline, seed, and per measure its definition and unit under `measures`. Only JSON types.
     """
 
     curves: dict[str, np.ndarray] = field(default_factory=dict)
-    scalars: dict[str, float] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
+    scalars: dict[str, float] = field(default_factory=dict)
+    replicates: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def n_layers(self) -> int:
@@ -70,11 +75,27 @@ class Results:
     def get(self, key: str) -> np.ndarray | None:
         return self.curves.get(key)
 
+    def joined(self, others: Results) -> Results:
+        """These results after `others` of the same run; what both say in `info` is the others'."""
+        measures = {**others.info.get("measures", {}), **self.info.get("measures", {})}
+        return Results(
+            curves={**others.curves, **self.curves},
+            tables={**others.tables, **self.tables},
+            info={**self.info, **others.info, "measures": measures},
+            scalars={**others.scalars, **self.scalars},
+            replicates={**others.replicates, **self.replicates},
+        )
+
     def save(self, folder: Path) -> None:
         """Write results.json and one CSV a table, atomically: a crash leaves the old file or none."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in self.tables.items():
             table.write_csv(folder / f"{name}.csv")
+        if self.replicates:
+            draft = folder / (REPLICATES + ".part")
+            with draft.open("wb") as file:
+                np.savez_compressed(file, **self.replicates)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
+            draft.replace(folder / REPLICATES)
         document = {
             "info": self.info,
             "curves": {k: [_to_json(v) for v in curve.tolist()] for k, curve in self.curves.items()},
@@ -86,7 +107,7 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """Curves, scalars and info back from disk (tables stay in their CSV files)."""
+        """Curves, scalars, info and replicates back from disk (tables stay in their CSV files)."""
         path = folder / FILE
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -95,11 +116,22 @@ class Results:
                 curves={k: np.array([_from_json(v) for v in values]) for k, values in curves.items()},
                 scalars={k: _from_json(v) for k, v in document.get("scalars", {}).items()},
                 info=document["info"],
+                replicates=_replicates(folder / REPLICATES),
             )
         except FileNotFoundError:
             raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
+
+
+def _replicates(path: Path) -> dict[str, np.ndarray]:
+    if not path.exists():
+        return {}
+    try:
+        with np.load(path) as held:
+            return {key: held[key] for key in held.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name}: {error}") from error
 
 
 def _to_json(value: float) -> float | str | None:

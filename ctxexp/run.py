@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctxexp import __version__
-from ctxexp.config import Node, build, named
+from ctxexp.config import Node, arguments, build, named
+from ctxexp.controls import control
 from ctxexp.corpus import Corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.encoder import Encoder, details
@@ -18,19 +19,23 @@ from ctxexp.errors import DataError, MetricError, ModelError, TransformError
 from ctxexp.plugins import Registry, Source
 from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.words import is_punctuation
+from ctxexp.sentences import WORDS
+
+if TYPE_CHECKING:
+    from ctxexp.store import Store
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 def load_corpus(config: Node, registry: Registry) -> Corpus:
-    """The configured data set, deduplicated if the config says so."""
+    """The configured data set, deduplicated and shuffled if the config says so."""
     corpus = _supplied("dataset", config["dataset"], registry)
     if not isinstance(corpus, Corpus):
         with registry.credit("dataset", config["dataset"]["name"]):
             raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
-    return deduplicated(corpus) if config["words"]["deduplicate"] else corpus
+    corpus = deduplicated(corpus) if config["words"]["deduplicate"] else corpus
+    return control(config["control"]).corpus(corpus, config["seed"])
 
 
 def load_encoder(config: Node, registry: Registry) -> Encoder:
@@ -53,57 +58,97 @@ def supplied_by(config: Node, registry: Registry) -> list[Node]:
 
 
 def run(
-    config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, folder: Path, progress: Progress
+    config: Node,
+    corpus: Corpus,
+    encoder: Encoder,
+    registry: Registry,
+    folder: Path,
+    progress: Progress,
+    text: Corpus | None = None,
 ) -> Results:
     """Encode (or read the cache) and measure every layer; `config` is complete and checked.
 
-    `folder` is where metrics may leave files of their own; the results are the caller's to save.
+    `folder` is where metrics may leave files of their own; the results are the caller's to save. `text` is what the
+    transform is fitted on, where the caller has loaded it already.
     """
     from ctxexp.encode import open_store
+    from ctxexp.fit import load_text
     from ctxexp.measure import measure
-    from ctxexp.occurrences import Occurrences
-    from ctxexp.transform import transformed
+    from ctxexp.measure_pairs import measure_pairs, require_pairs
+    from ctxexp.pairs import PairMetric
+    from ctxexp.spaces import Spaces
+    from ctxexp.tables import measure_tables
+    from ctxexp.transform import Calibration, Measured, fit_table, transformed
 
-    cache = config["cache"]
-    model = config["model"]["name"]
-    with registry.credit("model", model):
-        store = open_store(
-            corpus,
-            encoder,
-            cache=vector_cache(config),
-            batch_tokens=config["batch_tokens"],
-            limit_bytes=None if cache["limit_gb"] is None else int(cache["limit_gb"] * 1e9),
-            progress=progress,
-            version=f"{source.plugin} {source.version}" if (source := registry.source("model", model)) else "",
-        )
-    words = config["words"]
-    occurrences = Occurrences.of(
-        store,
-        corpus,
-        min_contexts=config["min_contexts"],
-        keep=(lambda unit: not is_punctuation(unit)) if words["punctuation"] == "drop" else (lambda unit: True),
-        key=str.casefold if words["fold_case"] else str,
-    )
+    _require_senses(config, corpus, registry)
     metrics: dict[str, Callable[[], Any]] = {
         label: partial(_supplied, "metric", node, registry) for label, node in config["metric"].items()
     }
-    baseline = _supplied("baseline", config["baseline"], registry)
+    paired = {label: factory for label, factory in metrics.items() if isinstance(factory(), PairMetric)}
+    others = {label: factory for label, factory in metrics.items() if label not in paired}
+    cache, model = config["cache"], config["model"]["name"]
+    if paired:
+        require_pairs(corpus, list(paired))
+    text = text or load_text(config, registry, load_corpus)
+
+    def opened(corpus: Corpus, encoder: Encoder) -> Store:
+        with registry.credit("model", model):
+            return open_store(
+                corpus,
+                encoder,
+                cache=vector_cache(config),
+                batch_tokens=config["batch_tokens"],
+                limit_bytes=None if cache["limit_gb"] is None else int(cache["limit_gb"] * 1e9),
+                progress=progress,
+                version=f"{source.plugin} {source.version}" if (source := registry.source("model", model)) else "",
+            )
+
+    spaces = Spaces(config, encoder, opened, sentences=bool(paired))
+    results, words = Results(), None
     transform = config["transform"]
+    calibrated = partial(_supplied, "transform", transform, registry)
     try:
         with registry.credit("transform", transform["name"]):
-            calibrated = partial(_supplied, "transform", transform, registry)
-            vectors = transformed(store, occurrences, calibrated, name=transform["name"])
-        results = measure(
-            vectors,
-            occurrences,
-            metrics,
-            baseline,
-            seed=config["seed"],
-            bootstrap=config["bootstrap"],
-            progress=progress,
-            folder=folder,
-            eps=PRECISION[config["dtype"]] if store.dtype == np.float16 else None,
-        )
+            fitting = Calibration(calibrated, transform["name"])
+        if others:
+            store, occurrences = spaces.words(corpus)
+            words = transformed(
+                store,
+                occurrences,
+                calibrated,
+                name=transform["name"],
+                text=Measured(*spaces.words(text)) if text else None,
+            )
+            results = measure(
+                words,
+                occurrences,
+                others,
+                _supplied("baseline", config["baseline"], registry),
+                seed=config["seed"],
+                bootstrap=config["bootstrap"],
+                progress=progress,
+                folder=folder,
+                eps=PRECISION[config["dtype"]] if store.dtype == np.float16 else None,
+            )
+            credit = registry.credit("model", model)
+            title = label(config, registry)
+            measure_tables(results, encoder, corpus, others, folder, progress, title=title, model=credit)
+        if paired:
+            found = measure_pairs(
+                spaces.sentences(corpus),
+                corpus,
+                paired,
+                calibration=None if fitting.identity else fitting,
+                text=spaces.sentences(text) if text else None,
+                mixes=spaces.mixes,
+                seed=config["seed"],
+                bootstrap=config["bootstrap"],
+                progress=progress,
+                folder=folder,
+            )
+            results = found.joined(results)
+        if (fits := fit_table(words, fitting)) is not None:
+            results.tables["transform_fit"] = fits
     except TransformError:
         with registry.credit("transform", transform["name"]):
             raise
@@ -113,26 +158,53 @@ def run(
         kind, at = error.of
         with registry.credit(kind, (config["metric"][at] if kind == "metric" else config[kind])["name"]):
             raise
+    if paired:
+        results.info |= {
+            "pooling": config["sentence"]["pooling"],
+            "pooling_details": spaces.pooling_details,
+            "mixes": {mix.name: str(mix) for mix in spaces.mixes},
+        }
+    if fitting.fitted:
+        results.info |= fitted_on(config, corpus, text)
     results.info.update(
         {
             "version": __version__,
-            "model": label(config),
+            "model": label(config, registry),
             "name": config["model"]["name"],
             "weights": weights(config),
             "encoder": encoder.name,
             "details": dict(details(encoder)),
             "dtype": config["dtype"],
-            "transform": calibration(config),
+            "transform": calibration(config, registry),
+            "transform_arguments": dict(transform),
+            "control": control(config["control"]).words or "none",
+            "left_out": spaces.left_out.get(corpus.fingerprint, 0),
             "corpus": corpus.name,
             "fingerprint": corpus.fingerprint,
-            "choices": {**corpus.choices, **{k: str(v) for k, v in words.items()}},
+            "choices": {**corpus.choices, **{k: str(v) for k, v in config["words"].items()}},
             "n_sentences": len(corpus.sentences),
-            "encoded": store.encoded,
+            "skipped": spaces.skipped(corpus)[0],
+            "skipped_share": spaces.skipped(corpus)[1],
+            "encoded": spaces.encoded,
             "min_contexts": config["min_contexts"],
             "seed": config["seed"],
         }
     )
     return results
+
+
+def fitted_on(config: Node, corpus: Corpus, text: Corpus | None) -> Node:
+    """What the transform was fitted on: the choice, whether the measured sentences were all among its text
+    (`transductive`), their share, and how many sentences it has."""
+    from ctxexp.fit import overlap
+
+    share = 1.0 if text is None else overlap(text, corpus)
+    return {
+        "fit_on": _text_name(config["fit_on"]),
+        "transductive": share == 1,
+        "fit_overlap": share,
+        "fit_sentences": len(set(corpus.sentences) if text is None else text.sentences),
+    }
 
 
 def vector_cache(config: Node) -> Path:
@@ -141,17 +213,24 @@ def vector_cache(config: Node) -> Path:
     return Path(folder).expanduser().resolve() if folder else cache_folder() / "vectors"
 
 
-def label(config: Node) -> str:
+def label(config: Node, registry: Registry | None = None) -> str:
     """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, and
-    the transform unless it is none."""
+    the control and the transform unless they are none, with the text that it was fitted on and the sentences' pooling
+    unless they are the default's."""
     model = config["model"]
     parts = [str(model["name"])]
     if given := _given(model):
         parts += [given, "(untrained)"] if model.get("weights") == "untrained" else [given]
     elif model.get("weights") not in (None, "mini"):
         parts.append(f"({model['weights']})")
-    if (transform := calibration(config)) != "none":
+    if words := control(config.get("control", {"name": "none"})).words:
+        parts.append(f"({words})")
+    if (transform := calibration(config, registry)) != "none":
         parts += ["+", transform]
+        if (fit_on := config.get("fit_on", "target")) != "target":
+            parts.append(f"fitted on {_text_name(fit_on)}")
+    if (pooling := config.get("sentence", {}).get("pooling", WORDS)) != WORDS:
+        parts.append(f"pooling={pooling}")
     return " ".join(parts)
 
 
@@ -168,11 +247,30 @@ def _given(model: Node) -> str:
     return Path(str(given)).name if given else ""
 
 
-def calibration(config: Node) -> str:
-    """The transform and its arguments: `none`, `center`, `drop_top (k=3)`."""
+def _text_name(fit_on: str) -> str:
+    """The choice of the fitted text, a path by its last part."""
+    return Path(fit_on.removeprefix("nli:")).name if fit_on.startswith("nli:") else fit_on
+
+
+def calibration(config: Node, registry: Registry | None = None) -> str:
+    """The transform and its arguments: `none`, `center`, `drop_top (k=3)`. With the registry, whose factories know
+    their defaults, only arguments that differ from these; where it was computed says nothing about the space."""
     node = config["transform"]
-    arguments = ", ".join(f"{key}={value}" for key, value in node.items() if key != "name")
-    return f"{node['name']} ({arguments})" if arguments else str(node["name"])
+    known = arguments(registry.find("transform", node["name"]).factory) if registry else None
+    defaults = {key: default for key, (_type, default) in (known or {}).items()} | {"device": node.get("device")}
+    said = {k: v for k, v in node.items() if k != "name" and not (k in defaults and defaults[k] == v)}
+    listed = ", ".join(f"{key}={value}" for key, value in said.items())
+    return f"{node['name']} ({listed})" if listed else str(node["name"])
+
+
+def _require_senses(config: Node, corpus: Corpus, registry: Registry) -> None:
+    """Before anything is encoded: metrics over senses need labels."""
+    for label, node in config["metric"].items():
+        if not corpus.senses and getattr(_supplied("metric", node, registry), "over", None) == "sense":
+            raise DataError(
+                f"metric {label!r} compares occurrences by their sense labels, but corpus {corpus.name!r} has none; "
+                "choose a data set that labels senses, such as dataset=polysemy"
+            )
 
 
 def _supplied(kind: str, node: Node, registry: Registry) -> Any:

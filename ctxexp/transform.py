@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ctxexp.errors import CtxexpError, TransformError
 from ctxexp.occurrences import Occurrences
+from ctxexp.results import Table
 
 CHUNK_BYTES = 16 << 20  # rows that are transformed at a time
 
@@ -20,6 +21,11 @@ class Transform(Protocol):
     `fit` sees all measured rows of the layer and returns the fitted transform (itself, usually); `apply` maps rows to
     as many rows of the same width. Each row is mapped by itself: `apply` is called with the rows in pieces, and the
     pieces may have any size. Both get float32 and leave it as it is; statistics belong in float64.
+
+    A transform that returns fewer columns than it gets says how many with a method `width(dim) -> int`, which is asked
+    before anything is fitted. One that can't be fitted on the rows at hand refuses them with a TransformError.
+    One that takes nothing from the rows it is fitted on says so with an attribute `fitted = False`.
+    What a fit leaves to look at, such as its loss, a method `record()` may return: columns of equal length by name.
     """
 
     def fit(self, x: np.ndarray) -> Self: ...  # (n, d)
@@ -36,75 +42,174 @@ class Layers(Protocol):
     def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
 
 
+class Rows(Protocol):
+    """Text that a transform may be fitted on: its rows, layer by layer."""
+
+    def layer(self, i: int) -> np.ndarray: ...  # (n, dim) float32, measured rows only
+
+
 def transformed(
-    store: Layers, occurrences: Occurrences, factory: Callable[[], Any], *, name: str = "transform"
+    store: Layers,
+    occurrences: Occurrences,
+    factory: Callable[[], Any],
+    *,
+    name: str = "transform",
+    text: Rows | None = None,
 ) -> Layers:
     """The store with every layer transformed, fitted anew per layer; the store itself if the transform is `none`.
 
-    Raises TransformError, naming transform and layer, if what the factory builds breaks the contract.
+    The fit sees the rows of `text`; without it, the store's own measured rows (transductive). Raises TransformError,
+    naming transform and layer, if what the factory builds breaks the contract.
     """
-    probe = factory()
-    for method in ("fit", "apply"):
-        if not callable(getattr(probe, method, None)):
-            raise TransformError(f"transform {name!r}: {type(probe).__name__} has no {method}(x)")
-    if getattr(probe, "identity", False):
-        return store
-    return Transformed(store, occurrences, factory, name)
+    made = Transformed(store, occurrences, factory, name, text)
+    return store if made.calibration.identity else made
+
+
+class Calibration:
+    """A transform as its contract has it: fitted on lent rows, applied in pieces of bounded size, its results checked,
+    whatever it raises named as its own."""
+
+    def __init__(self, factory: Callable[[], Any], name: str = "transform") -> None:
+        self.factory, self.name = factory, name
+        probe = factory()
+        for method in ("fit", "apply"):
+            if not callable(getattr(probe, method, None)):
+                raise TransformError(f"transform {name!r}: {type(probe).__name__} has no {method}(x)")
+        self.identity = bool(getattr(probe, "identity", False))
+        self.fitted = not self.identity and bool(getattr(probe, "fitted", True))
+        self._width = getattr(probe, "width", None)
+        self.records: dict[str, Mapping[str, Sequence[Any]]] = {}  # of the fits, by where
+
+    def width(self, dim: int) -> int:
+        """Columns of what the transform makes of rows of `dim` columns."""
+        if not callable(self._width):
+            return dim
+        columns = self._width(dim)
+        if not isinstance(columns, int) or isinstance(columns, bool) or not 0 < columns <= dim:
+            raise TransformError(
+                f"transform {self.name!r}: width({dim}) gave {columns!r}; expected how many columns apply() returns, "
+                f"1 to {dim}"
+            )
+        return columns
+
+    def fit(self, x: np.ndarray, where: str) -> Any:
+        """A new transform, fitted on x (n, d); `where` (`layer 3`) is for messages."""
+        fitted = self._call(where, "fit()", lambda: self.factory().fit(_lent(x)))
+        if not callable(getattr(fitted, "apply", None)):
+            raise TransformError(
+                f"transform {self.name!r}: fit() gave {type(fitted).__name__} at {where}; end it with `return self`"
+            )
+        if callable(record := getattr(fitted, "record", None)):
+            self.records[where] = columns = self._call(where, "record()", record)
+            if len({len(column) for column in columns.values()}) > 1:
+                raise TransformError(f"transform {self.name!r}: record() at {where} gave columns of different lengths")
+        return fitted
+
+    def apply(self, fitted: Any, x: np.ndarray, where: str, chunk: int | None = None) -> np.ndarray:
+        """Put x (n, d) float32 through the fitted transform, in place, `chunk` rows at a time.
+
+        Returns the view of x that holds the result: all its columns, or the first where the transform returns fewer,
+        behind which x is left with zeros (which no length or cosine sees).
+        """
+        width = self.width(x.shape[1])
+        for a, b in pieces(len(x), chunk or chunk_rows(x.shape[1])):
+            y = self._call(where, "apply()", partial(fitted.apply, _lent(x[a:b])))
+            x[a:b, :width] = self._checked(where, (b - a, width), y)
+        x[:, width:] = 0
+        return x[:, :width]
+
+    def _call(self, at: str, what: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except CtxexpError as error:
+            raise TransformError(f"transform {self.name!r}, {what} at {at}: {error}") from error
+        except Exception as error:  # a stranger's transform may raise anything
+            raise TransformError(
+                f"transform {self.name!r} failed in {what} at {at}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _checked(self, at: str, shape: tuple[int, int], y: Any) -> np.ndarray:
+        where = f"transform {self.name!r}, apply() at {at}"
+        if not isinstance(y, np.ndarray) or y.shape != shape or y.dtype != np.float32:
+            got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
+            raise TransformError(f"{where}: expected a float32 array of shape {shape}, got {got}")
+        if not np.isfinite(y).all():
+            raise TransformError(f"{where} gave NaN or infinite values; does it divide by a spread of zero?")
+        return y
+
+
+def fit_table(words: Any, sentences: Calibration) -> Table | None:
+    """What the fits of a run recorded: a table whose first columns are `over` (words or sentences) and `at` (`layer 3`,
+    or a mix); None if nothing. `words` is what `transformed` returned, or None."""
+    of_words = words.calibration.records if isinstance(words, Transformed) else {}
+    columns: dict[str, list[Any]] = {}
+    done = 0
+    for over, records in (("words", of_words), ("sentences", sentences.records)):
+        for at, record in records.items():
+            n = len(next(iter(record.values()), ()))
+            added = {"over": [over] * n, "at": [at] * n, **record}
+            for name in {**columns, **added}:
+                columns.setdefault(name, [None] * done).extend(added.get(name, [None] * n))
+            done += n
+    return Table(dict(columns)) if done else None
 
 
 class Transformed:
     """Layers of a store after the transform: `layer(i)` is a (n_rows, dim) float32 array, whose rows that are not
     measured hold zeros. One layer and a piece of bounded size are in memory at a time."""
 
-    def __init__(self, store: Layers, occurrences: Occurrences, factory: Callable[[], Any], name: str) -> None:
-        self.store, self.factory, self.name = store, factory, name
-        self.n_layers, self.dim = store.n_layers, store.dim
+    def __init__(
+        self,
+        store: Layers,
+        occurrences: Occurrences,
+        factory: Callable[[], Any],
+        name: str = "transform",
+        text: Rows | None = None,
+    ) -> None:
+        self.store, self.calibration, self.text = store, Calibration(factory, name), text
+        self.n_layers, self.dim = store.n_layers, self.calibration.width(store.dim)
         self.rows = np.unique(occurrences.by_sentence.rows)  # each measured row once, ascending
-        self.chunk = max(1, CHUNK_BYTES // (4 * self.dim))
+        self.chunk = chunk_rows(store.dim)
 
     def layer(self, i: int) -> np.ndarray:
+        where = f"layer {i}"
+        fitted = None if self.text is None else self.calibration.fit(self.text.layer(i), where)
         vectors, rows = self.store.layer(i), self.rows
-        out = np.zeros((len(vectors), self.dim), np.float32)
+        out = np.zeros((len(vectors), self.store.dim), np.float32)
         x = out[: len(rows)]  # the measured rows lie in front until they are moved to their places
-        for a, b in self._pieces():
+        for a, b in pieces(len(rows), self.chunk):
             x[a:b] = vectors[rows[a:b]]
         del vectors
-        fitted = self._call(i, "fit()", lambda: self.factory().fit(_lent(x)))
-        if not callable(getattr(fitted, "apply", None)):
-            raise TransformError(
-                f"transform {self.name!r}: fit() gave {type(fitted).__name__} at layer {i}; end it with `return self`"
-            )
-        for a, b in self._pieces():
-            x[a:b] = self._checked(i, x[a:b], self._call(i, "apply()", partial(fitted.apply, _lent(x[a:b]))))
+        if fitted is None:
+            fitted = self.calibration.fit(x, where)
+        self.calibration.apply(fitted, x, where, self.chunk)
         if len(rows) < len(out):
-            for a, b in reversed(list(self._pieces())):  # from behind: row k goes to a place at or after k
+            for a, b in reversed(list(pieces(len(rows), self.chunk))):  # from behind: row k goes to k or after
                 moved = x[a:b].copy()
                 x[a:b] = 0
                 out[rows[a:b]] = moved
-        return out
+        return np.ascontiguousarray(out[:, : self.dim])
 
-    def _pieces(self) -> Iterator[tuple[int, int]]:
-        for a in range(0, len(self.rows), self.chunk):
-            yield a, min(a + self.chunk, len(self.rows))
 
-    def _call(self, layer: int, what: str, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except CtxexpError as error:
-            raise TransformError(f"transform {self.name!r}, {what} at layer {layer}: {error}") from error
-        except Exception as error:  # a stranger's transform may raise anything
-            raise TransformError(
-                f"transform {self.name!r} failed in {what} at layer {layer}: {type(error).__name__}: {error}"
-            ) from error
+class Measured:
+    """The measured rows of a store, each once: what a transform is fitted on where that is another text."""
 
-    def _checked(self, layer: int, x: np.ndarray, y: Any) -> np.ndarray:
-        where = f"transform {self.name!r}, apply() at layer {layer}"
-        if not isinstance(y, np.ndarray) or y.shape != x.shape or y.dtype != np.float32:
-            got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
-            raise TransformError(f"{where}: expected a float32 array of shape {x.shape}, got {got}")
-        if not np.isfinite(y).all():
-            raise TransformError(f"{where} gave NaN or infinite values; does it divide by a spread of zero?")
-        return y
+    def __init__(self, store: Layers, occurrences: Occurrences) -> None:
+        self.store, self.rows = store, np.unique(occurrences.by_sentence.rows)
+
+    def layer(self, i: int) -> np.ndarray:
+        return np.asarray(self.store.layer(i)[self.rows], np.float32)  # (n, dim)
+
+
+def chunk_rows(dim: int) -> int:
+    """How many float32 rows are transformed at a time."""
+    return max(1, CHUNK_BYTES // (4 * dim))
+
+
+def pieces(n: int, chunk: int) -> Iterator[tuple[int, int]]:
+    """Bounds (a, b) of n rows in pieces of at most `chunk`."""
+    for a in range(0, n, chunk):
+        yield a, min(a + chunk, n)
 
 
 def _lent(x: np.ndarray) -> np.ndarray:

@@ -19,7 +19,12 @@ _TITLES = {
     "self_similarity": "Self-similarity of words",
     "intra_sentence_similarity": "Intra-sentence similarity",
     VARIANCE: "Maximum explainable variance",
+    "sense_separation": "Separation of word senses",
     "word_norm": "Length of word vectors",
+    "sts": "Semantic textual similarity",
+    "edit_distance": "Similarity against edit distance",
+    "qnli": "Question against answer",
+    "sentence_geometry": "Geometry of sentence vectors",
 }
 _DEFINITIONS = {
     "anisotropy": "mean cosine of random occurrences",
@@ -63,19 +68,42 @@ def one_line(text: object) -> str:
 
 
 def title(measure: str) -> str:
-    """The measure's name as prose."""
+    """The measure's name as prose; of a task's measure (`sts/STS12`) with the task."""
     known = _TITLES.get(VARIANCE if is_variance(measure) else measure)
+    if known is None and "/" in measure and measure.split("/")[0] in _TITLES:
+        known = f"{_TITLES[measure.split('/')[0]]}, {task(measure)}"
     return known or one_line(measure.replace("_", " ").replace("/", ", ")).capitalize()
+
+
+def task(measure: str) -> str:
+    """The task of a task's measure (`sts/STS12`), as prose; empty if it has none."""
+    name = measure.partition("/")[2]
+    return "mean over tasks" if name == "avg" else name
+
+
+def stated(results: Results, measure: str, key: str) -> str:
+    """What the run says about a measure (definition, unit, over, main); a task's measure is the metric's own."""
+    measures = results.info.get("measures") or {}
+    return one_line((measures.get(measure) or measures.get(measure.split("/")[0]) or {}).get(key) or "")
+
+
+def mains(results: Results, measure: str) -> tuple[str, ...]:
+    """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
+    adjusted, mean cosine, raw."""
+    own = stated(results, measure, "main")
+    return (*([own] if own else []), "adjusted", "mean_cosine", "raw")
 
 
 def define(measure: str, results: Results) -> str:
     """The definition the run states, else what ctxexp means by the measure, else an empty text."""
-    stated = one_line(((results.info.get("measures") or {}).get(measure) or {}).get("definition") or "")
+    said = stated(results, measure, "definition")
     if is_variance(measure):  # short enough for a panel's heading, and named as in the config
         for sign, key in _VARIANTS.items():
-            if sign in stated:
+            if sign in said:
                 return _DEFINITIONS[key]
-    return stated or _DEFINITIONS.get(measure, "")
+    if said and task(measure) and measure not in (results.info.get("measures") or {}):
+        said = f"{task(measure)}: {said}"
+    return said or _DEFINITIONS.get(measure, "")
 
 
 def definition_order(measure: str) -> int:
@@ -85,9 +113,9 @@ def definition_order(measure: str) -> int:
 
 def axis_label(measure: str, statistic: str, results: Iterable[Results] = ()) -> str:
     """What the number is: "cosine − baseline"."""
-    stated = ((r.info.get("measures") or {}).get(measure, {}).get("unit") for r in results)
+    units = (stated(r, measure, "unit") for r in results)
     unit = _UNITS.get(measure) or ("share of variance" if is_variance(measure) else "")
-    unit = unit or next((one_line(u) for u in stated if u), "value")
+    unit = unit or next((u for u in units if u), "value")
     forms = {
         "adjusted": "{} − baseline",
         "size_matched_adjusted": "{} − size-matched baseline",
@@ -113,17 +141,25 @@ def is_variance(measure: str) -> bool:
 
 
 def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
-    """What the runs have in common, for under a title: weights, corpus, transform, baseline; how many where
+    """What the runs have in common, for under a title: weights, corpus, control, transform, baseline; how many where
     runs differ."""
     said = []
     chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
     transforms = [one_line(r.info.get("transform") or "none") for _, r in runs]
+    fits = [one_line(r.info.get("fit_on") or "target") for _, r in runs]
+    if set(fits) == {"target"}:
+        fits = []
     if set(transforms) == {"none"}:
-        transforms = []
+        transforms = fits = []
+    controls = [one_line(r.info.get("control") or "none") for _, r in runs]
+    if set(controls) == {"none"}:
+        controls = []
     for kind, plural, words in (
         ("weights", "kinds of weights", [one_line(r.info.get("weights") or "") for _, r in runs]),
         ("corpus", "corpora", [one_line(r.info.get("corpus") or "") for _, r in runs]),
+        ("control:", "controls", controls),
         ("transform", "transforms", transforms),
+        ("fitted on", "fitted texts", fits),
         ("baseline:", "baselines", chance),
     ):
         known = sorted(set(words) - {""})
@@ -156,10 +192,10 @@ def _has_baseline(results: Results, measure: str) -> bool:
 def baseline_words(results: Results, measure: str | None = None) -> str:
     """ "1,000 occurrences, one per sentence": the chance level in a few words; empty if the run doesn't say.
 
-    Size-matched groups have the size of what they are compared with: only anisotropy's sample has one to name.
+    Matched groups have the size of what they are compared with: only anisotropy's sample has one to name.
     """
     name, size = results.info.get("baseline"), results.info.get("baseline_size")
-    if name == "size_matched" and measure != "anisotropy":
+    if str(name).endswith("_matched") and measure != "anisotropy":
         size = None
     parts = [f"{size:,} occurrences" if isinstance(size, int) else "", one_line(name or "").replace("_", " ")]
     return ", ".join(part for part in parts if part)
@@ -170,7 +206,7 @@ def count_words(results: Results, measure: str) -> str:
     n = results.get(f"{measure}/n")
     if n is None or not np.isfinite(n).any():
         return ""
-    over = ((results.info.get("measures") or {}).get(measure) or {}).get("over") or "group"
-    over = {"sample": "occurrence"}.get(over, over)  # the random sample is of occurrences
+    over = stated(results, measure, "over") or "group"
+    over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     return f"{low:,} {over}s" if low == high else f"{low:,}–{high:,} {over}s"

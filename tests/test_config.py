@@ -36,6 +36,7 @@ def valid() -> dict[str, Any]:
         "transform": dict(node),
         "metric": {"toy": dict(node)},
         "baseline": dict(node),
+        "control": {"name": "none"},
         "weights": {"name": "mini"},
         "experiment": None,
         "seed": 0,
@@ -44,6 +45,8 @@ def valid() -> dict[str, Any]:
         "batch_tokens": 2048,
         "min_contexts": 5,
         "bootstrap": 1000,
+        "fit_on": "target",
+        "sentence": {"pooling": "mean_words", "mixes": []},
         "resume": False,
         "words": {
             "tokenizer": "english",
@@ -84,10 +87,25 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("min_contexts", 1, r"min_contexts=1: expected at least 2"),
         ("device", "gpu", r"device='gpu': no such choice; did you mean 'cpu'\? \(auto, cpu, cuda"),
         ("words.tokenizer", "spacy", r"words\.tokenizer='spacy': no such choice"),
+        (
+            "fit_on",
+            "trian",
+            r"fit_on='trian': no such choice; did you mean 'train'\? \(all, nli:<path>, target, train\)",
+        ),
+        ("fit_on", "nli:", r"fit_on='nli:': no such choice; did you mean 'nli:<path>'\?"),
+        ("sentence.pooling", None, r"sentence\.pooling=None: expected str, got NoneType"),
+        ("sentence.mixes", "last2", r"sentence\.mixes='last2': expected list, got str"),
+        ("sentence.mixes", ["lats2"], r"sentence\.mixes: no mix 'lats2'; did you mean 'last2'\?"),
         ("words.lower", "yes", r"words\.lower='yes': expected bool, got str"),
         ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float or null, got str"),
         ("plugins", "./a.py", r"plugins='\./a\.py': expected list\[str\], got str"),
         ("transform.name", "centre", r"no transform 'centre'"),
+        ("control", "none", r"control: expected one option, as in control=NAME \(none, shuffled, no_first, no_sinks\)"),
+        ("control.name", "shufled", r"no control 'shufled'; did you mean 'shuffled'\?"),
+        ("control.first", 2, r"control 'none' has no argument 'first'"),
+        ("control", {"name": "shuffled", "how": "words"}, r"control\.how='words': no such choice"),
+        ("control", {"name": "no_first", "first": 0}, r"control no_first needs first of at least 1 place, got 0"),
+        ("control", {"name": "no_sinks", "factor": 1}, r"control no_sinks needs a factor above 1, got 1"),
         ("model", ["a", "b"], r"model: expected one option, as in model=NAME \(toy\)"),
         ("model.name", "tyo", r"no model 'tyo'; did you mean 'toy'\? \(toy\)"),
         ("model.paht", "x", r"model 'toy' has no argument 'paht'; did you mean 'path'\?"),
@@ -148,7 +166,12 @@ def options() -> list[str]:
 @pytest.mark.parametrize("option", options())
 def test_every_yaml_composes_and_checks(option: str) -> None:
     compose.prepare()
-    needed = {"model=huggingface": ["model.checkpoint=x"], "dataset=text": ["dataset.path=x"]}
+    needed = {
+        "model=huggingface": ["model.checkpoint=x"],
+        "model=word_vectors": ["model.path=x"],
+        "dataset=text": ["dataset.path=x"],
+        "dataset=qnli": ["dataset.path=x"],
+    }
     compose.check_command([option, *needed.get(option, [])], multirun=False)
 
 
@@ -168,7 +191,7 @@ def test_every_argument_is_in_its_yaml() -> None:
     ("overrides", "message"),
     [
         (["sed=3"], r"no config key 'sed'; did you mean 'seed'\?"),
-        (["model=brt"], r"no model 'brt'; did you mean 'bert'\? \(bert, elmo, gpt2, huggingface\)"),
+        (["model=brt"], r"no model 'brt'; did you mean 'bert'\? \(bert, elmo, gpt2, huggingface, word_vectors\)"),
         (["modle=bert"], r"no config (key|group) 'modle'; did you mean 'model'\?"),
         (["model.poolng=first"], r"no config key 'model\.poolng'; did you mean 'model\.pooling'"),
         (["+extra=1"], r"no config key 'extra'"),
@@ -201,7 +224,7 @@ def test_every_job_of_a_sweep_is_checked_first() -> None:
     with pytest.raises(UnknownName, match="no baseline"):
         compose.check_command(["baseline.name=b1k,nothing"], multirun=True)
     compose.check_command(["model=bert,gpt2,elmo", "seed=1,2"], multirun=True)
-    compose.check_command(["model=glob(*,exclude=huggingface)", "seed=range(1,3)"], multirun=True)
+    compose.check_command(["model=glob(*,exclude=[huggingface,word_vectors])", "seed=range(1,3)"], multirun=True)
 
 
 @pytest.mark.parametrize("metric", ["default", "self_similarity", "[anisotropy,word_norm]"])

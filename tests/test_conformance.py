@@ -16,7 +16,7 @@ from ctxexp import minis
 from ctxexp.conform import conform, main
 from ctxexp.corpus import Corpus, Pair, Sense, Sentence
 from ctxexp.encoder import Encoded
-from ctxexp.errors import ConfigError, ConformanceError, UnknownName
+from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.geometry import explained_variance
 from ctxexp.metric import GroupBy, GroupMean, Metric
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
@@ -36,10 +36,16 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "model/elmo": [{}, {"state": "carry"}],
     "model/gpt2": [{"dtype": "bfloat16", "long": "refuse"}],
     "model/huggingface": [{"checkpoint": str(minis.folder("gpt2")), "pooling": "first", "final_norm": False}],
+    "model/word_vectors": [],  # no file of vectors comes with ours: tests/test_vector_files.py writes one
+    "metric/static_vectors": [],  # nor the benchmarks' files: tests/test_static_vectors.py writes some
     "dataset/text": [{"path": "README.md"}],
     "dataset/sick_r": [{"path": "sick_r"}],
     "dataset/sts_b": [{"path": "sts_b"}],
     "dataset/sts_2012_2016": [{"path": "sts_2012_2016"}],
+    "dataset/sts": [{"path": "sts", "tasks": ["STS16", "SICK-R"]}],
+    "dataset/qnli": [],  # its file doesn't come with ours: tests/test_sts_data.py writes one
+    "metric/sts": [{}, {"similarity": "euclidean"}],
+    "metric/edit_distance": [{}, {"threshold": 10}],
     "metric/intra_sentence_similarity": [{}, {"unit_norm": True}, {"size_matched": True, "sample": 3}],
     "metric/max_explainable_variance": [{"definition": d} for d in ("uncentred", "centred", "released")],
 }
@@ -55,14 +61,14 @@ def test_what_ships_conforms(name: str, options: dict[str, Any], request: pytest
     if options.get("path") == "README.md":
         options = {"path": str(Path(__file__).resolve().parent.parent / "README.md")}
     elif "path" in options:
-        options = {"path": str(folder_of(options["path"], request.getfixturevalue("shared")))}
+        options = {**options, "path": str(folder_of(options["path"], request.getfixturevalue("shared")))}
     report = conform(name, options)
     assert " 0 broken" in report
     assert "warned" not in report or name == "metric/word_norm"  # the spread of an infinite norm
 
 
 def folder_of(dataset: str, shared: Path) -> Path:
-    sign = {"sick_r": "SICK*.txt", "sts_b": "sts-test.csv", "sts_2012_2016": "STS2016*"}[dataset]
+    sign = {"sick_r": "SICK*.txt", "sts_b": "sts-test.csv", "sts_2012_2016": "STS2016*", "sts": "STS2016*"}[dataset]
     found = next(iter(sorted(shared.rglob(sign))), None)
     if found is None:
         pytest.skip(f"no files of {dataset} in {shared}")
@@ -442,6 +448,8 @@ def _fits_float32(self: Center, x: np.ndarray) -> Center:
         (transform(fit=lambda self, x: None), "shape and type", "end it with `return self`"),
         (transform(apply=lambda self, x: x - self.mean), "shape and type", "float64 (5, 8)"),
         (transform(apply=lambda self, x: x[:, :4]), "shape and type", "float32 (5, 4)"),
+        (transform(width=lambda self, d: 3), "shape and type", "expected float32 (5, 3)"),
+        (transform(width=lambda self, d: 9), "shape and type", "width(8) gave 9; expected how many columns"),
         (transform(apply=lambda self, x: x - x.mean(axis=0)), "each row by itself", "statistics belong in fit()"),
         (transform(fit=lambda self, x: setattr(self, "mean", x[0]) or self), "fit forgets the order of the rows", ""),
         (transform(fit=_adds_up), "fit starts anew", "it still knows the first rows"),
@@ -452,6 +460,37 @@ def _fits_float32(self: Center, x: np.ndarray) -> Center:
 )
 def test_transforms_with_a_bug(mutant: Any, law: str, cause: str) -> None:
     fails(check_transform, mutant, law, cause)
+
+
+def test_a_transform_that_refuses_few_rows_is_checked_on_more() -> None:
+    class Learner(Center):
+        least = 500
+
+        def fit(self, x: np.ndarray) -> Self:
+            if len(x) < self.least:
+                raise TransformError(f"{len(x)} rows are too few")
+            return super().fit(x)
+
+    assert " 0 broken" in str(check_transform(Learner))
+
+    class Insatiable(Learner):
+        least = 10**6
+
+    fails(check_transform, Insatiable, "shape and type", "1000 rows are too few")
+
+
+def test_a_transform_may_narrow_rows_and_refuse_layers_that_it_cannot_be_fitted_on() -> None:
+    def fit(self: Center, x: np.ndarray) -> Center:
+        if len(x) < 2:
+            raise TransformError("one row has no spread")
+        return Center.fit(self, x)
+
+    narrow = transform(
+        width=lambda self, d: 3, fit=fit, apply=lambda self, x: (x - self.mean)[:, :3].astype(np.float32)
+    )
+    report = check_transform(narrow)
+    assert not report.failures
+    assert report.notes == ["it refuses a layer with one row: one row has no spread"]
 
 
 def test_data_sets_with_a_bug() -> None:

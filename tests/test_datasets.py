@@ -87,12 +87,14 @@ def test_text_errors_name_file_and_line(tmp_path: Path) -> None:
 def test_sts_2012_2016_has_the_published_pair_counts(shared: Path) -> None:
     corpus = sts_2012_2016(path=str(shared / "data" / "sts"))
     years = Counter(p.subset.split("/")[0] for p in corpus.pairs)
-    assert years == {"2012": 3108, "2013": 1500, "2014": 3750, "2015": 3000, "2016": 1186}
-    mean = sum(p.gold for p in corpus.pairs if p.subset.startswith("2015")) / 3000
+    assert years == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
+    mean = sum(p.gold for p in corpus.pairs if p.subset.startswith("STS15")) / 3000
     assert mean == pytest.approx(2.40591, abs=1e-5)  # an independent count of the same pairs (MTEB's statistics)
     assert not any("\t" in s.text for s in corpus.sentences)
-    train = sts_2012_2016(path=str(shared / "data" / "sts"), years=[2012], train=True)
-    assert len(train.pairs) == 3108 + 2234
+    sizes = {
+        s: len(sts_2012_2016(path=str(shared / "data" / "sts"), years=[2012], split=s).pairs) for s in ("train", "all")
+    }
+    assert sizes == {"train": 2234, "all": 3108 + 2234}
 
 
 def test_sts_b_and_sick_have_the_published_pair_counts(shared: Path) -> None:
@@ -132,6 +134,10 @@ def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
         sts_2012_2016(path=str(tmp_path), years=[2011])
     with pytest.raises(ConfigError, match=r"dataset\.years=\[\]: expected years from .*; leave it null for all"):
         sts_2012_2016(path=str(tmp_path), years=[])
+    with pytest.raises(ConfigError, match=r"dataset\.split='trian': expected one of test, train, all"):
+        sts_2012_2016(path=str(tmp_path), split="trian")
+    with pytest.raises(ConfigError, match=r"dataset\.years=\[2013\]: only 2012 has training pairs"):
+        sts_2012_2016(path=str(tmp_path), years=[2013], split="train")
     (tmp_path / "STSbenchmark").mkdir()
     with pytest.raises(ConfigError, match=r"dataset\.split='tset': expected one of train, dev, test, all"):
         sts_b(path=str(tmp_path), split="tset")

@@ -95,6 +95,17 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview(tmp_path: Path) -
     assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
 
 
+def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
+    runs = [("bert", results("bert", 5))]
+    assert "How contextual are word vectors, layer by layer?" in texts(
+        figures.overview_figure(charts.sweep_charts(runs), runs)
+    )
+    gold = Results({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info={"measures": {"sts": {"main": "all"}}})
+    heading = texts(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
+    assert "What was measured, layer by layer" in heading
+    assert "How contextual" not in heading
+
+
 def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
     runs = [("bert", results("bert", 5)), ("llama", results("llama", 4, seed=1))]
     (chart,) = (c for c in charts.sweep_charts(runs) if c.name == "self_similarity")

@@ -390,7 +390,8 @@ def test_tables_list_words_and_their_extremes() -> None:
     store, occurrences, _ = world()
     results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=10)
     table = results.tables["self_similarity"].columns
-    assert list(table) == ["word", "count", "contexts", "mean", "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
+    described = ["word", "count", "contexts", "first_share", "mean"]
+    assert list(table) == [*described, "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
     assert table["word"] == occurrences.words
     gap = np.array(table["raw_1"]) - np.array(table["adjusted_1"])
     np.testing.assert_allclose(gap, results.curves["self_similarity/baseline"][1])

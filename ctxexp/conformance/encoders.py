@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from ctxexp.conformance.report import Broken, Report, built
+from ctxexp.conformance.sentences import check_sentences
 from ctxexp.corpus import Sentence
 from ctxexp.encoder import Encoded, Encoder, check_encoded, details
 from ctxexp.errors import ConfigError, EncodingError, ModelError
@@ -74,6 +75,9 @@ def check_encoder(
             _independence(kit)
     with report.law("lengths"):
         _lengths(encoder)
+    if callable(getattr(encoder, "sentences", None)):
+        with report.law("sentence vectors"):
+            check_sentences(encoder)
     if again is not None:
         with report.law("a fresh encoder gives the same"):
             _fresh(kit, again())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
+from ctxexp.conformance.pair_metrics import pair_laws
 from ctxexp.conformance.report import Broken, Report, difference, equal
 from ctxexp.errors import near
 from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.pairs import PairMetric
 
 DIM = 12
 INVARIANCES = ("rotation", "scale", "row_scale", "shift", "permutation")
@@ -22,7 +24,8 @@ Make = Callable[[], Metric]
 
 
 def check_metric(make: Make, *, name: str = "") -> Report:
-    """The laws of `ctxexp.Metric`, checked on random groups; raises ConformanceError naming each that is broken.
+    """The laws of `ctxexp.Metric` (or `ctxexp.pairs.PairMetric`), checked on random groups (or pairs); raises
+    ConformanceError naming each that is broken.
 
     `make` builds one instance a layer. The report's notes hold the score that groups of few rows of pure noise get:
     the bias of small n.
@@ -32,7 +35,9 @@ def check_metric(make: Make, *, name: str = "") -> Report:
         _interface(make)
     if report.failures:
         return report.conclude()
-    probe = make()
+    probe: Any = make()
+    if isinstance(probe, PairMetric):
+        return pair_laws(cast(Callable[[], PairMetric], make), report)
     groups = _groups(probe.over)
     with report.law("statistics"):
         _statistics(make, groups)
@@ -68,6 +73,8 @@ def check_metric(make: Make, *, name: str = "") -> Report:
 
 def _interface(make: Make) -> None:
     metric: Any = make()
+    if isinstance(metric, PairMetric):
+        return
     if not isinstance(metric, Metric):
         raise Broken(f"expected a ctxexp.Metric, got {type(metric).__name__}")
     if getattr(metric, "over", None) not in get_args(GroupBy):
@@ -86,8 +93,15 @@ def _groups(over: GroupBy, *, seed: int = 0) -> list[Group]:
     groups: list[Group] = []
     for i, n in enumerate(sizes):
         x = (rng.normal(size=(n, DIM)) * spread + common) * rng.uniform(0.5, 2.0, (n, 1))
-        groups.append((f"word{i:02d}" if over == "word" else "corpus" if over == "corpus" else i, x))
+        groups.append((_key(over, i, n), x))
     return groups
+
+
+def _key(over: GroupBy, i: int, n: int) -> Hashable:
+    """The key of a group of n rows, as the kind's groups have it; `i` orders them."""
+    if over == "sense":
+        return f"word{i:05d}", tuple("ab"[j % 2] for j in range(n))
+    return f"word{i:05d}" if over == "word" else "corpus" if over == "corpus" else i
 
 
 def _fed(make: Make, groups: Iterable[Group]) -> Metric:
@@ -213,13 +227,12 @@ def _holds(make: Make, groups: Sequence[Group], kind: str) -> bool:
 def _share(make: Make) -> None:
     """Shares of variance: in [0, 1], all of it on a line through the origin, the chance level by the same formula."""
     rng = np.random.default_rng(7)
-    groups_key: Hashable = {"word": "word", "corpus": "corpus"}.get(make().over, 0)
     hint = "are numerator, total and chance level of one matrix, centred in all places or in none (and by one ddof)?"
     for n in (2, 3, 10, 40):
         line = np.outer(rng.uniform(1, 5, n), rng.normal(size=DIM))
         noise = rng.normal(size=(n, DIM)) + rng.normal(size=DIM)
         for what, x in (("on one line", line), ("at random", noise)):
-            metric = _fed(make, [(groups_key, x)])
+            metric = _fed(make, [(_key(make().over, 0, n), x)])
             raw, null = metric.compute().get("raw", np.nan), metric.null(x)
             if x is line and not np.isclose(raw, 1, atol=1e-6):
                 raise Broken(f"{n} rows {what} through the origin have the share {raw:.6g} instead of 1: {hint}")
@@ -245,7 +258,7 @@ def _degenerate(make: Make, groups: Sequence[Group]) -> None:
     good = _fed(make, groups).compute()
     for what, group in cases.items():
         group = group[:1] if over == "occurrence" else group
-        key: Hashable = {"word": "~", "corpus": "corpus"}.get(over, 10_000)
+        key = _key(over, 10_000, len(group))
         try:
             for dtype in (np.float32, np.float64):
                 alone = _fed(make, [(key, group.astype(dtype))])
@@ -261,7 +274,8 @@ def _degenerate(make: Make, groups: Sequence[Group]) -> None:
             continue
         if what == "a NaN" and np.isfinite(stats.get("raw", np.nan)):
             raise Broken(f"a group with {what} has the value {stats['raw']:.6g}; undefined is NaN, never a number")
-        if "undefined" in stats and stats["undefined"] and not np.isclose(together["raw"], good["raw"], equal_nan=True):
+        mean = "raw" in stats and not np.isclose(together.get("raw", np.nan), good["raw"], equal_nan=True)
+        if stats.get("undefined") and mean:
             raise Broken(f"a group with {what} is undefined, yet moves the mean: {difference(together, good)}")
 
 
@@ -269,7 +283,8 @@ def _profile(make: Make) -> str:
     """The mean score of groups of n rows of isotropic noise."""
     rng, found = np.random.default_rng(11), []
     for n in PROFILE:
-        metric = _fed(make, ((i, rng.normal(size=(n, 32)).astype(np.float32)) for i in range(200)))
+        over = make().over
+        metric = _fed(make, ((_key(over, i, n), rng.normal(size=(n, 32)).astype(np.float32)) for i in range(200)))
         stats = metric.compute()
         found.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
     return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(found)}"

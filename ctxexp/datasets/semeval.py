@@ -34,27 +34,34 @@ def sts_2012_2016(
     *,
     path: str | None = None,
     years: list[int] | None = None,
-    train: bool = False,
+    split: str = "test",
     tokenizer: str = "english",
     lower: bool = False,
 ) -> Corpus:
     """STS 2012-2016 (SemEval): the scored pairs of every test set, both sentences; the paper's data.
 
     `path` is the folder that holds STS2012-test ... STS2016-test; without it the files are downloaded to the user's
-    cache. `years` limits the years, `train` adds the training pairs of 2012. 2013 lacks its SMT sub-set, which its
-    owners don't redistribute. Raises ConfigError (years), DataError (a missing or malformed file, named).
+    cache. `years` limits the years; `split` is test, train (2012 alone has training pairs) or all. 2013 lacks its
+    SMT sub-set, which its owners don't redistribute. Raises ConfigError (years, split), DataError (a missing or
+    malformed file, named).
     """
     if years is not None and not years:
         raise ConfigError(f"dataset.years=[]: expected years from {list(YEARS)}; leave it null for all of them")
     wanted = list(YEARS) if years is None else sorted(set(years))
     if unknown := [y for y in wanted if y not in YEARS]:
         raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
-    folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in wanted] + [TRAIN_2012[0]] * train)
-    parts = [(f"{y}", *YEARS[y]) for y in wanted] + ([("2012-train", *TRAIN_2012)] if train else [])
+    if split not in ("test", "train", "all"):
+        raise ConfigError(f"dataset.split={split!r}: expected one of test, train, all")
+    if split == "train" and 2012 not in wanted:
+        raise ConfigError(f"dataset.split=train with dataset.years={wanted}: only 2012 has training pairs")
+    train = split == "train" or (split == "all" and 2012 in wanted)
+    tested = [] if split == "train" else wanted
+    folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in tested] + [TRAIN_2012[0]] * train)
+    parts = [(f"STS{y - 2000}", *YEARS[y]) for y in tested] + ([("STS12-train", *TRAIN_2012)] if train else [])
     pairs: list[Scored] = []
     for label, name, n_subsets in parts:
         pairs += _year(folder / name, label, n_subsets)
-    choices = {"years": ",".join(map(str, wanted)), "train": str(train).lower()}
+    choices = {"years": ",".join(map(str, wanted)), "split": split}
     return _corpus("sts_2012_2016", pairs, tokenizer, lower, choices)
 
 
@@ -72,7 +79,7 @@ def sts_b(*, path: str | None = None, split: str = "test", tokenizer: str = "eng
             fields = line.split("\t")
             if len(fields) < 7:
                 raise DataError(f"{file}, line {number}: {len(fields)} tab-separated fields; expected at least 7")
-            pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], file, number), name))
+            pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], file, number), "STS-B"))
     return _corpus("sts_b", pairs, tokenizer, lower, {"split": split})
 
 
@@ -94,7 +101,7 @@ def sick_r(*, path: str | None = None, split: str = "test", tokenizer: str = "en
                     f"{file}, line {number}: {len(fields)} tab-separated fields; expected 5 (pair_ID, two sentences, "
                     "score, label: the SemEval-2014 Task 1 release)"
                 )
-            pairs.append((fields[1].strip(), fields[2].strip(), _score(fields[3], file, number), name))
+            pairs.append((fields[1].strip(), fields[2].strip(), _score(fields[3], file, number), "SICK-R"))
     return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.models import bert, elmo, gpt2, huggingface
+from ctxexp.models import bert, elmo, gpt2, huggingface, word_vectors
 from ctxexp.plugins import Register, hookimpl
 
 
@@ -12,3 +12,4 @@ def register_models(register: Register) -> None:
     register("gpt2", gpt2.gpt2)
     register("elmo", elmo.elmo)
     register("huggingface", huggingface.huggingface)
+    register("word_vectors", word_vectors.word_vectors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from ctxexp.corpus import Sentence
 from ctxexp.device import resolve_device, resolve_dtype
-from ctxexp.encoder import Encoded
+from ctxexp.encoder import EmbeddingTable, Encoded
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models.elmo_files import ElmoOptions
 from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, State, character_ids
@@ -107,6 +108,19 @@ class ElmoEncoder:
                     yield from map(Encoded, (s.words for s in chosen), arrays)
             else:
                 yield from map(Encoded, (s.words for s in block), self._reset(block))
+
+    @torch.inference_mode()
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        """`token_layer`: the character CNN's vector of each distinct word of `sentences`, half as wide as layer 0."""
+        counted = Counter(word for sentence in sentences for word in sentence.words)
+        words = sorted(counted)
+        parts = [np.empty((0, self.options.projection), np.float32)]
+        for start in range(0, len(words), 2048):
+            ids = character_ids(words[start : start + 2048], self.options.word_width)
+            parts.append(self._network.tokens(torch.from_numpy(ids).to(self._device)).float().cpu().numpy())
+        counts = np.array([counted[word] for word in words], np.int64)
+        note = "the words of the measured text; the output matrix is no part of the encoder"
+        return [EmbeddingTable("token_layer", words, np.concatenate(parts), counts, note=note)]
 
     def _reset(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """Each sentence's layers from zero states, sentences of equal length together."""

@@ -15,8 +15,9 @@ from ctxexp.models.checkpoints import Checkpoint
 
 def load(
     checkpoint: Checkpoint, dtype: torch.dtype, trust_remote_code: bool, untrained: int | None, expect: str | None
-) -> tuple[Any, Any]:
-    """Model (the encoder half of an encoder-decoder) and tokenizer, from the checkpoint's folder alone."""
+) -> tuple[Any, Any, bool]:
+    """Model (the encoder half of an encoder-decoder), tokenizer, and whether the model has a pooler with weights of
+    its own, from the checkpoint's folder alone."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
@@ -35,6 +36,7 @@ def load(
                     folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **where
                 )
                 missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+                unpooled = any("pooler" in key for key in info["missing_keys"])
                 if missing:
                     raise ModelError(
                         f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
@@ -44,6 +46,7 @@ def load(
                 with torch.random.fork_rng(devices=[]):
                     torch.default_generator.manual_seed(untrained)
                     model = AutoModel.from_config(config, trust_remote_code=trust_remote_code).to(dtype)
+                unpooled = False
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
@@ -55,7 +58,8 @@ def load(
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     model.config.use_cache = False
-    return model.eval().requires_grad_(False), tokenizer
+    pooler = getattr(model, "pooler", None) is not None and not unpooled
+    return model.eval().requires_grad_(False), tokenizer, pooler
 
 
 @contextmanager

@@ -10,11 +10,12 @@ import torch
 from ctxexp.align import best_window, check_pooling, windows
 from ctxexp.corpus import Sentence
 from ctxexp.device import resolve_device, resolve_dtype
-from ctxexp.encoder import Encoded
+from ctxexp.encoder import EmbeddingTable, Encoded
 from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
 from ctxexp.models.checkpoints import Checkpoint
 from ctxexp.models.loading import load, probe, state_hash, window_size
 from ctxexp.models.pieces import PieceReader, Pieces
+from ctxexp.models.sentences import TransformerSentences
 
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
 
@@ -50,11 +51,12 @@ class TransformerEncoder:
         self.dtype = dtype
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
-        self._model, tokenizer = load(checkpoint, self._type, trust_remote_code, untrained, expect)
+        self._model, tokenizer, self.has_pooler = load(checkpoint, self._type, trust_remote_code, untrained, expect)
         self._model.to(self._device)
         self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source)
         self._waiting: dict[Sentence, Pieces] = {}  # read by lengths(), not yet encoded
         self._before_norm: list[torch.Tensor] = []
+        self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
         if not final_norm:
             if norm is None:
@@ -115,6 +117,10 @@ class TransformerEncoder:
         self._waiting.update(zip(sentences, read, strict=True))
         return [len(pieces.ids) for pieces in read]
 
+    def sentences(self) -> TransformerSentences:
+        """The same model, giving sentence vectors: one unit a pooling."""
+        return TransformerSentences(self)
+
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """One `Encoded` per sentence, in order; sentences of equal length go through the model together, unpadded."""
         unread = [s for s in batch if s not in self._waiting]
@@ -139,6 +145,13 @@ class TransformerEncoder:
         for i, pieces in enumerate(read):
             yield Encoded(pieces.units, done[i])
 
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
+        from ctxexp.models.tables import transformer_tables
+
+        untrained = bool(self.details["untrained"])
+        return transformer_tables(self._model, self._read, self.checkpoint, sentences, untrained=untrained)
+
     def _embed(self, group: Sequence[Pieces], length: int) -> np.ndarray:  # (n_layers, units of the group, dim)
         if not any(len(pieces.at) for pieces in group):
             return self._nothing()
@@ -154,6 +167,7 @@ class TransformerEncoder:
         self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._model(input_ids=tensor, output_hidden_states=True)
+        self._pooled = getattr(out, "pooler_output", None)
         last = out.last_hidden_state if self.final_norm else self._before_norm.pop()
         return [layer.reshape(-1, self.dim) for layer in (*out.hidden_states[:-1], last)]
 

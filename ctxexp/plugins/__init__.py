@@ -25,7 +25,14 @@ Factory = Callable[..., Any]
 Register = Callable[[str, Factory], None]
 
 KINDS = ("model", "dataset", "transform", "metric", "baseline")
-FIRST_PARTY = ("ctxexp.models", "ctxexp.datasets", "ctxexp.transforms", "ctxexp.metrics", "ctxexp.baselines")
+FIRST_PARTY = (
+    "ctxexp.models",
+    "ctxexp.datasets",
+    "ctxexp.transforms",
+    "ctxexp.metrics",
+    "ctxexp.baselines",
+    "ctxexp.matched",
+)
 GROUP = "ctxexp"  # the entry-point group of plugins
 
 hookspec = pluggy.HookspecMarker("ctxexp")

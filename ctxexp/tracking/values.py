@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.results import Results
+from ctxexp.wording import mains
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 
@@ -21,7 +22,7 @@ def overview(results: Results) -> dict[str, float]:
     """
     found = {}
     for measure in results.measures():
-        for statistic in ("adjusted", "mean_cosine", "raw"):
+        for statistic in mains(results, measure):
             curve = results.get(f"{measure}/{statistic}")
             if curve is None:
                 continue

@@ -1,0 +1,88 @@
+"""QNLI (GLUE): questions, each with a sentence that answers it or doesn't, from the file as it is distributed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from ctxexp.corpus import Corpus, Pair, Sentence
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.words import tokenizer as make_tokenizer
+
+HEADER = ("index", "question", "sentence", "label")
+GOLD = {"entailment": 1.0, "not_entailment": 0.0}
+
+
+def qnli(
+    *, path: str | None = None, limit: int | None = None, tokenizer: str = "english", lower: bool = False
+) -> Corpus:
+    """QNLI: pairs of question and sentence, gold 1 if the sentence holds the answer (entailment), else 0.
+
+    `path` is GLUE's dev.tsv (or train.tsv; plain or .gz), with the columns index, question, sentence, label, or the
+    folder that holds dev.tsv; quotes are text. `limit` takes the first pairs only. GLUE's test.tsv has no labels.
+    Raises ConfigError (no path), DataError naming file and line.
+    """
+    if not path:
+        raise ConfigError("dataset=qnli needs GLUE's file: add dataset.path=<folder or file of QNLI's dev.tsv>")
+    if limit is not None and limit < 1:
+        raise ConfigError(f"dataset.limit={limit}: expected a positive number of pairs, or null for all")
+    file = _file(Path(path).expanduser())
+    tokenize = make_tokenizer(tokenizer, lower=lower)
+    known: dict[str, Sentence] = {}
+    sentences: list[Sentence] = []
+    pairs: list[Pair] = []
+    for number, line in enumerate(_lines(file), start=1):
+        fields = line.split("\t")
+        if number == 1:
+            if fields != list(HEADER):
+                without = " (GLUE's test.tsv has no labels: use dev.tsv)" if fields == list(HEADER[:3]) else ""
+                raise DataError(
+                    f"{file}, line 1: columns {', '.join(fields)!r}; expected {', '.join(HEADER)!r}{without}"
+                )
+            continue
+        if not line:
+            continue
+        if len(fields) != len(HEADER):
+            raise DataError(
+                f"{file}, line {number}: {len(fields)} tab-separated fields; expected {len(HEADER)} "
+                f"({', '.join(HEADER)})"
+            )
+        _, question, sentence, label = (field.strip() for field in fields)
+        if label not in GOLD:
+            raise DataError(f"{file}, line {number}: label {label!r}; expected entailment or not_entailment")
+        if limit is not None and len(pairs) == limit:
+            break
+        pairs.append(Pair(len(sentences), len(sentences) + 1, GOLD[label], "QNLI"))
+        for text in (question, sentence):
+            if text not in known:
+                known[text] = tokenize(text)
+            sentences.append(known[text])
+    if not pairs:
+        raise DataError(f"{file} has no pair: expected a line for each after the header")
+    choices = {"file": file.name, "limit": str(limit), "tokenizer": tokenizer, "lower": str(lower).lower()}
+    return Corpus("qnli", tuple(sentences), tuple(pairs), choices=choices)
+
+
+def _file(given: Path) -> Path:
+    candidates = [given / "dev.tsv", given / "dev.tsv.gz"] if given.is_dir() else [given]
+    for file in candidates:
+        if file.is_file():
+            return file
+    missing = "dev.tsv or dev.tsv.gz in" if given.is_dir() else "such file or folder:"
+    raise DataError(f"no {missing} {given} (dataset.path)")
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{file} can't be read: {error}") from None
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    texts = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            texts.append(line.decode("utf-8").removesuffix("\r"))
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}, line {number}: not UTF-8 ({error})") from None
+    return texts

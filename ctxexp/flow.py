@@ -1,0 +1,226 @@
+"""A normalising flow: Glow's multi-scale form (Kingma and Dhariwal 2018) with additive couplings (Dinh et al. 2015).
+
+The network of BERT-flow (Li et al. 2020, section 3.2 and appendix): per step an actnorm, a fixed random permutation of
+the columns, and a coupling that keeps the volume; half of the columns leave after each level; base N(0, I) for all.
+Torch is imported here: import this module where a flow is fitted, not before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class Step(nn.Module):
+    """One step of flow (n, c) -> (n, c), invertible.
+
+    Actnorm `y = x exp(s) + b`; permutation of columns; coupling: the first half of the columns, rounded up, is kept
+    and shifts the others by a network of it. That network has 3 layers with ReLU between, c/2 -> width -> width -> c/2,
+    the last one starting at zero. In the paper it is a convolution over an image of 1x1 "pixels": the same function.
+    """
+
+    order: Tensor
+    back: Tensor
+
+    def __init__(self, columns: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.kept = kept = columns - columns // 2
+        shifted = columns // 2
+        self.log_scale = _zeros(columns)
+        self.offset = _zeros(columns)
+        self.w1, self.b1 = _normal(kept, width, generator), _zeros(width)
+        self.w2, self.b2 = _normal(width, width, generator), _zeros(width)
+        self.w3, self.b3 = _zeros(width, shifted), _zeros(shifted)
+        order = torch.randperm(columns, generator=generator)
+        self.register_buffer("order", order)
+        self.register_buffer("back", torch.argsort(order))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.trace(x)[0]
+
+    def inverse(self, y: Tensor) -> Tensor:
+        kept, shifted = y[:, : self.kept], y[:, self.kept :]
+        x = torch.cat([kept, shifted - self._shift(kept)[0]], dim=1)
+        return (x.index_select(1, self.back) - self.offset) * torch.exp(-self.log_scale)
+
+    def trace(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The step's result (n, c), and the two hidden layers (n, width) on the way."""
+        x = torch.addcmul(self.offset, x, self.log_scale.exp()).index_select(1, self.order)
+        kept, shifted = x[:, : self.kept], x[:, self.kept :]
+        shift, first, second = self._shift(kept)
+        return torch.cat([kept, shift.add_(shifted)], dim=1), first, second
+
+    def gradients(self, x: Tensor, trace: tuple[Tensor, Tensor, Tensor], g: Tensor) -> Tensor:
+        """The gradient at x (n, c), given the step's trace on it and the gradient at its result; the weights' go to
+        their `grad`, whose content is replaced."""
+        y, first, second = trace
+        kept, g3 = y[:, : self.kept], g[:, self.kept :]
+        g2 = torch.mm(g3, self.w3.T).mul_(second.sign())  # a ReLU's slope is the sign of what it gave
+        g1 = torch.mm(g2, self.w2.T).mul_(first.sign())
+        for w, b, rows, slope in (
+            (self.w3, self.b3, second, g3),
+            (self.w2, self.b2, first, g2),
+            (self.w1, self.b1, kept, g1),
+        ):
+            torch.mm(rows.T, slope, out=w.grad)
+            torch.sum(slope, 0, out=b.grad)
+        g = g.clone()
+        g[:, : self.kept].addmm_(g1, self.w1.T)
+        g = g.index_select(1, self.back)
+        torch.sum(g, 0, out=self.offset.grad)
+        g.mul_(self.log_scale.exp())
+        torch.sum(g * x, 0, out=self.log_scale.grad)
+        return g
+
+    def _shift(self, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        first = torch.addmm(self.b1, kept, self.w1).relu_()
+        second = torch.addmm(self.b2, first, self.w2).relu_()
+        return torch.addmm(self.b3, second, self.w3), first, second
+
+
+class AdditiveFlow(nn.Module):
+    """Rows x (n, d) to rows z (n, d) that are to be N(0, I), exactly invertible.
+
+    A level has `depth` steps; after each but the last the first half of its columns, rounded up, goes on to the next
+    level and the others are done, so that z holds the last level's columns first. Glow learns a prior for the columns
+    that leave; here, as in BERT-flow, theirs is N(0, I) too. Raises ValueError if `dim` has too few columns.
+    """
+
+    center: Tensor
+
+    def __init__(self, dim: int, *, levels: int, depth: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.depth = depth
+        self.columns = [dim]  # that each level works on
+        for _ in range(levels - 1):
+            self.columns.append(self.columns[-1] - self.columns[-1] // 2)
+        if self.columns[-1] < 2:
+            raise ValueError(f"{levels} levels leave {self.columns[-1]} of {dim} columns to the last; it needs 2")
+        self.steps = nn.ModuleList(Step(c, width, generator) for c in self.columns for _ in range(depth))
+        # The rows' mean, subtracted before the first actnorm: part of its offset, kept apart for the digits.
+        self.register_buffer("center", torch.zeros(dim, dtype=torch.float32))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """z (n, d), and the log of |det dz/dx|, in nats: one number for all rows, since couplings keep the volume."""
+        z = self._through(x - self.center, lambda step, rows: step(rows))
+        return z, self._log_det()
+
+    def loss(self, x: Tensor) -> Tensor:
+        """Mean negative log-likelihood of rows, in nats a dimension: (|z|^2 / 2 + d log(2 pi) / 2 - log det) / d."""
+        return self._loss(self(x)[0])
+
+    @torch.no_grad()
+    def descend(self, x: Tensor) -> Tensor:
+        """The loss of rows; its gradients go to the weights' `grad`, whose content is replaced.
+
+        Worked out by hand, since on batches of a few dozen rows autograd's bookkeeping takes longer than the products.
+        """
+        n, d = x.shape
+        seen: list[tuple[Step, Tensor, tuple[Tensor, Tensor, Tensor]]] = []
+
+        def traced(step: Step, rows: Tensor) -> Tensor:
+            seen.append((step, rows, step.trace(rows)))
+            return seen[-1][2][0]
+
+        z = self._through(x - self.center, traced)
+        g = z / (n * d)
+        for step, rows, trace in reversed(seen):
+            c = rows.shape[1]
+            g[:, :c] = step.gradients(rows, trace, g[:, :c])
+            step.log_scale.grad.sub_(1 / d)  # type: ignore[union-attr]
+        return self._loss(z)
+
+    @torch.no_grad()
+    def inverse(self, z: Tensor) -> Tensor:
+        """The rows x (n, d) that became z."""
+        steps = list(self._steps())
+        for level in reversed(range(len(self.columns))):
+            c = self.columns[level]
+            x = z[:, :c]
+            for step in reversed(steps[level * self.depth : (level + 1) * self.depth]):
+                x = step.inverse(x)
+            z = torch.cat([x, z[:, c:]], dim=1)
+        return z + self.center
+
+    @torch.no_grad()
+    def initialise(self, x: Tensor) -> None:
+        """Set every actnorm so that its output on these rows (n, d) has mean 0 and variance 1, column by column.
+
+        A column that holds one value becomes 0. Statistics in float64.
+        """
+
+        def initialised(step: Step, rows: Tensor) -> Tensor:
+            mean, spread = _mean_and_spread(rows)
+            scale = torch.where(spread > 0, 1 / spread, 1.0)
+            step.log_scale.copy_(scale.log())
+            step.offset.copy_(-mean * scale)
+            return step(rows)  # type: ignore[no-any-return]
+
+        self.center.copy_(_mean_and_spread(x)[0])
+        self._through(x - self.center, initialised)
+
+    def _loss(self, z: Tensor) -> Tensor:
+        return 0.5 * (z.square().mean() + LOG_2PI) - self._log_det() / z.shape[1]
+
+    def _log_det(self) -> Tensor:
+        return torch.cat([step.log_scale for step in self._steps()]).sum()
+
+    def _through(self, x: Tensor, call: Callable[[Step, Tensor], Tensor]) -> Tensor:
+        done: list[Tensor] = []  # columns that have left, the latest first
+        for i, step in enumerate(self._steps()):
+            if i and i % self.depth == 0:
+                c = step.log_scale.numel()
+                done.insert(0, x[:, c:])
+                x = x[:, :c]
+            x = call(step, x)
+        return torch.cat([x, *done], dim=1) if done else x
+
+    def _steps(self) -> Iterator[Step]:
+        yield from self.steps  # type: ignore[misc]
+
+
+def likelihood_steps(flow: AdditiveFlow, batches: Iterable[Tensor], *, rate: float) -> Iterator[float]:
+    """Train by maximum likelihood with Adam, a step a batch: yields each batch's loss before its step.
+
+    Losses are in nats a dimension. A batch whose loss isn't finite is not learnt from.
+    """
+    # All weights in one vector: Adam's operations are then a few long ones instead of many small ones per weight.
+    weights = list(flow.parameters())
+    flat = nn.utils.parameters_to_vector(weights).detach().clone()
+    nn.utils.vector_to_parameters(flat, weights)
+    flat.grad = torch.empty_like(flat)
+    for weight, part in zip(weights, flat.grad.split([w.numel() for w in weights]), strict=True):  # type: ignore[no-untyped-call]
+        weight.grad = part.view_as(weight)
+    adam = torch.optim.Adam([flat], lr=rate)
+    try:
+        for x in batches:
+            loss = float(flow.descend(x))
+            if math.isfinite(loss):
+                adam.step()
+            yield loss
+    finally:
+        for weight in weights:
+            weight.grad = None
+
+
+def _mean_and_spread(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Column means and standard deviations, float64, exact for columns that hold one value."""
+    first = x[:1].double()
+    moved = x.double() - first
+    mean = moved.mean(dim=0)
+    return first[0] + mean, (moved - mean).square().mean(dim=0).sqrt()
+
+
+def _zeros(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.zeros(shape, dtype=torch.float32))
+
+
+def _normal(fan_in: int, fan_out: int, generator: torch.Generator) -> nn.Parameter:
+    """N(0, 2 / fan_in): keeps the spread through a ReLU (He et al. 2015); drawn without torch's global generator."""
+    drawn = torch.randn(fan_in, fan_out, dtype=torch.float32, generator=generator)
+    return nn.Parameter(drawn * math.sqrt(2 / fan_in))

@@ -1,0 +1,148 @@
+"""Degeneration: whether vectors crowd into a cone, and whether a direction exists that all of them point away from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.geometry import mean_cosine
+from ctxexp.hull import chance_of_direction, cone_aperture, negative_direction
+from ctxexp.metric import GroupBy, Metric
+from ctxexp.results import Table
+
+if TYPE_CHECKING:
+    from ctxexp.encoder import EmbeddingTable
+
+BLOCK = 1024  # rows at a time
+
+
+class Degeneration(Metric):
+    """Cone statistics of all hidden states of a layer, or of an embedding table (Gao et al. 2019).
+
+    mean_cosine: over all pairs of rows, in [-1, 1], by the closed form. Of the uncentred rows' singular values s:
+    effective_rank, the exponential of the entropy of s / sum s (Roy and Vetterli 2007, Definition 1), and
+    participation_ratio, (sum s^2)^2 / sum s^4, both in [1, d]; energy_1 and energy_2, the first one's and the first
+    two's share of sum s^2.
+
+    On at most `rows` random rows: positive_pairs, the share of pairs with a positive cosine; cone_nearest, cone_mean,
+    cone_aperture: angles (degrees) of the rows to the direction of their mean, smallest, mean and largest;
+    cone_narrowest: the half-angle of the narrowest circular cone about any axis that holds them; negative_direction: 1
+    if the linear programme finds v with <v, h_i> < 0 for every row, 0 if the rows' hull holds the origin (Theorems 1
+    and 2: of a last layer's hidden states it means that the loss of a token that never occurs has no minimum; of a
+    table or another layer it is geometry only). margin: max over |v|_2 <= 1 of min_i -<v, h_i> / |h_i|, in [0, 1];
+    lp_margin: the same over |v|_inf <= 1, which the programme maximises. chance: how probable a negative direction is
+    for so many random rows with fair signs (1 up to d rows, 1/2 at 2 d: there it says nothing). tested: those rows.
+    """
+
+    over: ClassVar[GroupBy] = "corpus"
+    unit: ClassVar[str] = "cosine"
+    definition = "mean cosine over all pairs of rows; cone, spectrum and uniformly negative direction beside it"
+    invariances = frozenset({"permutation", "scale"})
+
+    def __init__(self, *, rows: int = 10_000, seed: int = 0) -> None:
+        if rows < 1:
+            raise MetricError(f"rows={rows}: expected at least 1 row to test")
+        self.rows, self.seed = rows, seed
+        self._found: dict[Hashable, tuple[dict[str, float], np.ndarray]] = {}  # group -> statistics, spectrum
+
+    def update(self, key: Hashable, x: np.ndarray) -> None:
+        self._found[key] = statistics(x, rows=self.rows, seed=self.seed)
+
+    def merge(self, other: Self) -> None:
+        self._found.update(other._found)
+
+    def compute(self) -> dict[str, float]:
+        for stats, _ in self._found.values():
+            return dict(stats)
+        return statistics(np.empty((0, 1)), rows=self.rows, seed=self.seed)[0]
+
+    def table(self, table: EmbeddingTable) -> dict[str, float]:
+        """The same of an embedding table, its special pieces included."""
+        self.update(table.name, table.vectors)
+        return self.compute()
+
+    def save(self, folder: Path) -> None:
+        """Write spectrum.csv: singular values, relative to the first."""
+        for _, spectrum in self._found.values():
+            relative = spectrum / spectrum[0] if len(spectrum) and spectrum[0] > 0 else np.full(len(spectrum), math.nan)
+            table = Table({"i": range(1, len(spectrum) + 1), "sigma": spectrum.tolist(), "relative": relative.tolist()})
+            table.write_csv(folder / "spectrum.csv")
+
+
+def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float], np.ndarray]:
+    """The statistics of rows `x` (n, d), and the singular values (d,) in descending order; see `Degeneration`.
+
+    Rows with NaN or infinity are left out and counted as `undefined`, rows of norm zero as `zeros`: these make the
+    cosines NaN, and are left out of the test too.
+    """
+    finite = np.isfinite(x.sum(axis=1, dtype=np.float64))
+    undefined = int(np.count_nonzero(~finite))
+    x = x[finite] if undefined else x
+    zeros = int(np.count_nonzero(~x.any(axis=1)))
+    kept = x[x.any(axis=1)] if zeros else x
+    n, d = kept.shape
+    spectrum = _spectrum(kept)
+    energy = spectrum**2
+    share = energy / energy.sum() if energy.sum() > 0 else np.full(len(energy), math.nan)
+    some = spectrum[energy > len(energy) * np.finfo(np.float64).eps * energy.max(initial=0.0)]  # the rest is rounding
+    p = some / some.sum()
+    stats = {
+        "mean_cosine": float(mean_cosine(x)) if len(x) > 1 else math.nan,
+        "effective_rank": float(np.exp(-(p * np.log(p)).sum())) if n else math.nan,
+        "participation_ratio": float(1 / (share @ share)) if n else math.nan,
+        "energy_1": float(share[0]) if n else math.nan,
+        "energy_2": float(share[:2].sum()) if n else math.nan,
+    }
+    if n > rows:
+        kept = kept[np.sort(np.random.default_rng(seed).choice(n, rows, replace=False))]
+    programme, widest = negative_direction(kept, norm="inf"), negative_direction(kept)
+    cone = cone_aperture(kept, direction=widest)
+    return {
+        **stats,
+        "positive_pairs": positive_pairs(kept),
+        "cone_nearest": cone.nearest,
+        "cone_mean": cone.mean,
+        "cone_aperture": cone.aperture,
+        "cone_narrowest": cone.narrowest,
+        "negative_direction": math.nan if math.isnan(programme.margin) else float(programme.v is not None),
+        "lp_margin": programme.margin,
+        "margin": widest.margin,
+        "chance": chance_of_direction(len(kept), d),
+        "tested": float(len(kept)),
+        "n": float(len(x)),
+        "zeros": float(zeros),
+        "undefined": float(undefined),
+    }, spectrum
+
+
+def positive_pairs(x: np.ndarray) -> float:
+    """Share of pairs of distinct rows with a positive product, in [0, 1]; NaN with fewer than two rows."""
+    n, positive = len(x), 0
+    if n < 2:
+        return math.nan
+    for i in range(0, n, BLOCK):  # each pair once: a block with itself and with what follows
+        block = x[i : i + BLOCK]
+        own = block @ block.T
+        positive += int(np.count_nonzero(np.triu(own, 1) > 0))
+        positive += int(np.count_nonzero(block @ x[i + BLOCK :].T > 0))
+    return positive / (n * (n - 1) / 2)
+
+
+def _spectrum(x: np.ndarray) -> np.ndarray:
+    """Singular values (min(n, d),) of rows x (n, d), descending, through the smaller of the two Gram matrices."""
+    n, d = x.shape
+    if n <= d:
+        exact = x.astype(np.float64)
+        gram = exact @ exact.T
+    else:
+        gram = np.zeros((d, d))
+        for i in range(0, n, BLOCK):
+            exact = x[i : i + BLOCK].astype(np.float64)
+            gram += exact.T @ exact
+    values: np.ndarray = np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None))
+    return values

@@ -1,0 +1,46 @@
+"""QNLI: whether the sentence that answers a question is the one most similar to it, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.correlation import auc, resampled_auc, resamples
+from ctxexp.errors import MetricError
+from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
+from ctxexp.pairs import Pairs
+
+
+class QNLI(SimilarityMetric):
+    """Area under the ROC curve x 100, in [0, 100], of similarity against entailment (Li et al. 2020, section 4.3).
+
+    The chance, in percent, that a sentence which answers its question (gold 1) is more similar to it than one that
+    doesn't (gold 0) is to its own; 50 is chance. NaN where all pairs have the same label.
+    """
+
+    unit: ClassVar[str] = "AUC × 100"
+    main: ClassVar[str] = "auc"
+
+    def __init__(self, *, similarity: Similarity = "cosine") -> None:
+        super().__init__(similarity=similarity)
+        self.definition = f"area under the ROC curve of {SIMILARITIES[similarity]} against gold 1"
+
+    def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
+        odd = set(np.unique(pairs.gold).tolist()) - {0.0, 1.0}
+        if odd:
+            raise MetricError(
+                f"gold {min(odd)} in sub-set {subset!r}: expected 0 or 1, whether the second sentence answers the "
+                "first; qnli is for dataset=qnli, graded pairs are for metric=sts"
+            )
+        return {}
+
+    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+        whole = joined(parts)
+        similarity, gold = whole.of("similarity", "gold")
+        drawn = [np.empty(0)]
+        for counts in resamples([len(part) for part in parts], replicates, rng):
+            drawn.append(100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined]))
+        found = {**undefined(parts), "entailed": int((gold == 1).sum())}
+        return Found({"auc": 100 * auc(similarity, gold == 1)}, {"auc": np.concatenate(drawn)}, found)

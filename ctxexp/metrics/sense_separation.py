@@ -1,0 +1,101 @@
+"""Sense separation: whether a word's vectors lie closer to those of the same sense than to those of another."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.metric import GroupBy, GroupMean
+
+
+class SenseSeparation(GroupMean):
+    """Mean over words of (mean cosine of same-sense pairs - mean cosine of cross-sense pairs), in [-2, 2].
+
+    0: senses make no difference; a word's score is exact over all pairs of its labelled occurrences. Senses with a
+    single occurrence are left out; a word needs two other senses, else it is `undefined`. Beside `raw` (the
+    separation): `same_sense` and `cross_sense`, the two means. The chance level is that of permuted labels. Its
+    expectation is 0 for every word, whatever the space, since any pair is as likely to share a label as any other; so
+    nothing is subtracted, and `permuted` (mean over `permutations`) with `permuted_ci_low` and `permuted_ci_high`
+    (their 2.5% and 97.5% percentiles) say how far from 0 the mean over words gets with labels that mean nothing.
+    The permutations of a word depend on `seed` and the word alone: they are the same in every layer.
+    """
+
+    over: ClassVar[GroupBy] = "sense"
+    unit: ClassVar[str] = "cosine"
+    definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
+    invariances = frozenset({"rotation", "scale", "row_scale"})
+
+    def __init__(self, *, sample: int | None = None, permutations: int = 200, seed: int = 0) -> None:
+        if permutations < 0 or seed < 0:
+            raise MetricError(
+                f"permutations={permutations}, seed={seed}: expected 0 or more of each (0: no chance level)"
+            )
+        super().__init__(sample=sample)
+        self.permutations, self.seed = permutations, seed
+        self._parts: list[np.ndarray] = []  # a word each: same, cross, permuted separations
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """NaN: rows without labels have no separation."""
+        return np.full(x.shape[:-2], np.nan)
+
+    def null(self, x: np.ndarray) -> float:
+        return float("nan")
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        for key, group in zip(keys, x, strict=True):
+            word, labels = _labelled(key, len(group))
+            parts = self._separation(word, labels, group)
+            self._keys.append(key)
+            self._scores.append(parts[:1] - parts[1:2])
+            self._parts.append(parts)
+
+    def _separation(self, word: str, labels: Sequence[str], x: np.ndarray) -> np.ndarray:
+        """(2 + permutations,): mean cosine of same-sense pairs, of cross-sense pairs, permuted separations; NaN."""
+        _, codes, sizes = np.unique(np.array(labels), return_inverse=True, return_counts=True)
+        known = sizes[codes] > 1
+        codes, sizes = (np.cumsum(sizes > 1) - 1)[codes[known]], sizes[sizes > 1]
+        if len(sizes) < 2:
+            return np.full(2 + self.permutations, np.nan)
+        x = x[known].astype(np.float64)
+        n, n_same = len(x), float((sizes * (sizes - 1)).sum())
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            u = x / np.sqrt((x**2).sum(axis=1, keepdims=True))
+            rng = np.random.default_rng([self.seed, zlib.crc32(word.encode("utf-8", "surrogatepass"))])
+            drawn = rng.permuted(np.tile(codes, (self.permutations, 1)), axis=1)
+            each = np.stack([codes, *drawn])  # (1 + permutations, n)
+            # Pairs (j, k), j != k, of one sense: |sum of its u|^2 - its rows. The rest of all pairs are cross-sense.
+            sums = np.stack([(each == sense).astype(np.float64) @ u for sense in range(len(sizes))])
+            ones = (u**2).sum()  # n, or NaN
+            same = (sums**2).sum(axis=(0, 2)) - ones
+            cross = (u.sum(axis=0) ** 2).sum() - ones - same
+            same, cross = same / n_same, cross / (n * (n - 1) - n_same)
+        result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
+        return result
+
+    def merge(self, other: Self) -> None:
+        super().merge(other)
+        self._parts.extend(other._parts)
+
+    def compute(self) -> dict[str, float]:
+        parts = np.stack(self._parts) if self._parts else np.empty((0, 2 + self.permutations))
+        known = parts[np.isfinite(parts[:, :2]).all(axis=1)]
+        means = np.sort(known, axis=0).mean(axis=0) if len(known) else np.full(parts.shape[1], np.nan)
+        low, high = np.percentile(means[2:], [2.5, 97.5]) if self.permutations else (np.nan, np.nan)
+        return {
+            **super().compute(),
+            "same_sense": float(means[0]),
+            "cross_sense": float(means[1]),
+            "permuted": float(means[2:].mean()) if self.permutations else float("nan"),
+            "permuted_ci_low": float(low),
+            "permuted_ci_high": float(high),
+        }
+
+
+def _labelled(key: Any, n: int) -> tuple[str, Sequence[str]]:
+    if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], tuple) and len(key[1]) == n):
+        raise MetricError(f"sense_separation: expected the key (word, labels) with {n} labels, got {key!r}")
+    return str(key[0]), key[1]

@@ -1,0 +1,67 @@
+"""Geometry of sentence vectors: how isotropic the space is in which pairs of sentences are compared."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.isotropy import Moments, effective_rank, isoscore, participation_ratio
+from ctxexp.pairs import PairMetric, Pairs
+
+
+class SentenceGeometry(PairMetric):
+    """Mean cosine over all pairs of distinct sentences, in [-1, 1]: the anisotropy of the vectors that `sts` compares.
+
+    Every sentence of the gold pairs counts once, whatever number of pairs it is in. Beside it, of the covariance of the
+    same vectors: `isoscore` (Rudman et al. 2022), in [0, 1]; `participation_ratio`, in [1, d] dimensions;
+    `effective_rank` (Roy and Vetterli 2007), in [1, d]; columns that are zero in every sentence (left by a transform
+    that returns fewer) are no dimensions. `n` sentences, of which `zero_vectors` have no direction and no share in the
+    mean cosine. Gold scores don't matter. Invariant to rotation and scale of the space, the three of the covariance
+    to a shift too. With n sentences an even space of d dimensions reaches a participation ratio of about
+    d n / (d + n).
+    """
+
+    unit: ClassVar[str] = "cosine"
+    main: ClassVar[str] = "mean_cosine"
+    definition: str = "mean cosine over all pairs of distinct sentences"
+
+    def __init__(self) -> None:
+        self._moments = Moments()
+        self._seen: set[bytes] = set()  # of sentences, by text and vector
+        self._dim: int | None = None
+
+    def update(self, subset: str, pairs: Pairs) -> None:
+        if pairs.x.ndim != 2 or pairs.x.shape != pairs.y.shape or len(pairs.texts) != len(pairs.x):
+            raise MetricError(
+                f"sub-set {subset!r}: vectors of shape {pairs.x.shape} and {pairs.y.shape}, {len(pairs.texts)} texts; "
+                "expected two (n, d) arrays and n pairs of texts"
+            )
+        if self._dim not in (None, pairs.x.shape[1]):
+            raise MetricError(f"sub-set {subset!r}: {pairs.x.shape[1]} columns, but {self._dim} in those before")
+        self._dim = pairs.x.shape[1]
+        for end, side in enumerate((pairs.x, pairs.y)):
+            # The vector is part of what is "the same", so that the order of sub-sets can never matter.
+            new = [i for i, row in enumerate(side) if self._is_new(pairs.texts[i][end], row)]
+            self._moments.add(side if len(new) == len(side) else side[new])
+
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        moments = self._moments
+        s = moments.covariance()
+        return {
+            "mean_cosine": moments.mean_cosine(),
+            "isoscore": isoscore(s),
+            "participation_ratio": participation_ratio(s),
+            "effective_rank": effective_rank(s),
+            "n": float(moments.n),
+            "zero_vectors": float(moments.n - moments.n_unit),
+        }
+
+    def _is_new(self, text: str, row: np.ndarray) -> bool:
+        key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16)
+        key.update(np.ascontiguousarray(row).tobytes())
+        before = len(self._seen)
+        self._seen.add(key.digest())
+        return len(self._seen) > before

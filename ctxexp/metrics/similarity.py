@@ -1,0 +1,163 @@
+"""What metrics of gold pairs share: the pairs' similarities, kept by task, and intervals over resampled pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ctxexp.correlation import percentiles
+from ctxexp.errors import ConfigError, MetricError, near
+from ctxexp.pairs import PairMetric, Pairs
+
+Similarity = Literal["cosine", "dot", "euclidean"]
+SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}
+ROWS = 4096  # pairs compared at a time
+AVERAGE = "avg"  # stands where a task's name stands, for the mean over tasks
+
+
+def similarities(x: np.ndarray, y: np.ndarray, kind: str = "cosine") -> np.ndarray:
+    """Similarity of each row of x (n, d) with that row of y (n, d): (n,) float64, NaN where undefined.
+
+    cosine: in [-1, 1], as 1 - |u - v|^2 / 2 of the unit rows, which is exactly 1 for equal rows (so that equal
+    sentences tie) and keeps its precision near 1. dot: the dot product. euclidean: minus the Euclidean distance.
+    """
+    result = np.empty(len(x))
+    for at in range(0, len(x), ROWS):
+        a, b = (np.asarray(side[at : at + ROWS], np.float64) for side in (x, y))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if kind == "cosine":
+                u, v = (side / np.sqrt((side**2).sum(1, keepdims=True)) for side in (a, b))
+                value = 1 - ((u - v) ** 2).sum(1) / 2
+            elif kind == "dot":
+                value = (a * b).sum(1)
+            else:
+                value = -np.sqrt(((a - b) ** 2).sum(1))
+        result[at : at + ROWS] = value
+    result[~np.isfinite(result)] = np.nan
+    return result
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The pairs of one sub-set: columns `similarity`, `gold` and those of the metric's own, each (n,) float64."""
+
+    subset: str
+    columns: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.columns["gold"])
+
+    @property
+    def defined(self) -> np.ndarray:
+        """Which pairs have both similarity and gold: (n,) bool."""
+        known: np.ndarray = np.isfinite(self.columns["similarity"]) & np.isfinite(self.columns["gold"])
+        return known
+
+    def of(self, *names: str) -> list[np.ndarray]:
+        """Columns of the defined pairs."""
+        return [self.columns[name][self.defined] for name in names]
+
+
+def joined(parts: Sequence[Scored]) -> Scored:
+    """All pairs of the sub-sets, one after the other."""
+    return Scored("", {name: np.concatenate([p.columns[name] for p in parts]) for name in parts[0].columns})
+
+
+@dataclass
+class Found:
+    """A task's statistics: values by name, their replicates (each (r,)), and counts, which tasks add up."""
+
+    values: dict[str, float]
+    replicates: dict[str, np.ndarray]
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def flat(self) -> dict[str, float]:
+        """Values, each with its interval if it has replicates, then counts."""
+        found: dict[str, float] = {}
+        for name, value in self.values.items():
+            found[name] = float(value)
+            if name in self.replicates:
+                found[f"{name}_ci_low"], found[f"{name}_ci_high"] = percentiles(self.replicates[name])
+        return {**found, **{name: float(count) for name, count in self.counts.items()}}
+
+
+def average(tasks: Sequence[Found]) -> Found:
+    """The unweighted mean over tasks of every value and replicate (NaN if a task's is); counts are added."""
+    first = tasks[0]
+    return Found(
+        {name: float(np.mean([t.values[name] for t in tasks])) for name in first.values},
+        {name: np.mean([t.replicates[name] for t in tasks], axis=0) for name in first.replicates},
+        {name: sum(t.counts[name] for t in tasks) for name in first.counts},
+    )
+
+
+class SimilarityMetric(PairMetric):
+    """A measure of how a pair's similarity goes with what is known of the pair, task by task.
+
+    A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
+    several tasks the names of statistics begin with the task (`STS12/all`), and `avg/...` is the mean over tasks, NaN
+    if a task's value is. Intervals: 95%, percentile bootstrap over pairs, resampled within each sub-set, whose sizes
+    are part of the design; the same pairs in each layer.
+    """
+
+    def __init__(self, *, similarity: Similarity = "cosine") -> None:
+        if similarity not in SIMILARITIES:
+            raise ConfigError(f"similarity={similarity!r}: no such choice{near(str(similarity), SIMILARITIES)}")
+        self.similarity = similarity
+        self._parts: dict[str, Scored] = {}
+        self._replicates: dict[str, np.ndarray] = {}
+
+    def update(self, subset: str, pairs: Pairs) -> None:
+        if subset in self._parts:
+            raise MetricError(f"sub-set {subset!r} came twice; expected all of its pairs in one update")
+        n = len(pairs.gold)
+        if pairs.x.ndim != 2 or pairs.x.shape != pairs.y.shape or len(pairs.x) != n or len(pairs.texts) != n:
+            raise MetricError(
+                f"sub-set {subset!r}: vectors of shape {pairs.x.shape} and {pairs.y.shape}, {len(pairs.texts)} texts "
+                f"for {n} gold values; expected two (n, d) arrays and n of each"
+            )
+        gold = np.array(pairs.gold, np.float64)
+        columns = {"similarity": similarities(pairs.x, pairs.y, self.similarity), "gold": gold}
+        self._parts[subset] = Scored(subset, {**columns, **self.columns(subset, pairs)})
+
+    def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
+        """More about each pair, by name, each (n,) float64."""
+        return {}
+
+    @abstractmethod
+    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+        """The statistics of one task, of its sub-sets."""
+
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        tasks = self.tasks()
+        if not tasks:
+            raise MetricError("no gold pairs: choose a data set that has them, such as sts_b, sick_r or sts")
+        found = {name: self.task(parts, rng, replicates) for name, parts in tasks.items()}
+        if len(found) == 1:
+            (only,) = found.values()
+            self._replicates = {self.main: only.replicates[self.main]}
+            return only.flat()
+        found[AVERAGE] = average(list(found.values()))
+        self._replicates = {f"{name}/{self.main}": task.replicates[self.main] for name, task in found.items()}
+        return {f"{name}/{key}": value for name, task in found.items() for key, value in task.flat().items()}
+
+    def replicates(self) -> dict[str, np.ndarray]:
+        """Of the main statistic, of each task and of their mean."""
+        return self._replicates
+
+    def tasks(self) -> dict[str, list[Scored]]:
+        """The sub-sets by task, the name's part before the slash, in order of appearance."""
+        tasks: dict[str, list[Scored]] = {}
+        for subset, part in self._parts.items():
+            tasks.setdefault(subset.split("/")[0] or "other", []).append(part)
+        return tasks
+
+
+def undefined(parts: Sequence[Scored]) -> dict[str, int]:
+    """How many pairs have a similarity (`n`), and how many have none (`undefined`)."""
+    n = sum(int(p.defined.sum()) for p in parts)
+    return {"n": n, "undefined": sum(map(len, parts)) - n}

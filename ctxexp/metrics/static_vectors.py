@@ -1,0 +1,145 @@
+"""Static vectors from contextual ones: one vector a word and layer, held against the benchmarks of static vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal, Self, get_args
+
+import numpy as np
+
+from ctxexp.directions import first_directions
+from ctxexp.errors import ConfigError, near
+from ctxexp.metric import GroupBy, Metric
+from ctxexp.vector_exports import EXPORTS
+from ctxexp.word_benchmarks import Choices, Score, Space, evaluate, load, table, word_list
+from ctxexp.word_benchmarks.space import Case, OutOfVocabulary
+
+Vector = Literal["first_pc", "first_pc_centred", "mean"]
+_WORDS = {
+    "first_pc": "first principal direction of each word's rows, uncentred",
+    "first_pc_centred": "first principal direction of each word's rows about their mean",
+    "mean": "mean of each word's rows",
+}
+
+
+class StaticVectors(Metric):
+    """Benchmark scores of one static vector a word, by the layer that it is distilled from (Ethayarajh 2019, Table 1).
+
+    `vector`: first_pc, the first right singular vector of the word's rows as they are (section 3.4); first_pc_centred,
+    the same of the rows less their mean; mean, their mean. A direction's sign makes its product with the mean row
+    positive. Per benchmark there is its value (Spearman's rho in [-1, 1], accuracy and purity in [0, 1]) and
+    `<benchmark>_covered`, the share of its pairs, questions or words whose words all have a vector; then `n`, words
+    with a vector, `undefined`, words without (zero rows, or about the mean equal ones), and `vocabulary`, distinct
+    forms that the benchmarks see.
+
+    `data`: the folder of the benchmarks' files; `benchmarks`: some of them (null: all nine, []: none). `oov`: skip
+    leaves items with a missing word out, mean lets the mean vector stand in. `lower`: words are looked up in lower
+    case; `case`: a word with several cased forms has its most frequent form's vector, or the average of the unit-norm
+    ones. `candidates`: possible answers to analogies: vocabulary, benchmark (its own words), or a number, the most
+    frequent so many. `clustering`: kmeans (seeded), agglomerative, or best of several, for categorisation.
+    `shared_vocabulary`: a file with a word a line; no others count. Into each layer's folder go `benchmarks.csv` (every
+    benchmark, section and relation with its coverage) and, for each format in `export`, the vectors: word2vec_text
+    (vectors.txt), word2vec_binary (vectors.bin), safetensors (vectors.safetensors).
+    """
+
+    over: ClassVar[GroupBy] = "word"
+    unit: ClassVar[str] = "score"
+    invariances = frozenset({"rotation", "scale", "permutation"})
+
+    def __init__(
+        self,
+        *,
+        vector: Vector = "first_pc",
+        data: str | None = None,
+        benchmarks: list[str] | None = None,
+        oov: OutOfVocabulary = "skip",
+        lower: bool = True,
+        case: Case = "frequent",
+        candidates: str | int = "vocabulary",
+        clustering: Literal["kmeans", "agglomerative", "best"] = "kmeans",
+        shared_vocabulary: str | None = None,
+        export: list[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if vector not in get_args(Vector):
+            raise ConfigError(f"static_vectors vector={vector!r}: no such choice{near(vector, get_args(Vector))}")
+        for name in export or ():
+            if name not in EXPORTS:
+                raise ConfigError(f"static_vectors export: no format {name!r}{near(name, EXPORTS)}")
+        self.vector: Vector = vector
+        self.choices = Choices(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
+        self.benchmarks = load(data, benchmarks)
+        self.shared = word_list(Path(shared_vocabulary).expanduser()) if shared_vocabulary else None
+        self.export = list(dict.fromkeys(export or ()))
+        self.definition = f"{_WORDS[vector]}; {self.choices.words()}" + (
+            f"; {len(self.shared):,} words shared" if self.shared else ""
+        )
+        self._keys: list[Hashable] = []
+        self._counts: list[int] = []
+        self._vectors: list[np.ndarray] = []  # (groups of a block, d) float32 each
+        self._scores: tuple[list[Score], int] | None = None
+
+    def update(self, key: Hashable, x: np.ndarray) -> None:
+        self.update_block([key], x[None])
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        if self.vector == "mean":
+            vectors = x.mean(axis=1, dtype=np.float64)
+        else:
+            vectors = first_directions(x, centred=self.vector == "first_pc_centred")
+        self._keys.extend(keys)
+        self._counts.extend([x.shape[1]] * len(keys))
+        self._vectors.append(vectors.astype(np.float32))
+        self._scores = None
+
+    def merge(self, other: Self) -> None:
+        self._keys.extend(other._keys)
+        self._counts.extend(other._counts)
+        self._vectors.extend(other._vectors)
+        self._scores = None
+
+    def vectors(self) -> tuple[list[str], np.ndarray]:
+        """Words, the most frequent first (ties by the alphabet), and their vectors (words, d) float32.
+
+        Words without a vector are left out.
+        """
+        if not self._vectors:
+            return [], np.empty((0, 0), np.float32)
+        every = np.concatenate(self._vectors)
+        usable = np.isfinite(every).all(-1) & every.any(-1)
+        order = sorted(np.flatnonzero(usable).tolist(), key=lambda i: (-self._counts[i], str(self._keys[i])))
+        return [str(self._keys[i]) for i in order], every[order]
+
+    def scores(self) -> list[Score]:
+        """Every benchmark's scores, whole and by parts, with coverage."""
+        return self._evaluated()[0]
+
+    def _evaluated(self) -> tuple[list[Score], int]:
+        if self._scores is None:
+            words, vectors = self.vectors()
+            space = Space.of(words, vectors, lower=self.choices.lower, case=self.choices.case, shared=self.shared)
+            self._scores = evaluate(space, self.benchmarks, self.choices), len(space)
+        return self._scores
+
+    def compute(self) -> dict[str, float]:
+        scores, vocabulary = self._evaluated()
+        n = len(self.vectors()[0])
+        statistics: dict[str, float] = {}
+        for score in scores:
+            if not score.part:
+                statistics[score.benchmark] = score.value
+                statistics[f"{score.benchmark}_covered"] = score.share
+        return statistics | {
+            "n": float(n),
+            "undefined": float(len(self._keys) - n),
+            "vocabulary": float(vocabulary),
+        }
+
+    def save(self, folder: Path) -> None:
+        if self.benchmarks:
+            table(self.scores(), self.choices).write_csv(folder / "benchmarks.csv")
+        words, vectors = self.vectors() if self.export else ([], np.empty((0, 0)))
+        for name in self.export:
+            file, write = EXPORTS[name]
+            write(folder / file, words, vectors)

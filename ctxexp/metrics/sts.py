@@ -1,0 +1,86 @@
+"""Semantic textual similarity: how well a pair's similarity ranks pairs as people do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ctxexp.correlation import pearson, percentiles, resampled_spearman, resamples, spearman
+from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
+
+
+class STS(SimilarityMetric):
+    """Spearman's correlation x 100 of a pair's similarity with its gold score, in [-100, 100], three ways at once.
+
+    `all`: over all pairs of a task's sub-sets together (Sentence-BERT, SimCSE, MTEB); `mean`: the unweighted mean of
+    the sub-sets' correlations; `wmean`: that weighted by their numbers of scored pairs (SentEval, BERT-flow). They
+    differ by several points on STS 2012-2016 and are equal where a task has one sub-set. `pearson_all`, `pearson_mean`,
+    `pearson_wmean`: Pearson's correlation x 100. NaN where the similarities, or the gold scores, of a sub-set are all
+    equal. `similarity`: cosine, dot (product) or euclidean (minus the distance).
+    """
+
+    unit: ClassVar[str] = "Spearman × 100"
+    main: ClassVar[str] = "all"
+
+    def __init__(self, *, similarity: Similarity = "cosine") -> None:
+        super().__init__(similarity=similarity)
+        self.definition = f"Spearman of {SIMILARITIES[similarity]} with gold, over all pairs of a task"
+        self._intervals: dict[str, tuple[float, float]] = {}
+
+    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+        whole = joined(parts)
+        counts = undefined(parts)
+        weights = np.array([part.defined.sum() for part in parts], np.float64)
+        values: dict[str, float] = {}
+        for prefix, correlation in (("", spearman), ("pearson_", pearson)):
+            each = np.array([100 * correlation(*part.of("similarity", "gold")) for part in parts])
+            values[f"{prefix}all"] = 100 * correlation(*whole.of("similarity", "gold"))
+            values[f"{prefix}mean"] = float(each.mean())
+            values[f"{prefix}wmean"] = weighted(each, weights)
+        drawn_all: list[np.ndarray] = [np.empty(0)]
+        drawn_each: list[np.ndarray] = [np.empty((0, len(parts)))]
+        ends = np.cumsum([len(part) for part in parts])
+        for drawn in resamples([len(part) for part in parts], replicates, rng):
+            own = [d[:, part.defined] for d, part in zip(np.split(drawn, ends[:-1], axis=1), parts, strict=True)]
+            each = np.stack([_spearman(part, d) for part, d in zip(parts, own, strict=True)], axis=1)
+            drawn_each.append(each)
+            drawn_all.append(each[:, 0] if len(parts) == 1 else _spearman(whole, np.concatenate(own, axis=1)))
+        by_part = np.concatenate(drawn_each)
+        for part, column in zip(parts, by_part.T, strict=True):
+            self._intervals[part.subset] = percentiles(column)
+        resampled = {
+            "all": np.concatenate(drawn_all),
+            "mean": by_part.mean(axis=1),
+            "wmean": by_part @ weights / weights.sum() if weights.any() else by_part.mean(axis=1),
+        }
+        return Found(values, resampled, counts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x 100."""
+        rows: list[dict[str, Any]] = []
+        for part in self._parts.values():
+            low, high = self._intervals.get(part.subset, (float("nan"), float("nan")))
+            rows.append(
+                {
+                    "subset": part.subset,
+                    **undefined([part]),
+                    "spearman": 100 * spearman(*part.of("similarity", "gold")),
+                    "spearman_ci_low": low,
+                    "spearman_ci_high": high,
+                    "pearson": 100 * pearson(*part.of("similarity", "gold")),
+                }
+            )
+        return rows
+
+
+def weighted(values: np.ndarray, weights: np.ndarray) -> float:
+    """The mean weighted by numbers of pairs, NaN if there are none."""
+    return float(values @ weights / weights.sum()) if weights.any() else float("nan")
+
+
+def _spearman(part: Scored, counts: np.ndarray) -> np.ndarray:
+    """Spearman x 100 in each resample (c,)."""
+    result: np.ndarray = 100 * resampled_spearman(part.of("similarity", "gold"), counts)[:, 0, 1]
+    return result

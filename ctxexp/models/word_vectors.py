@@ -1,0 +1,103 @@
+"""Files of word vectors as models of one layer: GloVe, word2vec, fastText, or vectors that ctxexp exported."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.corpus import Sentence
+from ctxexp.encoder import EmbeddingTable, Encoded
+from ctxexp.errors import ModelError
+from ctxexp.vector_files import Format, look, read_vectors
+
+log = logging.getLogger("ctxexp")
+
+
+class WordVectorEncoder:
+    """An encoder of one layer, a word's vector wherever it stands.
+
+    A word that the file lacks gets no unit: it has no vector, is never measured, and is counted in a warning. The file
+    is read when words are first needed, once for a whole corpus, and only the vectors of those words are kept.
+    `lower` looks words up in lower case, for files that hold nothing else.
+    """
+
+    n_layers = 1
+    positional = False
+
+    def __init__(self, path: Path, *, lower: bool, layout: Format) -> None:
+        if not path.is_file():
+            raise ModelError(
+                f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"
+            )
+        shape = look(path, layout)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        self.dim = shape.dim
+        self.name = f"word_vectors:{digest}{':lower' if lower else ''}{f':{layout}' if layout != 'auto' else ''}"
+        self.details: dict[str, str | int | float | bool] = {
+            "architecture": "word vectors",
+            "file": path.name,
+            "content_hash": digest,
+            "format": shape.kind,
+            "lower": lower,
+        }
+        self._path, self._lower, self._layout = path, lower, layout
+        self._number: dict[str, int] = {}  # a form -> its row, -1 if the file lacks it
+        self._vectors = np.empty((0, shape.dim), np.float32)
+
+    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
+        """Words of each sentence. Asked for the whole corpus first, so that the file is read once."""
+        self._need(sentences)
+        return [len(sentence) for sentence in sentences]
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        self._need(batch)
+        for sentence in batch:
+            rows = [self._number[self._form(word)] for word in sentence.words]
+            units = tuple(word for word, row in zip(sentence.words, rows, strict=True) if row >= 0)
+            yield Encoded(units, self._vectors[[row for row in rows if row >= 0]][None])
+
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        """`input`: the vectors of the sentences' words in the file's spelling, alphabetically, with their counts."""
+        self._need(sentences)
+        counted = Counter(self._form(word) for sentence in sentences for word in sentence.words)
+        words = sorted(word for word in counted if self._number[word] >= 0)
+        rows = [self._number[word] for word in words]
+        counts = np.array([counted[word] for word in words], np.int64)
+        note = f"the corpus's words among the vectors of {self._path.name}"
+        return [EmbeddingTable("input", words, self._vectors[rows], counts, note=note)]
+
+    def _form(self, word: str) -> str:
+        return word.lower() if self._lower else word
+
+    def _need(self, sentences: Iterable[Sentence]) -> None:
+        """Read the vectors of the words that were not asked for before."""
+        forms = [self._form(word) for sentence in sentences for word in sentence.words]
+        unseen = set(forms) - self._number.keys()
+        if not unseen:
+            return
+        found = read_vectors(self._path, wanted=unseen.__contains__, layout=self._layout)
+        at = len(self._vectors)
+        self._vectors = np.concatenate([self._vectors, found.vectors])
+        self._number |= dict.fromkeys(unseen, -1) | {word: at + i for i, word in enumerate(found.words)}
+        missing = unseen.difference(found.words)
+        if missing:
+            log.warning(
+                "%s has no vector for %d of %d words (%d of %d occurrences; such as %r): they are left out",
+                self._path.name, len(missing), len(unseen), sum(form in missing for form in forms), len(forms),
+                next(form for form in forms if form in missing),
+            )  # fmt: skip
+
+
+def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> WordVectorEncoder:
+    """Word vectors of a file as a model of one layer (layer 0).
+
+    `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
+    `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
+    """
+    return WordVectorEncoder(Path(path).expanduser(), lower=lower, layout=format)

@@ -1,0 +1,45 @@
+"""`transform=rank`: each vector's entries replaced by their ranks."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from ctxexp.transforms.directions import piecewise
+
+ROWS = 512  # that are ranked at a time: sorting takes several times the memory of what it sorts
+
+
+class Rank:
+    """Every entry is replaced by its rank among the entries of its row (ties share the mean of theirs), less the mean.
+
+    The cosine of two rows is then **Spearman's correlation of the two vectors** over their columns, which Zhelezniak et
+    al. 2019 (Correlation Coefficients and Semantic Textual Similarity) put in place of the cosine: a few columns of
+    extreme size no longer decide it. Rows take values in [-(d-1)/2, (d-1)/2]; a row of equal entries becomes 0. Nothing
+    is fitted.
+    """
+
+    fitted = False
+
+    def fit(self, x: np.ndarray) -> Self:
+        return self
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        return piecewise(x, x.shape[1], ranks, ROWS)
+
+
+def ranks(x: np.ndarray) -> np.ndarray:
+    """Ranks within each row of x (n, d), averaged over ties and centred, as (n, d) float32: exact multiples of 1/2."""
+    n, d = x.shape
+    order = np.argsort(x, axis=1, kind="stable")
+    ordered = np.take_along_axis(x, order, axis=1)
+    begins = np.ones((n, d), bool)  # where, in ascending order, a new value begins
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    group = np.cumsum(begins.ravel()) - 1  # (n * d,) runs of equal values, row after row: each row begins a new one
+    first = np.flatnonzero(begins.ravel())
+    length = np.diff(first, append=n * d)
+    middle = first % d + (length - 1) / 2 - (d - 1) / 2  # mean place of the run, less the row's mean place
+    out = np.empty((n, d), np.float32)
+    np.put_along_axis(out, order, middle[group].reshape(n, d).astype(np.float32), axis=1)
+    return out

