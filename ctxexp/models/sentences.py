@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,14 +13,31 @@ import torch
 from ctxexp.corpus import Sentence
 from ctxexp.encoder import Encoded
 from ctxexp.errors import EncodingError, ModelError
-from ctxexp.models.pieces import Pieces
-
-if TYPE_CHECKING:
-    from ctxexp.models.transformer import TransformerEncoder
+from ctxexp.models.checkpoints import Checkpoint
+from ctxexp.models.pieces import PieceReader, Pieces
 
 log = logging.getLogger("ctxexp")
 
 LIMIT_FILE = "sentence_bert_config.json"  # sentence-transformers: how many pieces of a sentence the model was made for
+
+
+class Base(Protocol):
+    """What the view reads of its encoder, `ctxexp.models.transformer.TransformerEncoder`, which makes it."""
+
+    name: str
+    n_layers: int
+    dim: int
+    causal: bool
+    has_pooler: bool
+    long: str
+    window: int | None
+    details: dict[str, str | int | float | bool]
+    checkpoint: Checkpoint
+    _device: torch.device
+    _read: PieceReader
+    _pooled: torch.Tensor | None
+
+    def _hidden(self, ids: np.ndarray) -> list[torch.Tensor]: ...
 
 
 class TransformerSentences:
@@ -39,7 +56,7 @@ class TransformerSentences:
     sequential = False
     dtype = "float32"
 
-    def __init__(self, base: TransformerEncoder) -> None:
+    def __init__(self, base: Base) -> None:
         self.base, self.n_layers, self.dim = base, base.n_layers, base.dim
         (sample,) = base._read([Sentence.of(["a"])])
         self.poolings: tuple[str, ...] = ("mean", "mean_text")
@@ -138,7 +155,7 @@ class TransformerSentences:
         return out.reshape(len(layers), n * len(units), self.dim).cpu().numpy()
 
 
-def _limit(base: TransformerEncoder) -> int | None:
+def _limit(base: Base) -> int | None:
     """Pieces of a sentence that are read, special ones included; None without a limit."""
     file = base.checkpoint.folder / LIMIT_FILE
     if not file.is_file():
