@@ -9,27 +9,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from ctxexp.corpus import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, MetricError
+from ctxexp.layers import Layers
 from ctxexp.occurrences import Occurrences
 
 log = logging.getLogger("ctxexp")
 
 CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
-
-
-class Layers(Protocol):
-    """The part of a store that a control reads; see `ctxexp.store.Store`."""
-
-    @property
-    def n_layers(self) -> int: ...
-    @property
-    def dim(self) -> int: ...
-    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
 
 
 class Nothing:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ctxexp.assemble import Collected, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
 from ctxexp.errors import CtxexpError, MetricError
 from ctxexp.geometry import precision, sharing
+from ctxexp.layers import Layers
 from ctxexp.matched import Blocks, Twins, twin_means
 from ctxexp.metric import GroupBy, GroupMean, Metric, guard
 from ctxexp.occurrences import Groups, Occurrences
@@ -28,18 +29,8 @@ BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's secon
 KINDS: tuple[GroupBy, ...] = ("word", "sense", "sentence", "corpus")  # gathered in this order
 
 
-class Vectors(Protocol):
-    """The part of a store that measuring reads; see `ctxexp.store.Store`."""
-
-    @property
-    def n_layers(self) -> int: ...
-    @property
-    def dim(self) -> int: ...
-    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
-
-
 def measure(
-    store: Vectors,
+    store: Layers,
     occurrences: Occurrences,
     metrics: Mapping[str, Callable[[], Metric]],
     baseline: Baseline,

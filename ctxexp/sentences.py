@@ -8,10 +8,11 @@ import numpy as np
 
 from ctxexp.encoder import Encoder
 from ctxexp.errors import ConfigError, near
+from ctxexp.layers import Layers
 from ctxexp.mixes import Mix
 from ctxexp.occurrences import Occurrences
 from ctxexp.store import Store
-from ctxexp.transform import Layers, chunk_rows, pieces
+from ctxexp.transform import chunk_rows, pieces
 
 WORDS = "mean_words"
 POOLINGS = {  # what each means; an encoder's own view may offer others

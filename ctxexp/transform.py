@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ctxexp.errors import CtxexpError, TransformError
+from ctxexp.layers import Layers
 from ctxexp.occurrences import Occurrences
 from ctxexp.results import Table
 
@@ -30,16 +31,6 @@ class Transform(Protocol):
 
     def fit(self, x: np.ndarray) -> Self: ...  # (n, d)
     def apply(self, x: np.ndarray) -> np.ndarray: ...  # (n, d) float32 -> (n, d) float32
-
-
-class Layers(Protocol):
-    """The part of a store that is transformed; see `ctxexp.store.Store`."""
-
-    @property
-    def n_layers(self) -> int: ...
-    @property
-    def dim(self) -> int: ...
-    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
 
 
 class Rows(Protocol):

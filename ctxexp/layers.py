@@ -1,0 +1,17 @@
+"""What is measured, transformed or controlled of a store: its layers, whoever holds them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+
+class Layers(Protocol):
+    """Vectors by layer: a `ctxexp.store.Store`, or one that is seen through a transform."""
+
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
