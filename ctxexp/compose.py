@@ -156,7 +156,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
             try:
                 composed = resolved(compose("config", overrides=list(job), return_hydra_config=True))
             except (HydraException, OmegaConfBaseException) as error:
-                raise ConfigError(explain(error)) from None
+                raise ConfigError(explain(error, job)) from None
             configs.check(composed, registry())
             if [Path(file) for file in composed["plugins"]] != list(_files):
                 raise ConfigError(
@@ -213,17 +213,17 @@ def _choices(parsed: Sequence[Override], *, multirun: bool) -> list[list[str]]:
     return choices
 
 
-def explain(error: Exception) -> str:
-    """One sentence for an error of Hydra's or OmegaConf's, with the near matches."""
+def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
+    """One sentence for an error of Hydra's or OmegaConf's, with the near matches among the chosen options' keys."""
     from hydra.core.global_hydra import GlobalHydra
 
     if GlobalHydra.instance().is_initialized():
-        return _explain(str(error))
+        return _explain(str(error), overrides)
     with _hydra():
-        return _explain(str(error))
+        return _explain(str(error), overrides)
 
 
-def _explain(text: str) -> str:
+def _explain(text: str, overrides: Sequence[str]) -> str:
     from hydra import compose
 
     if found := re.search(r"Could not override '([^']+)'", text):
@@ -232,7 +232,8 @@ def _explain(text: str) -> str:
             return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
         if "@" in key or "No match in the defaults list" in text:
             return f"no config group {key!r}{near(key, GROUPS)}"
-        known = _flatten(resolved_keys(compose("config")))
+        chosen = [o for o in overrides if o.partition("=")[0] in GROUPS]
+        known = _flatten(resolved_keys(compose("config", overrides=chosen)))
         place, _, last = key.rpartition(".")
         here = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == place]
         close = [f"{place}.{k}" if place else k for k in suggestions(last, here)] or suggestions(key, known)

@@ -102,7 +102,12 @@ def named(config: Node) -> list[tuple[str, str]]:
 def build(kind: str, node: Node, registry: Registry) -> Any:
     """What the factory registered under `node['name']` makes of the node's other keys."""
     arguments = {key: value for key, value in node.items() if key != "name"}
-    return registry.find(kind, node["name"]).factory(**arguments)
+    try:
+        return registry.find(kind, node["name"]).factory(**arguments)
+    except ConfigError as error:
+        if type(error) is not ConfigError or re.search(rf"\b({kind}|{re.escape(node['name'])})\b", str(error)):
+            raise
+        raise ConfigError(f"{kind} {node['name']!r}: {error}") from error  # whose argument it speaks of
 
 
 def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins: Sequence[Node] = ()) -> str:
@@ -133,7 +138,8 @@ def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> Non
         if key not in expected:
             raise ConfigError(f"{kind} {node['name']!r} has no argument {key!r}{near(key, expected)}")
         if value == MISSING:
-            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(expected[key][0])}>")
+            needed = _words(expected[key][0]).removesuffix(" or null")
+            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{needed}>")
         check_type(f"{place}.{key}", value, expected[key][0])
     for key, (kind_of, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
@@ -156,7 +162,11 @@ def check_type(place: str, value: Any, expected: Any) -> None:
         if get_origin(expected) is Literal:
             choices = [str(c) for c in get_args(expected)]
             raise ConfigError(f"{place}={value!r}: no such choice{near(str(value), choices)}")
-        raise ConfigError(f"{place}={value!r}: expected {_words(expected)}, got {type(value).__name__}")
+        if not isinstance(value, list) and _is([value], expected):
+            hint = f"; a list has brackets, even of one: {place}=[{value}]"
+        else:
+            hint = ""
+        raise ConfigError(f"{place}={value!r}: expected {_words(expected)}, got {_kind(value)}{hint}")
 
 
 def _is(value: Any, expected: Any) -> bool:
@@ -188,7 +198,15 @@ def _words(expected: Any) -> str:
         return " or ".join(_words(option) for option in get_args(expected))
     if expected is types.NoneType:
         return "null"
-    return getattr(expected, "__name__", str(expected)) if get_origin(expected) is None else str(expected)
+    origin = get_origin(expected)
+    if isinstance(origin, type) and issubclass(origin, typing.Sequence) and origin is not tuple:
+        return f"list[{', '.join(map(_words, get_args(expected)))}]"
+    return getattr(expected, "__name__", str(expected)) if origin is None else str(expected)
+
+
+def _kind(value: Any) -> str:
+    inner = dict.fromkeys(map(_kind, value)) if isinstance(value, list) else ()
+    return f"list[{' | '.join(inner)}]" if inner else type(value).__name__
 
 
 def _at(config: Node, dotted: str) -> Any:

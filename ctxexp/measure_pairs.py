@@ -59,9 +59,9 @@ def measure_pairs(
     Curves `<label>/<statistic>` over layers, scalars `<label>.<mix>/<statistic>`, and the metric's rows as a table
     named by the label, its first column the layer or mix. The calibration is fitted anew for each layer and mix, on
     the sentence vectors of `text` (None: of the corpus's own distinct sentences). A pair one of whose sentences has no
-    vector is left out and counted in `undefined`; a layer without any vector is NaN. Bootstrap resamples are the same
-    pairs in each layer. One layer is in memory at a time. Raises MetricError naming the metric, the layer and the
-    sub-set.
+    vector is left out and counted in `undefined`; a layer without any vector is NaN, and so is one whose
+    vectors are all equal where there is a calibration. Bootstrap resamples are the same pairs in each layer. One layer
+    is in memory at a time. Raises MetricError naming the metric, the layer and the sub-set.
     """
     subsets = grouped(corpus)
     once = distinct(corpus)
@@ -76,6 +76,8 @@ def measure_pairs(
             where = f"layer {place}" if mix is None else f"mix {place!r}"
             x = _vectors(vectors, place, mix)
             defined = finite_rows(x)
+            if calibration is not None and not calibration.identity and _all_equal(x, defined):
+                defined[:] = False  # such as a first special token's input layer: no space to calibrate
             undefined = sum(int((~(defined[s.first] & defined[s.second])).sum()) for s in subsets)
             if defined.any():
                 if calibration is not None:
@@ -188,6 +190,12 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Rows as columns, in order of first appearance; what a row lacks is empty."""
     names = dict.fromkeys(name for row in rows for name in row)
     return Table({name: [row.get(name, "") for row in rows] for name in names})
+
+
+def _all_equal(x: np.ndarray, defined: np.ndarray) -> bool:
+    """Whether the several defined rows of x (n, d) are one and the same."""
+    which = np.flatnonzero(defined)
+    return len(which) > 1 and all(np.array_equal(x[i], x[which[0]]) for i in which[1:])
 
 
 def _vectors(source: SentenceVectors, place: int | str, mix: Mix | None) -> np.ndarray:

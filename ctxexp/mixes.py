@@ -61,7 +61,7 @@ def _parsed(one: Any, n_layers: int | None) -> Mix | None:
             raise ConfigError(f"sentence.mixes: no mix {one!r}{near(one, MIXES)}; or a list of layers, as in [[1,12]]")
         return None if n_layers is None else _named(one, n_layers, given)
     if not isinstance(one, list) or not one or not all(isinstance(i, int) and not isinstance(i, bool) for i in one):
-        hint = f"; a mix is a list of its own: sentence.mixes=[[{one}]]" if _number(one) else ""
+        hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if _number(one) else ""
         raise ConfigError(f"sentence.mixes: {one!r}: expected a name ({', '.join(MIXES)}) or a list of layers{hint}")
     if len(set(one)) < len(one):
         raise ConfigError(f"sentence.mixes: {one}: a layer is there twice")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -10,6 +11,14 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
 log = logging.getLogger("ctxexp")
+
+
+def show(text: str) -> None:
+    """Print a long text; a reader that has seen enough, as `head` has, ends it quietly."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
 
 
 class Stage(Protocol):

@@ -230,7 +230,7 @@ def label(config: Node, registry: Registry | None = None) -> str:
         if (fit_on := config.get("fit_on", "target")) != "target":
             parts.append(f"fitted on {_text_name(fit_on)}")
     if (pooling := config.get("sentence", {}).get("pooling", WORDS)) != WORDS:
-        parts.append(f"pooling={pooling}")
+        parts.append(f"sentence.pooling={pooling}")  # `pooling` alone is the words' from pieces
     return " ".join(parts)
 
 

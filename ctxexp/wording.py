@@ -116,6 +116,8 @@ def axis_label(measure: str, statistic: str, results: Iterable[Results] = ()) ->
     units = (stated(r, measure, "unit") for r in results)
     unit = _UNITS.get(measure) or ("share of variance" if is_variance(measure) else "")
     unit = unit or next((u for u in units if u), "value")
+    if unit == "score" and statistic:  # one of several benchmarks: which
+        unit = f"score, {readable(statistic)}"
     forms = {
         "adjusted": "{} − baseline",
         "size_matched_adjusted": "{} − size-matched baseline",

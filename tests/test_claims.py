@@ -464,6 +464,8 @@ def test_the_command_reports_on_finished_runs(tmp_path: Path, capsys: pytest.Cap
     assert re.search(r"stop-words-lowest +holds", said)
     assert re.search(r"static-beats-glove +not run", said)  # no file of word vectors
     assert "gpt2: http://store/<gpt2>" in said
+    assert re.search(r"^  not measured: [a-z0-9-]+, [a-z0-9-]+", said, flags=re.MULTILINE)  # one list
+    assert not re.search(r"^  [a-z0-9-]+ +not measured$", said, flags=re.MULTILINE)
     assert "what follows from the released figures" in said
     notes = (tmp_path / "new" / "out" / "claims.md").read_text(encoding="utf-8")
     assert "[run](http://store/<gpt2>)" in notes

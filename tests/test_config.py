@@ -67,6 +67,22 @@ def test_a_whole_config_passes_and_builds(registry: Registry) -> None:
     assert build("model", {"name": "toy", "path": "x", "rate": 1}, registry) == ("x", 3, 1, "a", None)
 
 
+def test_what_a_factory_refuses_names_it_once() -> None:
+    def named(message: str) -> str:
+        def factory() -> None:
+            raise ConfigError(message)
+
+        registry = Registry()
+        registry.add(Offer("transform", "toy", factory, "tests"))
+        with pytest.raises(ConfigError) as caught:
+            build("transform", {"name": "toy"}, registry)
+        return str(caught.value)
+
+    assert named("k=-3: expected at least 1") == "transform 'toy': k=-3: expected at least 1"
+    for message in ("transform.k=-3: expected at least 1", "toy: k=-3 is too few"):
+        assert named(message) == message
+
+
 def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
     *places, last = dotted.split(".")
     node = config
@@ -94,11 +110,15 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ),
         ("fit_on", "nli:", r"fit_on='nli:': no such choice; did you mean 'nli:<path>'\?"),
         ("sentence.pooling", None, r"sentence\.pooling=None: expected str, got NoneType"),
-        ("sentence.mixes", "last2", r"sentence\.mixes='last2': expected list, got str"),
+        ("sentence.mixes", "last2", r"sentence\.mixes='last2': expected list, got str; .*: sentence\.mixes=\[last2\]$"),
         ("sentence.mixes", ["lats2"], r"sentence\.mixes: no mix 'lats2'; did you mean 'last2'\?"),
         ("words.lower", "yes", r"words\.lower='yes': expected bool, got str"),
         ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float or null, got str"),
-        ("plugins", "./a.py", r"plugins='\./a\.py': expected list\[str\], got str"),
+        (
+            "plugins",
+            "./a.py",
+            r"plugins='\./a\.py': expected list\[str\], got str; .* even of one: plugins=\[\./a\.py\]$",
+        ),
         ("transform.name", "centre", r"no transform 'centre'"),
         ("control", "none", r"control: expected one option, as in control=NAME \(none, shuffled, no_first, no_sinks\)"),
         ("control.name", "shufled", r"no control 'shufled'; did you mean 'shuffled'\?"),
@@ -110,10 +130,12 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("model.name", "tyo", r"no model 'tyo'; did you mean 'toy'\? \(toy\)"),
         ("model.paht", "x", r"model 'toy' has no argument 'paht'; did you mean 'path'\?"),
         ("model.path", "???", r"model 'toy' needs model\.path=<str>"),
+        ("model.names", "???", r"model 'toy' needs model\.names=<list\[str\]>$"),
         ("model.size", "three", r"model\.size='three': expected int, got str"),
         ("model.rate", "fast", r"model\.rate='fast': expected float, got str"),
         ("model.mode", "c", r"model\.mode='c': no such choice"),
-        ("model.names", [1], r"model\.names=\[1\]: expected list\[str\] or null, got list"),
+        ("model.names", [1], r"model\.names=\[1\]: expected list\[str\] or null, got list\[int\]$"),
+        ("model.names", {"a": 1}, r"model\.names=\{'a': 1\}: expected list\[str\] or null, got dict$"),
         ("metric", {}, r"metric: expected at least one of toy"),
         ("metric.toy", "x", r"metric\.toy: expected a node with a name, got 'x'"),
         ("metric.toy.size", 1.5, r"metric\.toy\.size=1\.5: expected int, got float"),
@@ -195,6 +217,14 @@ def test_every_argument_is_in_its_yaml() -> None:
         (["modle=bert"], r"no config (key|group) 'modle'; did you mean 'model'\?"),
         (["model.poolng=first"], r"no config key 'model\.poolng'; did you mean 'model\.pooling'"),
         (["+extra=1"], r"no config key 'extra'"),
+        (
+            ["transform=whitening", "transform.shrink=1"],
+            r"no config key 'transform\.shrink'; did you mean 'transform\.shrinkage'\? \(transform: name, k, shrink",
+        ),
+        (
+            ["transform=weighted_removal", "transform.weights=[a]"],
+            r"transform\.weights=\['a'\]: expected list\[float\] or null, got list\[str\]$",
+        ),
         (["seed=abc"], r"seed='abc': expected int, got str"),
         (["model=[bert,gpt2]"], r"a run has one model; sweep with -m model=bert,gpt2"),
         (["model=bert,gpt2"], r"model has several values; a sweep needs -m"),

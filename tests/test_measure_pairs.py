@@ -169,6 +169,26 @@ def test_a_layer_without_vectors_is_nan() -> None:
     assert set(results.tables["dot"].columns["layer"]) == {3}
 
 
+@pytest.mark.parametrize("other_text", [False, True])
+def test_a_layer_of_equal_vectors_is_nan_where_it_would_be_calibrated(other_text: bool) -> None:
+    """As the first special token's input layer, the same in every sentence: other layers are measured still."""
+    corpus, vectors = place()
+    vectors.stack[0] = vectors.stack[0, 0]
+    calibration = Calibration(Fussy, "fussy")
+    results = run(corpus, vectors, calibration=calibration, text=Vectors(5) if other_text else None)
+    assert np.isnan(results.curves["dot/all"]).tolist() == [True, False, False, False]
+    assert results.curves["dot/undefined"].tolist() == [50, 0, 0, 0]
+    assert np.isfinite(results.scalars["dot.last2/all"])
+    assert np.isfinite(run(corpus, vectors).curves["dot/all"]).all()  # as they are, they are compared
+
+
+class Fussy(Standardize):
+    def fit(self, x: np.ndarray) -> Self:
+        if (x == x[0]).all():
+            raise TransformError("no space to calibrate")
+        return super().fit(x)
+
+
 def test_errors_are_named_as_the_metrics() -> None:
     corpus, vectors = place()
 

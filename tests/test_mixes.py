@@ -75,7 +75,7 @@ def test_a_shallow_model_has_what_its_layers_allow() -> None:
         ([[5]], r"no layer 5 \(in \[5\]\): the model has layers 0 to 4$"),
         ([[1, 1]], r"\[1, 1\]: a layer is there twice"),
         ([[]], r"\[\]: expected a name \(last2, "),
-        ([1, 4], r"1: expected a name .* or a list of layers; a mix is a list of its own: sentence\.mixes=\[\[1\]\]"),
+        ([1, 4], r"1: expected a name .* or a list of layers; a mix is a list .*, as in sentence\.mixes=\[\[1,4\]\]"),
         ([[1.5]], r"\[1\.5\]: expected a name"),
         (["last2", "last2"], "last2 is there twice"),
         ([{"scalar_mix": [1, 2]}], "scalar_mix has 2 weights; the model has 5 layers"),

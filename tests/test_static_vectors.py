@@ -26,6 +26,7 @@ from ctxexp.testing import check_metric
 from ctxexp.vector_exports import EXPORTS, write_text
 from ctxexp.vector_files import read_vectors
 from ctxexp.word_benchmarks import Space, evaluate, load
+from ctxexp.wording import axis_label
 
 SHAPES = [(2, 5), (3, 768), (24, 60), (25, 60), (60, 25), (40, 40), (200, 64), (400, 128), (1500, 30), (2, 1)]
 
@@ -180,6 +181,12 @@ def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
     assert not report.failures
 
 
+def test_an_axis_names_the_benchmark() -> None:
+    results = Results(info={"measures": {"mine": {"unit": StaticVectors.unit}}})
+    assert axis_label("mine", "ws353", [results]) == "score, ws353"
+    assert axis_label("mine", "", [results]) == "score"
+
+
 def test_words_without_a_vector_are_counted(data: Path) -> None:
     given = [*groups(), ("zero", np.zeros((3, 12), np.float32)), ("W1", np.ones((9, 12), np.float32))]
     got = fed(StaticVectors(data=str(data), benchmarks=NAMES), given).compute()
@@ -221,7 +228,7 @@ def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, ConfigError, r"need data=<folder of their files>, which is not set; it holds simlex999/SimLex-999\.txt"),
+        ({}, ConfigError, r"in a run metric\.static_vectors\.data=<folder>; it holds simlex999/SimLex-999\.txt"),
         ({"vector": "pc"}, ConfigError, r"static_vectors vector='pc': no such choice"),
         ({"benchmarks": [], "export": ["text"]}, ConfigError, r"static_vectors export: no format 'text'"),
         ({"benchmarks": ["mem"]}, UnknownName, r"no word benchmark 'mem'; did you mean 'men'\?"),

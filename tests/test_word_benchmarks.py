@@ -487,7 +487,7 @@ def test_gzipped_and_beside_each_other(data: Path, tmp_path: Path) -> None:
 
 def test_what_is_missing_is_named_with_its_origin(data: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"need data=<folder of their files>, which is not set; it holds men/MEN.*\[\]"
+        ConfigError, match=r"need .*data=<folder>, in a run metric\.static_vectors\.data=<f.*; it holds men/MEN.*\[\]"
     ):
         load(None, ["men"])
     with pytest.raises(UnknownName, match=r"no word benchmark 'simlex'; did you mean 'simlex999'\?"):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ctxexp.claims.evidence import PAPER, Family, families
 from ctxexp.errors import CtxexpError, DataError, UnknownName
+from ctxexp.progress import show
 
 
 def main(argv: list[str]) -> int:
@@ -32,7 +33,7 @@ def main(argv: list[str]) -> int:
         from ctxexp.claims import report
 
         made = report.build(found)
-        print(report.text(made))
+        show(report.text(made))
         if asked.out:
             try:
                 for path in report.write(made, asked.out):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +62,16 @@ def text(report: Report) -> str:
         lines.append(f"  {_unrun(report)}")
     for family, findings in report.findings:
         lines += ["", _heading(family)]
+        untold: dict[str, list[str]] = {}
         for finding in findings:
-            lines.append(f"  {finding.claim.id:<{width}}  {finding.words}")
-            lines += [f"    {_line(check)}" for check in finding.checks if check.passed is not None]
+            shown = [f"    {_line(check)}" for check in finding.checks if check.passed is not None]
+            if shown:
+                lines += [f"  {finding.claim.id:<{width}}  {finding.words}", *shown]
+            else:
+                untold.setdefault(finding.words, []).append(finding.claim.id)
+        for words, ids in untold.items():
+            said = f"{words}: all of them" if len(ids) == len(findings) else f"{words}: {', '.join(ids)}"
+            lines += textwrap.wrap(said, 110, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
         links = dict.fromkeys(f"{m.label or m.model}: {m.link}" for m in family.members if m.link)
         lines += ["  runs", *(f"    {link}" for link in links)] if links else []
     lines += ["", "what follows from the released figures"]

@@ -11,6 +11,7 @@ from ctxexp import __version__
 from ctxexp.config import arguments
 from ctxexp.errors import CtxexpError
 from ctxexp.plugins import FIRST_PARTY, KINDS, Offer, Registry, Source, build_registry
+from ctxexp.progress import show
 
 
 def listing(registry: Registry) -> str:
@@ -70,7 +71,7 @@ def main(argv: list[str]) -> int:
     except CtxexpError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(listing(registry))
+    show(listing(registry))
     return 1 if registry.broken else 0
 
 

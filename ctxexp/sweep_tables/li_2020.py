@@ -180,7 +180,7 @@ def _fitted(results: Results) -> str:
 
 def _plain_name(results: Results) -> str:
     """The model with its weights, less pooling and fitted text, which are the row's."""
-    name = re.sub(r" pooling=\S+", "", model_name(results))
+    name = re.sub(r" sentence\.pooling=\S+", "", model_name(results))
     return name.partition(" fitted on ")[0]
 
 

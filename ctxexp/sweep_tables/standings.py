@@ -134,7 +134,7 @@ def model_name(results: Results) -> str:
     if info.get("transform", NONE) != NONE:
         name = name.partition(f" + {one_line(info['transform'])}")[0]
         if (pooling := info.get("pooling") or WORDS) != WORDS:
-            name += f" pooling={pooling}"
+            name += f" sentence.pooling={pooling}"
     return row_label(name, results)
 
 

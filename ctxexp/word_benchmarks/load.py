@@ -50,9 +50,10 @@ def load(data: str | Path | None, names: Sequence[str] | None = None) -> list[Be
         return []
     if data is None:
         raise ConfigError(
-            "the word benchmarks need data=<folder of their files>, which is not set; it holds "
+            "the word benchmarks need a folder of their files: data=<folder>, in a run "
+            "metric.static_vectors.data=<folder>; it holds "
             + ", ".join(f"{SOURCES[name].folder}/{SOURCES[name].file}" for name in wanted)
-            + "; or choose benchmarks=[] for none"
+            + "; or choose some with benchmarks=[...], [] for none"
         )
     return [_load(Path(data).expanduser().resolve(), name) for name in wanted]
 
