@@ -159,7 +159,7 @@ def _build(
         writer.folder.replace(path)
     if rows_of.skipped:
         log.info(
-            "%d of %d words have no vector: the tokenizer has no piece for them (such as %r)",
+            "%d of %d words have no vector of this model and are left out (such as %r)",
             rows_of.skipped, n_words, rows_of.example,
         )  # fmt: skip
 

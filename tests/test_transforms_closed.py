@@ -336,6 +336,7 @@ def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
     lonely[:4] = 200  # four equal rows, far away: a cluster without a direction
     fitted = Clusterwise(4, components=2).fit(lonely)
     assert len(fitted.centres) == 3
+    assert fitted.record() == {"clusters": [3]}
     assert np.abs(fitted.means).max() < 100  # the four are in one of the three
     assert all(u.shape == (10, 2) for u in fitted.directions)
     few = Clusterwise(27, components=2).fit(x[:20])

@@ -54,12 +54,12 @@ def text(report: Report) -> str:
     """For a terminal: the verdicts, then a line a test."""
     width = max(len(claim.id) for claim in CLAIMS)
     lines = [TITLE, "", "verdicts (* in the abstract)"]
+    if unrun := _unrun(report):
+        lines.append(f"  {unrun}" + " Tests on your own runs stand below." * bool(report.findings))
     for claim, words, why in report.verdicts:
         lines.append(f"  {_starred(claim):<{width + 1}}  {words:<9} {claim.statement}")
         if why and why != NO_RUN:
             lines.append(f"  {'':<{width + 1}}  {'':<9} ({why})")
-    if _unrun(report):
-        lines.append(f"  {_unrun(report)}")
     for family, findings in report.findings:
         lines += ["", _heading(family)]
         untold: dict[str, list[str]] = {}

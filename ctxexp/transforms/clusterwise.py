@@ -64,6 +64,10 @@ class Clusterwise:
             self.directions.append(principal(cov, rounding(cov, self.means[c]))[1][:, :components])
         return self
 
+    def record(self) -> dict[str, list[int]]:
+        """How many clusters were large enough to keep."""
+        return {"clusters": [len(self.centres)]}
+
     def apply(self, x: np.ndarray) -> np.ndarray:
         return piecewise(x, x.shape[1], self._piece)
 
