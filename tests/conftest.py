@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,10 @@ def shared() -> Path:
 def _no_tracking_server() -> None:
     """Tests track where they say, whatever the machine's user has set."""
     os.environ.pop("MLFLOW_TRACKING_URI", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interrupts_are_heard() -> None:
+    """A shell's background job starts with interrupts ignored, and so would the processes that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
