@@ -1,0 +1,225 @@
+"""Training the probe: a linear layer over one layer, over a learnt mix of layers, or over a network that learns too."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ctxexp.errors import ConfigError, MetricError, UnknownName
+from ctxexp.models.elmo_network import ElmoNetwork
+from ctxexp.models.scalar_mix import ScalarMix
+from ctxexp.probe.rows import AT_ONCE, LayersOf, Rows
+from ctxexp.probe.task import Task, folds_of, word_bootstrap
+from ctxexp.results import Table
+
+USES = ("frozen", "mix", "all")
+DECAY = 0.01  # AdamW's, of the linear layer's matrix alone
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the probe learns; fixed beforehand, not chosen by the scores."""
+
+    folds: int = 5
+    epochs: int = 40  # of the linear layer and the mix
+    rate: float = 0.01
+    tune_epochs: int = 2  # of use=all: of everything, after those epochs
+    tune_rate: float = 1e-4  # of use=all: the network's
+    batch: int = 32
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for key, least in {"epochs": 1, "tune_epochs": 1, "batch": 1, "seed": 0}.items():
+            if getattr(self, key) < least:
+                raise ConfigError(f"{key}={getattr(self, key)}: expected at least {least}")
+        for key in ("rate", "tune_rate"):
+            if not 0 < getattr(self, key) < float("inf"):
+                raise ConfigError(f"{key}={getattr(self, key)}: expected a positive number")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One line of the result: a use, its layer where it has one, and what it got right."""
+
+    use: str
+    layer: str
+    correct: np.ndarray  # (n,) 0 or 1; of a baseline the probability to be right
+    s: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (folds, n_layers), of a learnt mix
+    gamma: np.ndarray = field(default_factory=lambda: np.empty(0))  # (folds,)
+
+
+class Probe(nn.Module):
+    """Logits (b, n_senses) of layers (n_layers, b, dim): a linear layer over gamma sum_j s_j h_j, others' senses -inf.
+
+    Each layer is first brought to mean 0 and variance 1 by two numbers taken over `fitted`, the training rows: the
+    layer norm of the original's mix, with its statistics held. So layers of different size compete alike. All of the
+    linear layer starts at 0.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    own: Tensor
+
+    def __init__(self, fitted: Tensor, own: np.ndarray, *, mixed: bool) -> None:
+        super().__init__()
+        wide = fitted.cpu().double()  # mps has no float64
+        scale = wide.std((1, 2), correction=0, keepdim=True)
+        self.register_buffer("mean", wide.mean((1, 2), keepdim=True).to(fitted.dtype))
+        self.register_buffer("scale", torch.where(scale > 0, scale, 1.0).to(fitted.dtype))
+        self.register_buffer("own", torch.from_numpy(own))
+        self.mix = ScalarMix(len(fitted), trainable=mixed)
+        self.linear = nn.Linear(fitted.shape[-1], own.shape[1])
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+        self.to(fitted.device)
+
+    def forward(self, layers: Tensor, word: Tensor) -> Tensor:
+        logits: Tensor = self.linear(self.mix((layers - self.mean) / self.scale))
+        return logits.masked_fill(~self.own[word], float("-inf"))
+
+    def groups(self, rate: float) -> list[dict[str, object]]:
+        """The optimiser's parameter groups."""
+        rest = [*self.mix.parameters(), self.linear.bias]
+        return [
+            {"params": [self.linear.weight], "lr": rate, "weight_decay": DECAY},
+            {"params": [p for p in rest if p.requires_grad], "lr": rate, "weight_decay": 0.0},
+        ]
+
+
+def fit(
+    task: Task, layers: Tensor, train: np.ndarray, settings: Settings, *, mixed: bool, place: str = "probe"
+) -> Probe:
+    """A probe of the frozen `layers` (k, n, dim), learnt from the rows `train`; its mix learns if `mixed`."""
+    rows = torch.from_numpy(train)
+    found = Probe(layers[:, rows.to(layers.device)], task.own, mixed=mixed)
+    _descend(found, lambda part: layers[:, part.to(layers.device)], task, rows, found.groups(settings.rate),
+             settings.epochs, settings, place)  # fmt: skip
+    return found
+
+
+def tune(
+    task: Task, rows_of: Rows, start: Probe, train: np.ndarray, settings: Settings, *, place: str = "probe"
+) -> tuple[Probe, ElmoNetwork]:
+    """Probe and network trained together from `start`, a fitted mix; the given ones stay as they are.
+
+    First the head, then everything (Kumar et al. 2022): a head that starts at 0 would first spoil the network.
+    """
+    network, found = copy.deepcopy(rows_of.network), copy.deepcopy(start)
+    network.requires_grad_(True).train()
+    groups = [*found.groups(settings.rate / 10), {"params": list(network.parameters()), "lr": settings.tune_rate,
+              "weight_decay": 0.0}]  # fmt: skip
+    _descend(found, rows_of.of(network), task, torch.from_numpy(train), groups, settings.tune_epochs, settings, place)
+    return found, network.requires_grad_(False).eval()
+
+
+def _descend(
+    found: Probe,
+    layers_of: LayersOf,
+    task: Task,
+    rows: Tensor,
+    groups: Sequence[dict[str, object]],
+    epochs: int,
+    settings: Settings,
+    place: str,
+) -> None:
+    device = found.own.device
+    word, sense = (torch.from_numpy(a).to(device) for a in (task.word, task.sense))
+    generator = torch.Generator().manual_seed(settings.seed)
+    optimiser = torch.optim.AdamW(list(groups))
+    for epoch in range(1, epochs + 1):
+        for part in torch.split(rows[torch.randperm(len(rows), generator=generator)], settings.batch):
+            there = part.to(device)
+            loss = functional.cross_entropy(found(layers_of(part), word[there]), sense[there])
+            if not torch.isfinite(loss):
+                raise MetricError(
+                    f"{place}: the loss is {loss.item()} in epoch {epoch}, expected a finite number; lower rate="
+                    f"{settings.rate} or tune_rate={settings.tune_rate}, or look for non-finite weights in the model"
+                )
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            optimiser.step()
+
+
+@torch.no_grad()
+def right(found: Probe, layers_of: LayersOf, task: Task, rows: np.ndarray) -> np.ndarray:
+    """(len(rows),) whether the likeliest sense is the labelled one."""
+    device, guesses = found.own.device, []
+    for part in torch.split(torch.from_numpy(rows), AT_ONCE):
+        guesses.append(found(layers_of(part), torch.from_numpy(task.word)[part].to(device)).argmax(1).cpu().numpy())
+    return np.asarray(np.concatenate(guesses) == task.sense[rows])
+
+
+def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Settings) -> list[Score]:
+    """Cross-validated scores: chance, majority, each frozen layer, the mix, everything; `network` isn't changed."""
+    for use in uses:
+        if use not in USES:
+            raise UnknownName("use", use, USES)
+    fold = folds_of(task, settings.folds, settings.seed)
+    scores = [
+        Score("chance", "", task.chance()),
+        Score("majority", "", task.majority(fold)),
+        Score("majority of all", "", task.majority(None)),
+    ]
+    rows_of = Rows(network, task)
+    layers = rows_of.all()
+    learnt = [(use, str(j)) for use in ("frozen",) if use in uses for j in range(len(layers))]
+    learnt += [(use, "0-" + str(len(layers) - 1)) for use in ("mix", "all") if use in uses]
+    correct = {key: np.zeros(len(task)) for key in learnt}
+    weights: dict[str, list[tuple[np.ndarray, float]]] = {"frozen": [], "mix": [], "all": []}
+    for k in range(settings.folds):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        place = f"probe, fold {k + 1} of {settings.folds}"
+        start: Probe | None = None
+        for use, layer in learnt:
+            chosen = layers[int(layer)][None] if use == "frozen" else layers
+            source: LayersOf = _table(chosen)
+            if use == "frozen":
+                found = fit(task, chosen, train, settings, mixed=False, place=f"{place}, layer {layer}")
+            else:
+                start = start or fit(task, chosen, train, settings, mixed=True, place=f"{place}, mix")
+                found = start
+            if use == "all" and start is not None:
+                found, tuned = tune(task, rows_of, start, train, settings, place=f"{place}, all")
+                source = rows_of.of(tuned)
+            correct[use, layer][test] = right(found, source, task, test)
+            weights[use].append((found.mix.s.detach().cpu().numpy(), float(found.mix.gamma.detach())))
+    for use, layer in learnt:
+        if use == "frozen":
+            scores.append(Score(use, layer, correct[use, layer]))
+        else:
+            s, gamma = zip(*weights[use], strict=True)
+            scores.append(Score(use, layer, correct[use, layer], np.stack(s), np.array(gamma)))
+    return scores
+
+
+def _table(layers: Tensor) -> LayersOf:
+    return lambda part: layers[:, part.to(layers.device)]
+
+
+def table(task: Task, scores: Sequence[Score], seed: int) -> Table:
+    """A row a score: accuracy in [0, 1] and its interval, the same less the mix's, s and gamma averaged over folds."""
+    mix = next((score for score in scores if score.use == "mix"), None)
+    n_layers = max(score.s.shape[1] for score in scores)
+    nan = float("nan")
+    lines: list[dict[str, object]] = []
+    for score in scores:
+        low, high = word_bootstrap(task, score.correct, seed)
+        line: dict[str, object] = {"use": score.use, "layer": score.layer, "n": len(task)}
+        line |= {"accuracy": float(score.correct.mean()), "ci_low": low, "ci_high": high}
+        gain, low, high = nan, nan, nan
+        if mix is not None and score is not mix:
+            gap = score.correct - mix.correct
+            gain, (low, high) = float(gap.mean()), word_bootstrap(task, gap, seed)
+        line |= {"minus_mix": gain, "minus_mix_ci_low": low, "minus_mix_ci_high": high}
+        for j in range(n_layers):
+            own = score.s[:, j].astype(np.float64) if score.s.size else np.array([nan])
+            line |= {f"s_{j}": float(own.mean()), f"s_{j}_sd": float(own.std())}
+        line["gamma"] = float(score.gamma.mean()) if score.gamma.size else nan
+        lines.append(line)
+    return Table({name: [line[name] for line in lines] for name in lines[0]})
