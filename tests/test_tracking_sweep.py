@@ -192,7 +192,11 @@ def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path)
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # what a terminal sends
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=40)
+    except subprocess.TimeoutExpired:  # Python drops an interrupt that falls into a destructor: a person presses again
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=80)
     assert process.returncode == 130, err
     found = runs(app)
     assert found["slow"].info.status == "KILLED"
