@@ -40,6 +40,8 @@ _VARIANTS = {  # what tells the definitions apart in a run's own words
     "principal component": f"{VARIANCE}_centred",
     "released code": f"{VARIANCE}_released",
 }
+_LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
+_PLURALS = {"corpus": "corpora"}
 _UNITS = {
     "anisotropy": "cosine",
     "self_similarity": "cosine",
@@ -171,11 +173,15 @@ def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
 
 
 def identities(runs: Sequence[Run]) -> list[str]:
-    """What each label stands for: "bert: <encoder>, 5 layers of 128"; runs that don't say are left out."""
+    """What each label stands for: "bert: <encoder>, 5 layers of 128"; runs that don't say are left out.
+
+    An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot.
+    """
     said = []
     for label, results in unique_labels(runs):
         name = one_line(results.info.get("encoder") or "")
-        name = name if len(name) <= 80 else f"{name[:60]}…{name[-19:]}"
+        if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
+            name = ""
         size = (
             f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info['dim']}"
             if results.info.get("dim")
@@ -211,4 +217,5 @@ def count_words(results: Results, measure: str) -> str:
     over = stated(results, measure, "over") or "group"
     over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
-    return f"{low:,} {over}s" if low == high else f"{low:,}–{high:,} {over}s"
+    number = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+    return f"{number} {over if high == 1 else _PLURALS.get(over, over + 's')}"

@@ -261,6 +261,25 @@ def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     assert wording.count_words(run, "m") == "790–812 sentences"
 
 
+@pytest.mark.parametrize(
+    ("n", "over", "said"),
+    [(1, "corpus", "1 corpus"), (3, "corpus", "3 corpora"), (1, "word", "1 word"), (2, "sense", "2 words")],
+)
+def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
+    run = Results(curves={"m/n": np.full(2, float(n))}, info={"measures": {"m": {"over": over}}})
+    assert wording.count_words(run, "m") == said
+
+
+def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
+    name = (
+        "GPT2Model untrained:946235b36347237d:fb7072306739705c pooling=mean final_norm=True long=window dtype=float32"
+    )
+    foot = figures.run_figure(results("gpt2", 3, encoder=name), "self_similarity").texts[2].get_text()  # type: ignore[union-attr]
+    assert foot.replace("\n", " ") == f"gpt2: {name}, 3 layers of 16"
+    for long in ("a plugin's words " * 20, "/a" * 60):
+        assert wording.identities([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
+
+
 def test_groups_of_matched_size_have_no_size_to_name() -> None:
     matched = [("bert", results("bert", 3, baseline="size_matched"))]
     for measure in ("self_similarity", VARIANCE, None):
