@@ -15,6 +15,7 @@ from ctxexp.errors import MetricError
 from ctxexp.metric import GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 from ctxexp.results import Results, Table
+from ctxexp.streams import Stream
 
 TOP = 10  # words in the lists of extremes
 
@@ -79,7 +80,7 @@ def assemble(
             )
         family = matched.get(labels[0])
         rungs = _rungs([collected[label] for label in labels]) if family else None
-        rng = np.random.default_rng([seed, 4])
+        rng = np.random.default_rng([seed, Stream.RESAMPLE])
         drawn = Resampled(scores, counts, replicates, rng, (family, rungs) if family and rungs else None)
         redraw = rng.random(replicates)
         for i, label in enumerate(labels):
@@ -107,7 +108,7 @@ def assemble(
                 adjusted_groups = scores[:, columns] - own
                 curves["baseline"] = _mean(np.where(np.isfinite(scores[:, columns]), own, np.nan))
                 curves["adjusted"] = raw - curves["baseline"]
-                paired = Resampled(adjusted_groups, counts, replicates, np.random.default_rng([seed, 4]))
+                paired = Resampled(adjusted_groups, counts, replicates, np.random.default_rng([seed, Stream.RESAMPLE]))
                 curves["adjusted_ci_low"], curves["adjusted_ci_high"] = interval(paired.means)
             elif not main_is_matched:
                 base = np.array([n[0] for n in c.nulls])

@@ -17,6 +17,7 @@ from ctxexp.corpus import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.layers import Layers
 from ctxexp.occurrences import Occurrences
+from ctxexp.streams import Stream
 
 log = logging.getLogger("ctxexp")
 
@@ -51,7 +52,7 @@ class Shuffled(Nothing):
         self.words = f"shuffled {how}"
 
     def corpus(self, corpus: Corpus, seed: int) -> Corpus:
-        rng = np.random.default_rng([seed, 5])
+        rng = np.random.default_rng([seed, Stream.SHUFFLE])
         lengths = np.array([len(s) for s in corpus.sentences], np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         source = np.arange(starts[-1])  # (n_words,): which word of the corpus stands at each place now

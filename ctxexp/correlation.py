@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 CHUNK = 2**18  # counts held at a time: about a core's second-level cache
+LEAST = 3  # pairs behind a rank correlation: of two it is always 1 or -1, whatever they are
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
@@ -20,8 +21,11 @@ def pearson(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rank correlation, in [-1, 1]; tied values share their average rank. NaN if either is constant."""
-    return pearson(midranks(x), midranks(y))
+    """Spearman's rank correlation of x (n,) and y (n,), in [-1, 1]; tied values share their average rank.
+
+    NaN if either is constant, or with fewer than LEAST pairs.
+    """
+    return pearson(midranks(x), midranks(y)) if len(x) >= LEAST else float("nan")
 
 
 def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
@@ -74,7 +78,7 @@ def midranks(x: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
 def resampled_spearman(columns: Sequence[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """Spearman's correlations of k columns, each (n,), in resamples given by counts (c, n): (c, k, k).
 
-    NaN where a column is constant in a resample.
+    NaN where a column is constant in a resample, or fewer than LEAST are drawn.
     """
     total = counts.sum(axis=1, keepdims=True)
     ranks = [midranks(x, counts) - (total + 1) / 2 for x in columns]  # the mean rank is known: centred exactly
@@ -87,7 +91,7 @@ def resampled_spearman(columns: Sequence[np.ndarray], counts: np.ndarray) -> np.
             result[:, i, j] = result[:, j, i] = np.einsum("cn,cn->c", weighted, ranks[j])
         spread.append(np.sqrt(result[:, i, i]))
     scale = np.stack(spread, axis=1)
-    scale[scale == 0] = np.nan
+    scale[(scale == 0) | (total < LEAST)] = np.nan
     clipped: np.ndarray = np.clip(result / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
     return clipped
 

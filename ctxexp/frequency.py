@@ -165,7 +165,7 @@ def _correlations(rank: np.ndarray, values: Mapping[str, np.ndarray], replicates
     for names in alike.values():
         known = np.isfinite(values[names[0]])
         n, own = int(known.sum()), rank[known]
-        if n < 2:
+        if n < correlation.LEAST:
             continue
         drawn: dict[str, list[np.ndarray]] = {name: [] for name in names}
         for counts in correlation.resamples([n], replicates, np.random.default_rng(seed)):

@@ -22,6 +22,7 @@ from ctxexp.metric import GroupBy, GroupMean, Metric, guard
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
+from ctxexp.streams import Stream
 
 log = logging.getLogger("ctxexp")
 
@@ -103,7 +104,7 @@ class Plan:
 
     def __init__(self, occurrences: Occurrences, probes: dict[str, Metric], baseline: Baseline, seed: int) -> None:
         self.occurrences, self.probes = occurrences, probes
-        self.samples = _samples(baseline, occurrences, np.random.default_rng([seed, 1]))
+        self.samples = _samples(baseline, occurrences, np.random.default_rng([seed, Stream.BASELINE]))
         self.index: dict[str, np.ndarray | None] = {}  # label -> the groups in its sample, None for all
         for label, probe in probes.items():
             size = getattr(probe, "sample", None)
@@ -111,7 +112,7 @@ class Plan:
             if size is None or groups is None or size >= len(groups):
                 self.index[label] = None
             else:
-                chosen = np.random.default_rng([seed, 2]).choice(len(groups), size, replace=False)
+                chosen = np.random.default_rng([seed, Stream.SAMPLE]).choice(len(groups), size, replace=False)
                 self.index[label] = np.sort(chosen)
         self.matched: dict[str, Matched] = {}
         scheme = baseline if isinstance(baseline, SizeMatched) else SizeMatched()
@@ -122,15 +123,15 @@ class Plan:
                 continue  # labels have their own chance level
             if probe.size_matched or isinstance(baseline, SizeMatched):
                 if probe.over not in by_kind:
-                    rng = np.random.default_rng([seed, 3])
+                    rng = np.random.default_rng([seed, Stream.MATCHED])
                     by_kind[probe.over] = scheme.matched(groups.counts, occurrences, rng)
                 self.matched[label] = by_kind[probe.over]
         self.twins: dict[GroupBy, list[Groups]] = {}
         if isinstance(baseline, Twins):
             for kind in sorted({probe.over for probe in probes.values() if isinstance(probe, GroupMean)}):
                 if kind in ("word", "sentence"):
-                    twins = baseline.twins(occurrences.groups(kind), occurrences, np.random.default_rng([seed, 6]))
-                    self.twins[kind] = list(twins)
+                    rng = np.random.default_rng([seed, Stream.TWINS])
+                    self.twins[kind] = list(baseline.twins(occurrences.groups(kind), occurrences, rng))
 
     def _groups(self, probe: Metric) -> Groups | None:
         return None if probe.over == "sample" else self.occurrences.groups(probe.over)

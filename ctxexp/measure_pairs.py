@@ -19,9 +19,8 @@ from ctxexp.pairs import PairMetric, Pairs
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results, Table
 from ctxexp.sentences import SentenceVectors, finite_rows, mixed
+from ctxexp.streams import Stream
 from ctxexp.transform import Calibration
-
-RESAMPLES = 5  # the stream of the seed that bootstrap resamples of pairs come from
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def measure_pairs(
                         at = f"{where}, sub-set {subset.name!r}" if subset.name else where
                         guard(label, metric, at, partial(metric.update, subset.name, pairs))
                 for label, metric in instances.items():
-                    rng = np.random.default_rng([seed, RESAMPLES])
+                    rng = np.random.default_rng([seed, Stream.PAIRS])
                     found = guard(label, metric, f"{where}, compute()", partial(metric.compute, rng, bootstrap))
                     for statistic, value in found.items():
                         collected[label].setdefault(statistic, {})[place] = float(value)

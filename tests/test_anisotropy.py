@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ctxexp import cosines as cosines_of_pairs
+from ctxexp.cosines import histogram, positive_pairs
 from ctxexp.metrics import anisotropy
-from ctxexp.metrics.anisotropy import FILE, Anisotropy, histogram
+from ctxexp.metrics.anisotropy import FILE, Anisotropy
+from ctxexp.metrics.degeneration import statistics
 
 
 def double_loop(x: np.ndarray) -> np.ndarray:
@@ -19,9 +22,9 @@ def double_loop(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [2, 3, 90])
-@pytest.mark.parametrize("block", [7, 512])
+@pytest.mark.parametrize("block", [7, 1024])
 def test_the_histogram_is_the_double_loops(n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anisotropy, "BLOCK", block)
+    monkeypatch.setattr(cosines_of_pairs, "BLOCK", block)
     x = np.random.default_rng(n).normal(0.3, 1, size=(n, 6)).astype(np.float32)
     cosines = double_loop(x)
     counts, positive = histogram(x)
@@ -37,6 +40,7 @@ def test_planted_rows() -> None:
     assert (counts[0], counts.sum(), positive) == (1, 1, 0)
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0]
     assert histogram(turn)[1] == 0  # orthogonal up to rounding: none is above 0
+    assert statistics(turn, rows=100, seed=0)[0]["positive_pairs"] == 0  # the same number under both names
     assert histogram(np.random.default_rng(0).normal(5, 1, (30, 8)))[1] == 1
 
 
@@ -50,10 +54,14 @@ def test_zero_rows_and_lone_rows_are_undefined() -> None:
         assert np.isnan(histogram(none)[1])
 
 
-def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(anisotropy, "MOST", 5)
     x = np.random.default_rng(0).normal(size=(9, 3))
-    assert histogram(x)[0].tolist() == histogram(x[::2])[0].tolist()
+    metric = Anisotropy()
+    metric.update(0, x)
+    metric.save(tmp_path)
+    assert np.loadtxt(tmp_path / FILE).tolist() == histogram(x[::2])[0].tolist()
+    assert metric.compute()["positive_pairs"] == positive_pairs(x[::2])
 
 
 def test_the_first_sample_counts_whoever_saw_it() -> None:

@@ -20,6 +20,7 @@ from ctxexp.correlation import (
     resamples,
     spearman,
 )
+from ctxexp.frequency import geometry
 
 
 def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:
@@ -35,6 +36,17 @@ def test_correlations_are_scipys(ties: int) -> None:
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-13)
     assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-13)
     np.testing.assert_array_equal(midranks(x), stats.rankdata(x))
+
+
+def test_spearman_by_hand_and_by_scipy() -> None:
+    assert spearman(np.array([1, 2, 3]), np.array([10, 20, 30])) == 1
+    assert spearman(np.array([1, 2, 3]), np.array([3, 2, 1])) == -1
+    assert spearman(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 4])) == pytest.approx(0.8)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, 200), rng.integers(0, 9, 200)  # many ties
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-14)
+    assert np.isnan(spearman(np.array([1, 2]), np.array([1, 2])))
+    assert np.isnan(spearman(np.ones(5), np.arange(5)))
 
 
 def test_only_the_order_counts() -> None:
@@ -83,6 +95,7 @@ def test_undefined_is_nan() -> None:
         spearman(x, constant),
         pearson(constant, x),
         spearman(x[:1], x[:1]),
+        spearman(x[:2], x[:2]),  # of two pairs it is always 1 or -1
         spearman(x[:0], x[:0]),
         partial_spearman(x, x, constant),
         partial_spearman(x, x**2, x[::-1]),
@@ -92,7 +105,19 @@ def test_undefined_is_nan() -> None:
     ):
         assert np.isnan(value)
     assert np.isnan(resampled_spearman([x, constant], np.ones((2, 5)))[:, 0, 1]).all()
+    assert np.isnan(resampled_spearman([x[:2], x[1:3]], np.ones((2, 2)))).all()
     assert np.isnan(partial(0.5, 1.0, 0.5))
+
+
+def test_there_is_one_spearman() -> None:
+    """Claims, benchmarks of words and frequency ask the same function, so that they can't disagree at the edges."""
+    from ctxexp.claims import checks
+    from ctxexp.word_benchmarks import relational, similarity
+
+    assert checks.spearman is relational.spearman is similarity.spearman is spearman
+    for n in (1, 2):
+        stats_of_few = geometry(np.eye(4)[:n], np.arange(n), bins=(0, 30), k=(1,))
+        assert np.isnan(stats_of_few["spearman_norm"])
 
 
 @pytest.mark.parametrize("ties", [0, 4])

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ctxexp.cosines import BLOCK, positive_pairs
 from ctxexp.encoder import EmbeddingTable
 from ctxexp.errors import MetricError
 from ctxexp.hull import negative_direction
-from ctxexp.metrics.degeneration import BLOCK, Degeneration, positive_pairs, statistics
+from ctxexp.metrics.degeneration import Degeneration, statistics
 from ctxexp.testing import check_metric
 
 

@@ -20,7 +20,7 @@ from ctxexp.word_benchmarks.__main__ import ARGUMENTS, main, run
 from ctxexp.word_benchmarks.analogy import Analogy, answers, score_analogy
 from ctxexp.word_benchmarks.categorisation import Categorisation, kmeans, purity, score_categorisation
 from ctxexp.word_benchmarks.relational import Relation, Relational, score_relational
-from ctxexp.word_benchmarks.score import cosines, spearman
+from ctxexp.word_benchmarks.score import cosines
 from ctxexp.word_benchmarks.similarity import Similarity, score_similarity
 
 ALL = [f"w{i}" for i in range(40)]
@@ -243,19 +243,6 @@ def test_purity_against_loops(oov: Any, clustering: Any) -> None:
 
 
 # By hand.
-
-
-def test_spearman_by_hand_and_by_scipy() -> None:
-    from scipy.stats import spearmanr
-
-    assert spearman(np.array([1, 2, 3]), np.array([10, 20, 30])) == 1
-    assert spearman(np.array([1, 2, 3]), np.array([3, 2, 1])) == -1
-    assert spearman(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 4])) == pytest.approx(0.8)
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 9, 200), rng.integers(0, 9, 200)  # many ties
-    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic, abs=1e-14)
-    assert math.isnan(spearman(np.array([1, 2]), np.array([1, 2])))
-    assert math.isnan(spearman(np.ones(5), np.arange(5)))
 
 
 def test_king_and_queen() -> None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ctxexp.claims.evidence import Evidence
+from ctxexp.correlation import spearman
 
 Z = 1.959964  # half-width of a 95% interval in standard errors
 DRAWS = 2000
@@ -101,11 +102,12 @@ def trend(evidence: Evidence, key: str, *, rises: bool, first: int = 0, interval
     if not np.isfinite(low[layers]).all():
         return missing(evidence.model, f"{key} has no interval: run with bootstrap and baseline redraws")
     values, sign = curve[layers], 1 if rises else -1
-    rho = spearman(values[None])[0]
+    rho = spearman(values, layers)
     ends = (float("nan"), float("nan"))
     if interval:
         sd = (high[layers] - low[layers]) / (2 * Z)
-        drawn = spearman(values + sd * np.random.default_rng(0).normal(size=(DRAWS, len(layers))))
+        noisy = values + sd * np.random.default_rng(0).normal(size=(DRAWS, len(layers)))
+        drawn = [spearman(each, layers) for each in noisy]
         ends = float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
     passed = sign * rho > 0 and (not interval or min(sign * ends[0], sign * ends[1]) > 0)
     against = [f"{a} to {b}" for a, b in pairwise(layers.tolist()) if sign * (curve[b] - curve[a]) < 0]
@@ -150,19 +152,6 @@ def intervals(evidence: Evidence, key: str, wanted: bool) -> tuple[np.ndarray | 
         return curve, curve, curve
     nothing = np.full(len(curve), np.nan)
     return curve, evidence.curves.get(f"{key}_ci_low", nothing), evidence.curves.get(f"{key}_ci_high", nothing)
-
-
-def spearman(values: np.ndarray) -> np.ndarray:
-    """Spearman's rho of each row of `values` (m, layers) with the layer, ties at their mean rank: (m,)."""
-    n = values.shape[1]
-    ranks = (values[:, :, None] > values[:, None, :]).sum(2) + (
-        (values[:, :, None] == values[:, None, :]).sum(2) - 1
-    ) / 2
-    ranks = ranks - ranks.mean(axis=1, keepdims=True)
-    layers = np.arange(n) - (n - 1) / 2
-    size = np.sqrt((ranks**2).sum(axis=1) * (layers**2).sum())
-    result: np.ndarray = np.divide(ranks @ layers, size, out=np.zeros(len(values)), where=size > 0)
-    return result
 
 
 def _undefined(curve: np.ndarray, key: str, first: int) -> str:

@@ -9,14 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ctxexp.geometry import mean_cosine, norms
+from ctxexp.cosines import BINS, histogram
+from ctxexp.geometry import mean_cosine
 from ctxexp.metric import GroupBy, Metric
 from ctxexp.results import Table
 
-BINS = 50  # of the cosines' histogram, from -1 to 1
 MOST = 2000  # occurrences whose pairs are listed one by one
-BLOCK = 512  # rows at a time
-NOISE = 1e-6  # cosines up to this are not above 0: float32's rounding
 FILE = "cosine_histogram.csv"
 
 
@@ -42,6 +40,8 @@ class Anisotropy(Metric):
     def update(self, key: Hashable, x: np.ndarray) -> None:
         self._values[int(str(key))] = float(mean_cosine(x)), len(x)
         if int(str(key)) == 0:
+            if len(x) > MOST:
+                x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
             self._histogram, self._positive = histogram(x)
 
     def merge(self, other: Self) -> None:
@@ -79,25 +79,3 @@ class Anisotropy(Metric):
             path.unlink()
             path.parent.rmdir()
         Table(columns).write_csv(folder / FILE)
-
-
-def histogram(x: np.ndarray) -> tuple[np.ndarray, float]:
-    """Pairs by cosine (BINS,) int64, bins of equal width from -1 to 1, 1 in the last; and the share of pairs above 0.
-
-    `x` (n, d); each pair of distinct rows counts once. Pairs with a zero row have no cosine: they are in no bin, and
-    the share is NaN, as it is without a pair.
-    """
-    if len(x) > MOST:
-        x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
-    length = norms(x)
-    unit = (x[length > 0] / length[length > 0, None]).astype(np.float32)
-    counts, positive = np.zeros(BINS, np.int64), 0
-    for i in range(0, len(unit), BLOCK):
-        cosine = unit[i : i + BLOCK] @ unit[i:].T
-        cosine = cosine[np.triu(np.ones(cosine.shape, dtype=bool), 1)]
-        positive += int(np.count_nonzero(cosine > NOISE))
-        cosine += 1
-        cosine *= BINS / 2
-        counts += np.bincount(np.clip(cosine.astype(np.int64), 0, BINS - 1), minlength=BINS)
-    pairs = len(unit) * (len(unit) - 1) // 2
-    return counts, positive / pairs if pairs and len(unit) == len(x) else math.nan

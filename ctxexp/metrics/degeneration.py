@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from ctxexp.cosines import positive_pairs
 from ctxexp.errors import MetricError
 from ctxexp.geometry import mean_cosine
 from ctxexp.hull import chance_of_direction, cone_aperture, negative_direction
@@ -118,19 +119,6 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
         "zeros": float(zeros),
         "undefined": float(undefined),
     }, spectrum
-
-
-def positive_pairs(x: np.ndarray) -> float:
-    """Share of pairs of distinct rows with a positive product, in [0, 1]; NaN with fewer than two rows."""
-    n, positive = len(x), 0
-    if n < 2:
-        return math.nan
-    for i in range(0, n, BLOCK):  # each pair once: a block with itself and with what follows
-        block = x[i : i + BLOCK]
-        own = block @ block.T
-        positive += int(np.count_nonzero(np.triu(own, 1) > 0))
-        positive += int(np.count_nonzero(block @ x[i + BLOCK :].T > 0))
-    return positive / (n * (n - 1) / 2)
 
 
 def _spectrum(x: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.metric import GroupBy, GroupMean
+from ctxexp.streams import Stream
 
 
 class SenseSeparation(GroupMean):
@@ -64,7 +65,7 @@ class SenseSeparation(GroupMean):
         n, n_same = len(x), float((sizes * (sizes - 1)).sum())
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             u = x / np.sqrt((x**2).sum(axis=1, keepdims=True))
-            rng = np.random.default_rng([self.seed, zlib.crc32(word.encode("utf-8", "surrogatepass"))])
+            rng = np.random.default_rng([self.seed, Stream.LABELS, zlib.crc32(word.encode("utf-8", "surrogatepass"))])
             drawn = rng.permuted(np.tile(codes, (self.permutations, 1)), axis=1)
             each = np.stack([codes, *drawn])  # (1 + permutations, n)
             # Pairs (j, k), j != k, of one sense: |sum of its u|^2 - its rows. The rest of all pairs are cross-sense.

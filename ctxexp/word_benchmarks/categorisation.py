@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ctxexp.streams import Stream
 from ctxexp.word_benchmarks.score import Score
 from ctxexp.word_benchmarks.space import OutOfVocabulary, Space
 
@@ -82,7 +83,7 @@ def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarra
 
 def kmeans(x: np.ndarray, k: int, *, seed: int = 0, starts: int = STARTS, rounds: int = 300) -> np.ndarray:
     """(n,) cluster numbers below k: Lloyd's algorithm from seeded k-means++ beginnings, the one of least inertia."""
-    rng = np.random.default_rng([seed, 5])
+    rng = np.random.default_rng([seed, Stream.KMEANS])
     k = min(k, len(x))
     best, chosen = np.inf, np.zeros(len(x), np.int64)
     for _ in range(starts):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.word_benchmarks.score import Score, cosines, spearman
+from ctxexp.correlation import spearman
+from ctxexp.word_benchmarks.score import Score, cosines
 from ctxexp.word_benchmarks.space import OutOfVocabulary, Space
 
 

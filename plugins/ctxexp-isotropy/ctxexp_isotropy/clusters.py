@@ -8,6 +8,7 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.geometry import mean_cosine
+from ctxexp.streams import Stream
 from ctxexp_isotropy.sample import SampleMetric
 
 STARTS, ROUNDS = 8, 100  # of k-means: runs from different seeds, and steps of each
@@ -69,7 +70,7 @@ class ClusterAdjustedSimilarity(SampleMetric):
 
 def k_means(x: np.ndarray, k: int, *, seed: int = 0) -> np.ndarray:
     """Cluster of each row of `x` (n, d), 0 to at most k - 1, none empty: (n,). Lloyd's steps from k-means++ seeds."""
-    rng = np.random.default_rng([seed, k])
+    rng = np.random.default_rng([seed, Stream.CLUSTERS, k])
     best, least = np.zeros(len(x), np.intp), np.inf
     for _ in range(STARTS if k > 1 else 0):
         centres = _seeds(x, k, rng)

@@ -1,0 +1,24 @@
+"""The random streams of one seed: each kind of draw has its own, so that none tells anything of another."""
+
+from __future__ import annotations
+
+from enum import IntEnum, unique
+
+
+@unique
+class Stream(IntEnum):
+    """What is drawn, as in `default_rng([seed, Stream.TWINS])`. A number that was given once stays: results hang on it.
+
+    Zero names nothing: `[seed, 0]` is the stream of the bare `seed`.
+    """
+
+    BASELINE = 1  # the baseline's random groups
+    SAMPLE = 2  # the sampled words or sentences of a measure with `sample`
+    MATCHED = 3  # random groups of the measured groups' sizes
+    RESAMPLE = 4  # bootstrap resamples behind the intervals of measures over words and sentences
+    PAIRS = 5  # bootstrap resamples of sentence pairs
+    TWINS = 6  # groups' twins
+    SHUFFLE = 7  # words in random places
+    KMEANS = 8  # beginnings of k-means over the words of a benchmark
+    LABELS = 9  # permuted sense labels, a word each
+    CLUSTERS = 10  # beginnings of k-means over a layer's occurrences, a number of clusters each
