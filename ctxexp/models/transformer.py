@@ -145,6 +145,11 @@ class TransformerEncoder:
         for i, pieces in enumerate(read):
             yield Encoded(pieces.units, done[i])
 
+    def piece_ids(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """The row in the embedding tables of each piece that gets a vector (pieces,), a sentence each; special pieces
+        get none."""
+        return [pieces.ids[pieces.at] for pieces in self._read(sentences)]
+
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
         from ctxexp.models.tables import transformer_tables
