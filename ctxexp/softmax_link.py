@@ -99,7 +99,8 @@ def counted_link(
     product = np.einsum("pd,pd->p", mean[np.searchsorted(last, y)], output[x].astype(np.float64))
 
     def within(values: np.ndarray) -> np.ndarray:
-        return values - (np.bincount(y, values) / np.maximum(np.bincount(y), 1))[y]
+        centred: np.ndarray = values - (np.bincount(y, values) / np.maximum(np.bincount(y), 1))[y]
+        return centred
 
     return {
         "counted_pmi": pearson(product, pmi),
