@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 from ctxexp.datasets.download import cache_folder
+from ctxexp.paths import user_path
 
 
 def ui(argv: list[str]) -> int:
@@ -27,7 +27,7 @@ def cache(argv: list[str]) -> int:
     """Show or clear the cached vectors."""
     parser = argparse.ArgumentParser(prog="ctxexp cache", description=cache.__doc__)
     parser.add_argument("action", choices=["show", "clear"], nargs="?", default="show")
-    parser.add_argument("--folder", type=Path, default=cache_folder() / "vectors", help="default: %(default)s")
+    parser.add_argument("--folder", type=user_path, default=cache_folder() / "vectors", help="default: %(default)s")
     parser.add_argument("--key", help="clear this entry only")
     parser.add_argument("--older-than", type=float, metavar="DAYS", help="clear what was not used for so long")
     asked = parser.parse_args(argv)
@@ -47,7 +47,7 @@ def cache(argv: list[str]) -> int:
 def upload(argv: list[str]) -> int:
     """Send results that are on disk to MLflow (after a server was away); what is there already is left alone."""
     parser = argparse.ArgumentParser(prog="ctxexp upload", description=upload.__doc__)
-    parser.add_argument("folders", nargs="+", type=Path, help="results folders of jobs or of sweeps")
+    parser.add_argument("folders", nargs="+", type=user_path, help="results folders of jobs or of sweeps")
     parser.add_argument("--uri", help="where to (default: where the run was meant to go)")
     parser.add_argument("--experiment", help="MLflow's experiment (default: the run's own)")
     asked = parser.parse_args(argv)

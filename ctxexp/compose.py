@@ -24,6 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import config as configs
 from ctxexp.errors import ConfigError, near, suggestions
+from ctxexp.paths import user_path
 from ctxexp.plugins import KINDS, Registry, build_registry
 
 GROUPS = (*KINDS, "control", "weights", "experiment")
@@ -49,7 +50,7 @@ def use(files: Sequence[str] | None) -> None:
     global _files
     if files is not None and not (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files)):
         raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
-    wanted = tuple(Path(file).expanduser().absolute() for file in files or ())
+    wanted = tuple(user_path(file).absolute() for file in files or ())
     if wanted != _files:
         _files = wanted
         registry.cache_clear()
@@ -77,7 +78,7 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         value = override.value()
         if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
             raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
-        files = [str(Path(str(getattr(v, "text", v))).expanduser().absolute()) for v in value]
+        files = [str(user_path(str(getattr(v, "text", v))).absolute()) for v in value]
         use(files)
         taken.append(f"plugins=[{','.join(map(quote, files))}]")
     return taken

@@ -16,9 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-import yaml
-
-from ctxexp.config import Node, arguments, build, check_node
+from ctxexp import key_values
+from ctxexp.config import Node, arguments, build, check_node, check_type
 from ctxexp.corpus import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, CtxexpError, DataError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, build_registry
@@ -67,10 +66,12 @@ def conform(name: str, values: Node) -> str:
 
 def _asked(name: str, values: Node) -> tuple[Registry, Offer, Node]:
     """The registry with the files that `values` names, what `name` means in it, and the values."""
-    files = values.get("plugins", [])
+    files = values.get("plugins") or []
+    files = [files] if isinstance(files, str) else files
+    check_type("plugins", files, list[str])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "plugin", UserWarning)
-        registry = build_registry(files=[Path(file) for file in ([files] if isinstance(files, str) else files)])
+        registry = build_registry(files=[Path(file) for file in files])
     for broken in registry.broken:
         print(f"warning: {' '.join(broken.split())}", file=sys.stderr)
     return registry, _find(registry, name), values
@@ -125,13 +126,8 @@ def _find(registry: Registry, name: str) -> Offer:
 def _values(words: list[str]) -> Node:
     values: Node = {}
     for word in words:
-        key, equals, text = word.partition("=")
-        if not equals:
-            raise ConfigError(f"{word!r}: expected key=value, as in pooling=first")
-        try:
-            values[key] = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise ConfigError(f"{word!r}: the value can't be read; quote it") from None
+        key, text = key_values.split(word, "pooling=first")
+        values[key] = key_values.value(word, text)
     return values
 
 

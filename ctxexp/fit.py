@@ -11,6 +11,7 @@ from pathlib import Path
 from ctxexp.config import Node, arguments, build
 from ctxexp.corpus import Corpus, Sentence, deduplicated
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.paths import user_path
 from ctxexp.plugins import Registry
 from ctxexp.words import tokenizer as make_tokenizer
 
@@ -61,7 +62,7 @@ def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
 
     Of a folder the .jsonl files are read if it has any, else .tsv, else .txt. Raises DataError naming file and line.
     """
-    place = Path(path).expanduser()
+    place = user_path(path)
     if place.is_dir():
         kinds = [[f for f in sorted(place.iterdir()) if f.name.removesuffix(".gz").endswith(s)] for s in SUFFIXES]
         files = next((found for found in kinds if found), [])

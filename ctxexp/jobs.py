@@ -15,6 +15,7 @@ from ctxexp import config as configs
 from ctxexp.config import Node
 from ctxexp.errors import CtxexpError
 from ctxexp.fit import load_text
+from ctxexp.paths import user_path
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
@@ -46,7 +47,7 @@ def _execute(cfg: DictConfig) -> None:
     registry = compose.registry()
     configs.check(config, registry)
     where = config["tracking"]
-    sweep, store = where["sweep"], Path(where["folder"]).expanduser().resolve()
+    sweep, store = where["sweep"], user_path(where["folder"]).resolve()
     folder, overrides = here(store, sweep or tracking.new_id())
     uri = where["uri"] if sweep and where["uri"] else tracking.prepare(store, where["uri"])
     name = label(config, registry)

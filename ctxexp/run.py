@@ -16,6 +16,7 @@ from ctxexp.corpus import Corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.encoder import Encoder, details
 from ctxexp.errors import DataError, MetricError, ModelError, TransformError
+from ctxexp.paths import user_path
 from ctxexp.plugins import Registry, Source
 from ctxexp.progress import Progress
 from ctxexp.results import Results
@@ -210,7 +211,7 @@ def fitted_on(config: Node, corpus: Corpus, text: Corpus | None) -> Node:
 def vector_cache(config: Node) -> Path:
     """The folder of cached vectors."""
     folder = config["cache"]["folder"]
-    return Path(folder).expanduser().resolve() if folder else cache_folder() / "vectors"
+    return user_path(folder).resolve() if folder else cache_folder() / "vectors"
 
 
 def label(config: Node, registry: Registry | None = None) -> str:

@@ -591,8 +591,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["bret"], "error: no name 'bret'; did you mean 'bert'?"),
         (["metrics/sum"], "error: no kind 'metrics'; did you mean 'metric'"),
         (["bert", "poling=first"], "error: model 'bert' has no argument 'poling'; did you mean 'pooling'"),
-        (["bert", "pooling"], "error: 'pooling': expected key=value, as in pooling=first"),
+        (["bert", "pooling"], "error: 'pooling': expected key=value, such as pooling=first"),
         (["bert", "pooling=]"], "the value can't be read; quote it"),
+        (["bert", "plugins=3"], "error: plugins=3: expected list[str], got int"),
         (["dataset/text"], "error: dataset=text needs a file or folder"),
     ):
         assert main(words) == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
+from ctxexp.paths import user_path
 from ctxexp.results import FILE, Results
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def on_disk(folder: Path) -> Iterator[Found]:
     from ctxexp.tracking.jobs import read_json
     from ctxexp.tracking.sink import STATE
 
-    for state_file in sorted((folder.expanduser().resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
+    for state_file in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
         place, state = state_file.parent, read_json(state_file)
         if state.get("status") == "FINISHED" and (place / FILE).exists():
             yield Results.load(place), str(state.get("link") or place), cache(partial(_csv, place))

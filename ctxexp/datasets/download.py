@@ -23,6 +23,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ctxexp.errors import DataError
+from ctxexp.paths import user_path
 
 _STS = "http://ixa2.si.ehu.eus/stswiki/images/"
 _SICK = "http://alt.qcri.org/semeval2014/task1/data/uploads/"
@@ -48,8 +49,8 @@ def cache_folder() -> Path:
     """Where downloads go: CTXEXP_CACHE, or `ctxexp` in the user's cache folder (XDG_CACHE_HOME, ~/.cache)."""
     given = os.environ.get("CTXEXP_CACHE")
     if given:
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "ctxexp"
+        return user_path(given)
+    return user_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ctxexp"
 
 
 def manifest(dataset: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ctxexp.corpus import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.paths import user_path
 from ctxexp.words import tokenizer as make_tokenizer
 
 HEADER = ("index", "question", "sentence", "label")
@@ -27,7 +28,7 @@ def qnli(
         raise ConfigError("dataset=qnli needs GLUE's file: add dataset.path=<folder or file of QNLI's dev.tsv>")
     if limit is not None and limit < 1:
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of pairs, or null for all")
-    file = _file(Path(path).expanduser())
+    file = _file(user_path(path))
     tokenize = make_tokenizer(tokenizer, lower=lower)
     known: dict[str, Sentence] = {}
     sentences: list[Sentence] = []

@@ -14,6 +14,7 @@ from pathlib import Path
 from ctxexp.corpus import Corpus, Pair, Sentence
 from ctxexp.datasets.download import fetched
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.paths import user_path
 from ctxexp.words import tokenizer as make_tokenizer
 
 Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
@@ -162,7 +163,7 @@ def _folder(path: str | None, dataset: str, parts: list[str]) -> Path:
     """The folder that holds `parts`: where the user said (itself, or its `sts` folder), or the download cache."""
     if path is None:
         return fetched(dataset)
-    given = Path(path).expanduser()
+    given = user_path(path)
     if not given.is_dir():
         raise DataError(f"no folder {given} (dataset.path)")
     for folder in (given, given / "sts", given.parent):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.paths import user_path
 from ctxexp.words import tokenizer as make_tokenizer
 
 SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
@@ -28,7 +29,7 @@ def text(
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
     tokenize = make_tokenizer(tokenizer, lower=lower)
     sentences: list[Sentence] = []
-    for line in _lines(Path(path).expanduser()):
+    for line in _lines(user_path(path)):
         if limit is not None and len(sentences) == limit:
             break
         sentences.append(tokenize(line))

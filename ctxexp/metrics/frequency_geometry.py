@@ -11,6 +11,7 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp.frequency import BINS, check_choices, geometry, ranks, read_list
 from ctxexp.metric import GroupBy, Metric
+from ctxexp.paths import user_path
 from ctxexp.projection import FILE, Projection, draw, project
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class FrequencyGeometry(Metric):
             self.invariances = self.invariances - {"permutation"}  # which rows are averaged depends on their order
         self.frequency, self.bins, self.k, self.neighbours = frequency, tuple(bins), tuple(k), neighbours
         self.contexts, self.replicates, self.projection, self.seed = contexts, replicates, projection, seed
-        self._listed = {} if frequency in ("corpus", "vocabulary") else read_list(Path(frequency).expanduser())
+        self._listed = {} if frequency in ("corpus", "vocabulary") else read_list(user_path(frequency))
         source = frequency if frequency in ("corpus", "vocabulary") else f"list {Path(frequency).name}"
         among = "all words" if neighbours == "all" else "words of the same bin"
         self.definition = (

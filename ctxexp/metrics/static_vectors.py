@@ -11,6 +11,7 @@ import numpy as np
 from ctxexp.directions import first_directions
 from ctxexp.errors import ConfigError, near
 from ctxexp.metric import GroupBy, Metric
+from ctxexp.paths import user_path
 from ctxexp.vector_exports import EXPORTS
 from ctxexp.word_benchmarks import Choices, Score, Space, evaluate, load, table, word_list
 from ctxexp.word_benchmarks.space import Case, OutOfVocabulary
@@ -70,7 +71,7 @@ class StaticVectors(Metric):
         self.vector: Vector = vector
         self.choices = Choices(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
         self.benchmarks = load(data, benchmarks)
-        self.shared = word_list(Path(shared_vocabulary).expanduser()) if shared_vocabulary else None
+        self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None
         self.export = list(dict.fromkeys(export or ()))
         self.definition = f"{_WORDS[vector]}; {self.choices.words()}" + (
             f"; {len(self.shared):,} words shared" if self.shared else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import ModelError
+from ctxexp.paths import user_path
 
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach
 
@@ -52,7 +53,7 @@ class Checkpoint:
 
 def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder or hub id, downloaded if not cached and the hub answers; else `ModelError`."""
-    folder = Path(checkpoint).expanduser()
+    folder = user_path(checkpoint)
     if folder.is_dir():
         if revision is not None:
             raise ModelError(

@@ -9,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from ctxexp.errors import ModelError
+from ctxexp.paths import user_path
 
 log = logging.getLogger("ctxexp")
 
@@ -38,7 +39,7 @@ def locate(given: str, key: str) -> Path:
     """
     if given.startswith(("http://", "https://")):
         return _fetch(given, key)
-    path = Path(given).expanduser()
+    path = user_path(given)
     if not path.is_file():
         raise ModelError(f"{key}={given}: no file at {path.absolute()}; expected a path or an http(s) URL")
     return path

@@ -13,6 +13,7 @@ import numpy as np
 from ctxexp.corpus import Sentence
 from ctxexp.encoder import EmbeddingTable, Encoded
 from ctxexp.errors import ModelError
+from ctxexp.paths import user_path
 from ctxexp.vector_files import Format, look, read_vectors
 
 log = logging.getLogger("ctxexp")
@@ -100,4 +101,4 @@ def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> 
     `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
     `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
     """
-    return WordVectorEncoder(Path(path).expanduser(), lower=lower, layout=format)
+    return WordVectorEncoder(user_path(path), lower=lower, layout=format)

@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 
 from ctxexp.errors import PluginError, suggestions
+from ctxexp.paths import user_path
 from ctxexp.plugins import Source
 
 
@@ -17,7 +18,7 @@ def load(path: Path) -> tuple[types.ModuleType, Source]:
 
     Raises PluginError naming file and line of what it raises. Nothing is written beside the file.
     """
-    path = path.expanduser().absolute()
+    path = user_path(path).absolute()
     if not path.is_file():
         beside = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
         close = " or ".join(suggestions(path.name, beside))

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import yaml
-
-from ctxexp.config import check_type
-from ctxexp.errors import ConfigError, CtxexpError, near
+from ctxexp.errors import CtxexpError
+from ctxexp.key_values import parse
 from ctxexp.models.choices import Weights
 
 ARGUMENTS: dict[str, tuple[Any, Any, str]] = {
@@ -40,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         print(__doc__, *(f"  {k}={default}: {words}" for k, (_, default, words) in ARGUMENTS.items()), sep="\n")
         return 0
     try:
-        run({key: default for key, (_, default, _) in ARGUMENTS.items()} | _parsed(arguments))
+        run(parse(arguments, ARGUMENTS, "use=mix"))
     except CtxexpError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -87,28 +85,6 @@ def run(given: dict[str, Any]) -> None:
         whole = {"model": [encoder.name] * len(found), "choices": [choices] * len(found)}
         Table({**found.columns, **whole}).write_csv(path)
         print(f"table: {path}")
-
-
-def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
-    parsed: dict[str, Any] = {}
-    for argument in arguments:
-        key, sign, text = argument.partition("=")
-        if not sign:
-            raise ConfigError(f"{argument!r}: expected key=value, such as use=mix")
-        if key not in ARGUMENTS:
-            raise ConfigError(f"no argument {key!r}{near(key, ARGUMENTS)}")
-        expected = ARGUMENTS[key][0]
-        parsed[key] = text if expected is str else _number(text) if expected is float else yaml.safe_load(text)
-        check_type(key, parsed[key], expected)
-    return parsed
-
-
-def _number(text: str) -> float | str:
-    """YAML reads 1e-4 as a string."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ctxexp.errors import TrackingError
+from ctxexp.paths import user_path
 from ctxexp.tracking import sqlite
 from ctxexp.tracking.failures import failures, redact
 
@@ -26,7 +27,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     interruption nor a simultaneous start leaves a broken one. Raises TrackingError, which says what to do, for a
     folder store, another MLflow version's schema, and a server that doesn't answer.
     """
-    folder = Path(folder).expanduser().resolve()
+    folder = user_path(folder).resolve()
     uri = uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE)
     scheme = urlsplit(uri).scheme
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive

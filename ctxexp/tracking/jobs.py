@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.paths import user_path
 from ctxexp.results import FILE, Results
 from ctxexp.tracking.environment import environment
 from ctxexp.tracking.process import process_tags, terminated_like_interrupted
@@ -38,7 +39,7 @@ def job_folder(folder: Path | str, group: str, number: int | None = None, overri
     words = "_".join(o for o in overrides if not o.lstrip("+~").startswith(("tracking.", "plugins=")))
     label = re.sub(r"[^\w.=+-]+", "_", words)[:80].strip("_")
     name = "_".join(part for part in ("" if number is None else f"{number:03d}", label) if part)
-    return Path(folder).expanduser().resolve() / "results" / group / (name or "run")
+    return user_path(folder).resolve() / "results" / group / (name or "run")
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxexp.paths import user_path
 from ctxexp.results import FILE
 from ctxexp.tracking.database import client as open_client
 from ctxexp.tracking.database import experiment as open_experiment
@@ -40,7 +41,7 @@ def finished_jobs(client: MlflowClient, experiment_id: str) -> dict[str, str]:
 def finished_on_disk(folder: Path | str) -> dict[str, Path]:
     """Job key -> folder of every finished job under `<folder>/results`; the newest folder of a key."""
     found = {}
-    for path in sorted((Path(folder).expanduser().resolve() / "results").glob(f"*/*/{STATE}")):
+    for path in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}")):
         state = read_json(path)
         if state.get("status") == "FINISHED" and state.get("key") and (path.parent / FILE).exists():
             found[str(state["key"])] = path.parent

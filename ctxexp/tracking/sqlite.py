@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import TrackingError
+from ctxexp.paths import user_path
 from ctxexp.tracking.failures import failures
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
@@ -33,12 +34,12 @@ def sqlite_path(uri: str) -> Path:
             f"tracking uri {uri!r} does not name a SQLite file that outlives the process; expected "
             "sqlite:////absolute/path.db"
         )
-    return Path(path).expanduser().resolve()
+    return user_path(path).resolve()
 
 
 def artifact_root(folder: Path) -> str:
     """Where the runs of a local store keep their artifacts: `<folder>/artifacts` as a file URI."""
-    return (folder.expanduser().resolve() / "artifacts").as_uri()
+    return (user_path(folder).resolve() / "artifacts").as_uri()
 
 
 def whole(path: Path) -> bool:

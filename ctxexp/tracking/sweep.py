@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from ctxexp.compose import quote
 from ctxexp.errors import CtxexpError
+from ctxexp.paths import user_path
 from ctxexp.tracking import database, process
 from ctxexp.tracking.doctor import close_dead_runs
 from ctxexp.tracking.jobs import describe, job_folder, new_id, read_state, write_state
@@ -79,7 +80,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         global _current
         tracking = config.tracking
-        folder = Path(str(tracking.folder)).expanduser().resolve()
+        folder = user_path(str(tracking.folder)).resolve()
         try:
             uri = database.prepare(folder, tracking.get("uri"))
             client = database.client(uri)

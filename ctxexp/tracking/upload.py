@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxexp.errors import TrackingError
+from ctxexp.paths import user_path
 from ctxexp.results import FILE, Results
 from ctxexp.tracking import database, sqlite
 from ctxexp.tracking.failures import failures, redact
@@ -32,7 +33,7 @@ def upload(
     the tracking folder that holds `folder`. A run that was cut short is completed. Raises TrackingError if a folder
     holds no results or the store doesn't answer.
     """
-    top = Path(folder or ".").expanduser().resolve()
+    top = user_path(folder or ".").resolve()
     jobs = (
         [top] if (top / RUN).exists() else sorted(p.parent for p in top.glob(f"*/{RUN}") if (p.parent / FILE).exists())
     )

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ctxexp.config import check_type
-from ctxexp.errors import ConfigError, CtxexpError, near
+from ctxexp.errors import ConfigError, CtxexpError
+from ctxexp.key_values import parse
+from ctxexp.paths import user_path
 from ctxexp.vector_files import Format, read_vectors
 from ctxexp.word_benchmarks import SOURCES, Choices, Score, Space, evaluate, load, table, word_list
 from ctxexp.word_benchmarks.space import Case, OutOfVocabulary
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         print(__doc__, *(f"  {k}={default}: {words}" for k, (_, default, words) in ARGUMENTS.items()), sep="\n")
         return 0
     try:
-        given = {key: default for key, (_, default, _) in ARGUMENTS.items()} | _parsed(arguments)
+        given = parse(arguments, ARGUMENTS, "vectors=glove.txt")
         for key in ("vectors", "data"):
             if given[key] is None:
                 raise ConfigError(f"expected {key}=<path>: {ARGUMENTS[key][2]}")
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(given: dict[str, Any]) -> tuple[list[Score], Choices]:
     """Scores and choices; only words that the benchmarks can use are read from the file."""
     choices = Choices(**{key: given[key] for key in ("oov", "lower", "case", "candidates", "clustering", "seed")})
-    shared = word_list(Path(given["shared_vocabulary"]).expanduser()) if given["shared_vocabulary"] else None
+    shared = word_list(user_path(given["shared_vocabulary"])) if given["shared_vocabulary"] else None
     benchmarks = load(given["data"], given["benchmarks"])
     fold = str.lower if choices.lower else str
     needed = {fold(word) for benchmark in benchmarks for word in benchmark.words()}
@@ -82,24 +81,10 @@ def run(given: dict[str, Any]) -> tuple[list[Score], Choices]:
             frequent.add(form)
         return form in needed or form in frequent
 
-    path = Path(given["vectors"]).expanduser()
+    path = user_path(given["vectors"])
     read = read_vectors(path, wanted=None if whole else wanted, layout=given["format"])
     space = Space.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
     return evaluate(space, benchmarks, choices), choices
-
-
-def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
-    parsed: dict[str, Any] = {}
-    for argument in arguments:
-        key, sign, text = argument.partition("=")
-        if not sign:
-            raise ConfigError(f"{argument!r}: expected key=value, such as vectors=glove.txt")
-        if key not in ARGUMENTS:
-            raise ConfigError(f"no argument {key!r}{near(key, ARGUMENTS)}")
-        expected = ARGUMENTS[key][0]
-        parsed[key] = text if expected is str else yaml.safe_load(text)
-        check_type(key, parsed[key], expected)
-    return parsed
 
 
 if __name__ == "__main__":

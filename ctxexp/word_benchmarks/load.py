@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxexp.errors import ConfigError, DataError, UnknownName
+from ctxexp.paths import user_path
 from ctxexp.word_benchmarks.analogy import Analogy
 from ctxexp.word_benchmarks.categorisation import Categorisation
 from ctxexp.word_benchmarks.relational import Relation, Relational
@@ -55,7 +56,7 @@ def load(data: str | Path | None, names: Sequence[str] | None = None) -> list[Be
             + ", ".join(f"{SOURCES[name].folder}/{SOURCES[name].file}" for name in wanted)
             + "; or choose some with benchmarks=[...], [] for none"
         )
-    return [_load(Path(data).expanduser().resolve(), name) for name in wanted]
+    return [_load(user_path(data).resolve(), name) for name in wanted]
 
 
 @cache
