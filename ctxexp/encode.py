@@ -15,7 +15,7 @@ import numpy as np
 from ctxexp import cache as caches
 from ctxexp.corpus import Corpus, Sentence, fingerprint
 from ctxexp.encoder import Encoded, Encoder, check_encoded, details
-from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError
+from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, stranger
 from ctxexp.progress import Progress, Silent
 from ctxexp.store import Store, StoreWriter
 from ctxexp.store_files import DamagedError, NotFiniteError
@@ -233,13 +233,12 @@ def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
     if ask is None:
         return np.fromiter((len(s) for s in sentences), np.int64, len(sentences))
     try:
-        lengths = np.asarray(ask(sentences), dtype=np.int64)
+        with stranger():
+            lengths = np.asarray(ask(sentences), dtype=np.int64)
     except CtxexpError:
         raise
     except Exception as error:  # an encoder is anyone's code
-        raise EncodingError(
-            f"encoder {encoder.name!r} could not read the corpus: {type(error).__name__}: {error}"
-        ) from error
+        raise EncodingError(f"encoder {encoder.name!r} could not read the corpus: {said(error)}") from error
     if lengths.shape != (len(sentences),):
         raise EncodingError(
             f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(sentences)} sentences"
@@ -251,16 +250,17 @@ def _call(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Encoded]:
     """What `encoder.encode` yields; anything it raises that isn't ctxexp's becomes an `EncodingError`."""
     done = 0
     try:
-        for one in encoder.encode(sentences):
-            yield one
-            done += 1
+        with stranger():
+            for one in encoder.encode(sentences):
+                yield one
+                done += 1
     except CtxexpError:
         raise
     except Exception as error:  # an encoder is anyone's code
         at = f"{sentences[min(done, len(sentences) - 1)].text[:60]!r}"
         raise EncodingError(
             f"encoder {encoder.name!r} failed on a batch of {len(sentences)} sentences, after {done} of them, at {at}: "
-            f"{type(error).__name__}: {error}"
+            f"{said(error)}"
         ) from error
 
 

@@ -19,7 +19,8 @@ The command line prints the message of these without a traceback: a user's mista
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
@@ -35,6 +36,30 @@ def near(name: str, known: Iterable[str]) -> str:
     close = suggestions(name, names)
     hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
     return f"{hint} ({', '.join(names)})"
+
+
+def said(error: BaseException) -> str:
+    """The error's type and words, `KeyError: 'x'`, in one line of at most 500 characters, whatever they are."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # a stranger's exception may not even print
+        words = "(its message can't be shown)"
+    return f"{type(error).__name__}: {words}"[:500].removesuffix(": ")
+
+
+class Terminated(SystemExit):
+    """SIGTERM asks this process to end: no fault of the code that it interrupts."""
+
+
+@contextmanager
+def stranger() -> Iterator[None]:
+    """Code that isn't ours runs inside: its `sys.exit()` is an exception like any other, not the end of the command."""
+    try:
+        yield
+    except Terminated:
+        raise
+    except SystemExit as error:
+        raise RuntimeError(f"it called sys.exit({error.code!r})") from error
 
 
 class CtxexpError(Exception):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ctxexp.assemble import Collected, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
-from ctxexp.errors import CtxexpError, MetricError
+from ctxexp.errors import CtxexpError, MetricError, said, stranger
 from ctxexp.geometry import precision, sharing
 from ctxexp.layers import Layers
 from ctxexp.matched import Blocks, Twins, twin_means
@@ -276,11 +276,12 @@ class Gather:
 def _samples(baseline: Baseline, occurrences: Occurrences, rng: np.random.Generator) -> list[np.ndarray]:
     who = f"baseline {getattr(baseline, 'name', type(baseline).__name__)!r}"
     try:
-        samples = [np.asarray(rows) for rows in baseline.groups(occurrences, rng)]
+        with stranger():
+            samples = [np.asarray(rows) for rows in baseline.groups(occurrences, rng)]
     except CtxexpError:
         raise
     except Exception as error:  # a stranger's baseline may raise anything
-        failure = MetricError(f"{who} failed: {type(error).__name__}: {error}")
+        failure = MetricError(f"{who} failed: {said(error)}")
         failure.of = "baseline", ""
         raise failure from error
     if not samples or min(map(len, samples)) < 1:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ctxexp.errors import CtxexpError, MetricError
+from ctxexp.errors import CtxexpError, MetricError, said, stranger
 
 GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
@@ -138,12 +138,13 @@ def summary(values: np.ndarray) -> dict[str, float]:
 def guard(label: str, metric: object, where: str, call: Callable[[], Any]) -> Any:
     """The call's result; what it raises is a MetricError that names the metric and where (`layer 3, word 'bank'`)."""
     try:
-        return call()
+        with stranger():
+            return call()
     except CtxexpError as error:
         cause: Exception = error
         named = MetricError(f"metric {label!r} at {where}: {error}")
     except Exception as error:  # a stranger's metric may raise anything
         cause, kind = error, type(metric).__name__
-        named = MetricError(f"metric {label!r} ({kind}) failed at {where}: {type(error).__name__}: {error}")
+        named = MetricError(f"metric {label!r} ({kind}) failed at {where}: {said(error)}")
     named.of = "metric", label
     raise named from cause

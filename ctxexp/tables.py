@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.corpus import Corpus
 from ctxexp.encoder import EmbeddingTable, Encoder
-from ctxexp.errors import CtxexpError, EncodingError, MetricError
+from ctxexp.errors import CtxexpError, EncodingError, MetricError, said, stranger
 from ctxexp.metric import Metric
 from ctxexp.progress import Progress
 from ctxexp.results import Results
@@ -73,11 +73,12 @@ def _measure(results: Results, label: str, metric: Any, table: EmbeddingTable, p
 
 def _guard(label: str, where: str, call: Callable[[], Any]) -> Any:
     try:
-        return call()
+        with stranger():
+            return call()
     except CtxexpError as error:
         raise _named(label, f"metric {label!r}, {where}: {error}") from error
     except Exception as error:  # a stranger's metric may raise anything
-        raise _named(label, f"metric {label!r} failed, {where}: {type(error).__name__}: {error}") from error
+        raise _named(label, f"metric {label!r} failed, {where}: {said(error)}") from error
 
 
 def _named(label: str, message: str) -> MetricError:

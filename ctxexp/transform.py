@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ctxexp.errors import CtxexpError, TransformError
+from ctxexp.errors import CtxexpError, TransformError, said, stranger
 from ctxexp.layers import Layers
 from ctxexp.occurrences import Occurrences
 from ctxexp.results import Table
@@ -111,13 +111,12 @@ class Calibration:
 
     def _call(self, at: str, what: str, call: Callable[[], Any]) -> Any:
         try:
-            return call()
+            with stranger():
+                return call()
         except CtxexpError as error:
             raise TransformError(f"transform {self.name!r}, {what} at {at}: {error}") from error
         except Exception as error:  # a stranger's transform may raise anything
-            raise TransformError(
-                f"transform {self.name!r} failed in {what} at {at}: {type(error).__name__}: {error}"
-            ) from error
+            raise TransformError(f"transform {self.name!r} failed in {what} at {at}: {said(error)}") from error
 
     def _checked(self, at: str, shape: tuple[int, int], y: Any) -> np.ndarray:
         where = f"transform {self.name!r}, apply() at {at}"

@@ -18,9 +18,9 @@ from ctxexp import compose
 from ctxexp.config import job_key
 from ctxexp.corpus import Corpus
 from ctxexp.encoder import Encoded
-from ctxexp.errors import ConfigError, CtxexpError, PluginError, UnknownName
+from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
 from ctxexp.metric import GroupMean
-from ctxexp.plugins import Offer, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
 from ctxexp.plugins.__main__ import listing, signature
 from ctxexp.plugins.__main__ import main as list_plugins
 from ctxexp.run import load_corpus, load_encoder, run, supplied_by
@@ -473,3 +473,82 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
     for (used,) in found:
         assert used["distribution"] == str(tmp_path / "mine.py")
         assert used["supplies"] == ["model bits"]
+
+
+# A stranger's sys.exit() ends no command: it is a fault that is named like any other.
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import sys\nsys.exit()\n", "line 2: RuntimeError: it called sys.exit(None)"),
+        ("raise SystemExit('bye')\n", "line 1: RuntimeError: it called sys.exit('bye')"),
+        (FILE.replace('    register("bits", Bits)', "    exit()"), "line 32: RuntimeError: it called sys.exit(None)"),
+        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"line 1: ValueError: line one {'x' * 479}"),
+    ],
+)
+def test_an_exit_or_a_flood_of_words_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(PluginError) as caught:
+        build_registry(installed=False, files=[path])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 800
+
+
+def test_what_an_exception_says_is_one_short_line() -> None:
+    class Mute(Exception):  # noqa: N818
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert said(KeyError("x")) == "KeyError: 'x'"
+    assert said(ValueError()) == "ValueError"
+    assert said(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:500]
+    assert said(Mute()) == "Mute: (its message can't be shown)"
+
+
+def test_termination_is_no_fault_of_the_code_it_interrupts() -> None:
+    with pytest.raises(RuntimeError, match=r"it called sys\.exit\(3\)"), stranger():
+        sys.exit(3)
+    with pytest.raises(Terminated), stranger():
+        raise Terminated(143)
+
+
+def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
+    from ctxexp.progress import Silent
+
+    class Exits:
+        @hookimpl
+        def register_models(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadModel,), {"encode": lambda self, batch: sys.exit(3)}))
+
+        @hookimpl
+        def register_metrics(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadMetric,), {"score": lambda self, x: sys.exit(3)}))
+
+        @hookimpl
+        def register_baselines(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadBaseline,), {"groups": lambda self, o, rng: sys.exit(3)}))
+
+        @hookimpl
+        def register_transforms(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadTransform,), {"fit": lambda self, x: sys.exit(3)}))
+
+        @hookimpl
+        def register_datasets(self, register: Register) -> None:
+            register("exits", lambda: sys.exit(3))
+
+    registry = build_registry([("exits", Exits())], installed=False)
+    registry.add(Offer("model", "good_model", _GoodModel, "tests"))
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+
+    def everything(whole: dict[str, Any]) -> None:
+        load_corpus(whole, registry)
+        run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+
+    for kind in KINDS:
+        node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
+        with pytest.raises(CtxexpError, match=r"it called sys\.exit\(3\)") as caught:
+            everything(config(tmp_path, **{"model": {"name": "good_model"}, **node}))
+        assert f"{kind} 'exits'" in str(caught.value)
+        assert "plugin 'exits'" in str(caught.value)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ctxexp.errors import ConformanceError
+from ctxexp.errors import ConformanceError, said, stranger
 
 T = TypeVar("T")
 
@@ -34,11 +34,12 @@ class Report:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                yield
+                with stranger():
+                    yield
         except Broken as broken:
             self.failures[name] = str(broken)
         except Exception as error:  # the subject is anyone's code
-            self.failures[name] = f"it raised {type(error).__name__}: {error}"
+            self.failures[name] = f"it raised {said(error)}"
         else:
             self.passed.append(name)
             for text in dict.fromkeys(f"{name}: {w.category.__name__}: {w.message}" for w in caught):

@@ -19,7 +19,7 @@ from typing import Any
 
 import pluggy
 
-from ctxexp.errors import CtxexpError, PluginError, UnknownName, near
+from ctxexp.errors import CtxexpError, PluginError, UnknownName, near, said, stranger
 
 Factory = Callable[..., Any]
 Register = Callable[[str, Factory], None]
@@ -136,7 +136,8 @@ class Registry:
         """Whatever is raised inside names the plugin that supplied `name`; a stranger's exception is a PluginError."""
         source = self.source(kind, name)
         try:
-            yield
+            with stranger():
+                yield
         except CtxexpError as error:
             if source is not None and str(source) not in str(error):
                 error.args = (f"{error} [{kind} {name!r} is of {source}]",)
@@ -144,7 +145,7 @@ class Registry:
         except Exception as error:
             whose = source or f"plugin {self.find(kind, name).plugin!r}"
             raise PluginError(
-                f"{kind} {name!r} of {whose} could not be built: {type(error).__name__}: {error}; "
+                f"{kind} {name!r} of {whose} could not be built: {said(error)}; "
                 f"check it with: python -m ctxexp.conform {kind}/{name}"
             ) from error
 
@@ -166,16 +167,17 @@ def build_registry(
         dist = entry.dist
         source = Source(entry.name, dist.name if dist else "?", dist.version if dist else "?")
         try:
-            found.append((entry.name, entry.load(), source))
+            with stranger():
+                found.append((entry.name, entry.load(), source))
         except Exception as error:  # a stranger's import may raise anything
-            _report(registry, source, f"could not be loaded: {type(error).__name__}: {error}", entry.value)
+            _report(registry, source, f"could not be loaded: {said(error)}", entry.value)
     for name, plugin in extra or []:
         found.append((name, plugin, Source(name, "-", "-")))
     for name, plugin, source in found:
         try:
             _join(registry, name, plugin, source)
         except Exception as error:  # likewise
-            _report(registry, source, f"is ignored: {type(error).__name__}: {error}", name)
+            _report(registry, source, f"is ignored: {said(error)}", name)
     for path in dict.fromkeys(files):
         from ctxexp.plugins.files import load, place
 
@@ -183,7 +185,7 @@ def build_registry(
         try:
             _join(registry, source.plugin, module, source)
         except Exception as error:
-            what = str(error) if isinstance(error, CtxexpError) else f"{type(error).__name__}: {error}"
+            what = str(error) if isinstance(error, CtxexpError) else said(error)
             raise PluginError(f"plugin file {place(path, error)}: {what}") from error
     return registry
 
@@ -197,7 +199,8 @@ def _report(registry: Registry, source: Source, what: str, where: str) -> None:
 def _join(registry: Registry, name: str, plugin: object, source: Source) -> None:
     """Adopt a plugin whole or not at all."""
     trial = Registry(offers=dict(registry.offers), folders=list(registry.folders))
-    _adopt(trial, name, plugin)
+    with stranger():
+        _adopt(trial, name, plugin)
     if len(trial.offers) == len(registry.offers) and len(trial.folders) == len(registry.folders):
         raise PluginError(f"it offers nothing: mark a function {HOOKS[0]}(register) with @ctxexp.hookimpl")
     registry.offers, registry.folders = trial.offers, trial.folders

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from ctxexp.errors import Terminated
+
 HOST, PID, STARTED = "ctxexp.host", "ctxexp.pid", "ctxexp.process_started"
 
 
@@ -62,7 +64,7 @@ def terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM, a cluster's way to stop a job, unwinds the block as Ctrl-C does instead of ending the process."""
 
     def stop(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
+        raise Terminated(128 + number)
 
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if ours:
