@@ -9,16 +9,18 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from ctxexp.errors import StoreError
-from ctxexp.store_files import FORMAT, DamagedError, read_meta
+from ctxexp.store_files import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
+
+WHAT = 24  # digits of a key that say of what the vectors are
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,16 @@ class Entry:
     corpus: str
 
 
-def entry_key(encoder: str, fingerprint: str) -> str:
-    """The key (32 hex digits) of an encoder's vectors for sentences of that fingerprint."""
-    return hashlib.blake2b(json.dumps([FORMAT, encoder, fingerprint]).encode(), digest_size=16).hexdigest()
+def entry_key(encoder: str, fingerprint: str, code: str) -> str:
+    """The key (32 hex digits) of an encoder's vectors for sentences of that fingerprint; its last 8 digits are `code`,
+    which says by which version of our own code."""
+    what = json.dumps([1, encoder, fingerprint])  # 1: entries of the first format begin with the same digits
+    return hashlib.blake2b(what.encode(), digest_size=16).hexdigest()[:WHAT] + code
+
+
+def made_otherwise(cache: Path, key: str) -> bool:
+    """Whether the cache holds the same vectors as made by other code."""
+    return any(path.name != key for path in cache.glob(f"{key[:WHAT]}*"))
 
 
 def entries(cache: Path) -> list[Entry]:
@@ -128,7 +137,8 @@ def temporary(cache: Path, key: str) -> Path:
 
 def remove(path: Path) -> None:
     """Removes an entry, so that no moment of it looks whole."""
-    (path / "meta.json").unlink(missing_ok=True)
+    with suppress(OSError):  # rmtree says what is in the way
+        (path / "meta.json").unlink()
     shutil.rmtree(path)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ctxexp import cache as caches
+from ctxexp.code_version import code_version
 from ctxexp.corpus import Corpus, Sentence, fingerprint
-from ctxexp.encoder import Encoded, Encoder, check_encoded, details
+from ctxexp.encoder import Encoded, Encoder, check_encoded, check_separate, details
 from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, stranger
 from ctxexp.progress import Progress, Silent
 from ctxexp.store import Store, StoreWriter
@@ -22,6 +23,7 @@ from ctxexp.store_files import DamagedError, NotFiniteError
 
 log = logging.getLogger("ctxexp")
 
+CODE = code_version()  # when this is imported: what runs is what was read then, whatever is edited later
 SEQUENTIAL_STEP = 64  # sentences of a sequential encoder that are written together
 
 
@@ -52,13 +54,15 @@ def open_store(
         unique, unique_of = _unique(corpus.sentences)
     same = len(unique) == len(corpus.sentences)
     identity = f"{encoder.name} ({version})" if version else encoder.name
-    key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique))
+    key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique), CODE)
     cache = cache.absolute()
     path = cache / key
     try:
         with caches.entry_lock(cache, key):
             store = _whole(path, unique_of)
             if store is None:
+                if caches.made_otherwise(cache, key):
+                    log.info("cached vectors of %s were made by another version of ctxexp: encoding again", corpus.name)
                 _build(corpus.name, unique, encoder, path, batch_tokens, limit_bytes, progress or Silent())
                 store = Store(path, unique_of, encoded=len(unique))
             caches.touch(path)
@@ -83,7 +87,10 @@ def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
     if not path.is_dir():
         return None
     try:
-        return Store(path, unique_of)
+        store = Store(path, unique_of)
+        if store.meta["key"] != path.name:
+            raise DamagedError("they are another entry's")
+        return store
     except DamagedError as damage:
         log.warning("cached vectors in %s are damaged (%s): encoding again", path, damage)
         caches.remove(path)
@@ -128,6 +135,7 @@ def _build(
                 for i, sentence, one in zip(batch.tolist(), chosen, encoded, strict=True):
                     _check(encoder, i, one, writer.dtype or one.layers.dtype)
                     rows_of.add(sentence, one.units)
+                check_separate(encoder, encoded)
                 writer.append([one.layers for one in encoded])
                 done = len(rows_of.offsets) - 1
                 stage.advance(int(lengths[batch].sum()), sentences=f"{done:,}/{len(sentences):,}")
@@ -149,6 +157,7 @@ def _build(
                 "order": order.astype(np.int64),
             },
             meta={
+                "key": path.name,
                 "encoder": encoder.name,
                 "corpus": corpus,
                 "n_sentences": len(sentences),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -45,8 +46,8 @@ class Encoder(Protocol):
     """A model that embeds sentences.
 
     `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
-    `encode` yields one `Encoded` per sentence of the batch, in the batch's order; the vectors of a sentence must not
-    depend on the other sentences of the batch, unless `sequential` is true.
+    `encode` yields one `Encoded` per sentence of the batch, in the batch's order, each with memory of its own; the
+    vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
 
     Six attributes are optional (read with `getattr`):
       `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
@@ -70,6 +71,18 @@ class Encoder(Protocol):
     @property
     def dim(self) -> int: ...
     def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]: ...
+
+
+def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
+    """Raise `EncodingError` if two of these results lie in the same memory, as views of a buffer that is used again do:
+    by now it holds the last one's vectors."""
+    inputs = [one.layers[0] for one in results if one.layers.size]
+    inputs.sort(key=lambda x: x.__array_interface__["data"][0])  # what overlaps is then side by side
+    if any(np.shares_memory(a, b) for a, b in pairwise(inputs)):
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave two sentences vectors in the same memory, as views of a buffer that it "
+            "uses again: yield a copy, or make a new array for each sentence"
+        )
 
 
 def details(encoder: Encoder) -> Mapping[str, str | int | float | bool]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 import weakref
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BufferedWriter, FileIO
@@ -27,7 +28,6 @@ from ctxexp.store_files import (
     DamagedError,
     NotFiniteError,
     all_finite,
-    checksum,
     digest,
     header,
     layer_name,
@@ -102,21 +102,18 @@ class Store:
                 raise DamagedError(f"the checksum of {name} differs")
         row_bytes = self.dim * self.dtype.itemsize
         buffer = np.empty(max(self.meta["chunks"], default=0) * row_bytes, dtype=np.uint8)
-        for i, expected in enumerate(self.meta["checksums"]):
-            file = files[i]
+        for i, file in enumerate(files):
             if file.read(HEADER) != header(self.dtype, self.n_rows, self.dim):
                 raise DamagedError(f"the header of {layer_name(i)} differs")
-            state = 0
-            for rows in self.meta["chunks"]:
+            for rows, expected in zip(self.meta["chunks"], self.meta["checksums"][i], strict=True):
                 block, n = buffer[: rows * row_bytes], 0
                 while n < len(block):  # a raw read may stop short
                     more = file.readinto(block[n:].data)
                     if not more:
                         raise DamagedError(f"{layer_name(i)} ends early")
                     n += more
-                state = checksum(block, state)
-            if f"{state:016x}" != expected:
-                raise DamagedError(f"the checksum of {layer_name(i)} differs")
+                if zlib.crc32(block) != expected:
+                    raise DamagedError(f"the checksum of {layer_name(i)} differs")
 
 
 def _close(files: list[FileIO]) -> None:
@@ -134,7 +131,7 @@ class StoreWriter:
         self.stage = np.empty((n_layers, 0, dim))
         self.waiting = self.n_rows = 0
         self.chunks: list[int] = []  # rows that were written, and summed, together
-        self.checksums = [0] * n_layers
+        self.checksums: list[list[int]] = [[] for _ in range(n_layers)]  # of each layer, one a chunk
         self.files: list[BufferedWriter] = []
         self.finished = False
 
@@ -190,7 +187,7 @@ class StoreWriter:
                 row = int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
                 raise NotFiniteError(self.n_rows + row)
             flat = block.reshape(-1).view(np.uint8)
-            self.checksums[i] = checksum(flat, self.checksums[i])
+            self.checksums[i].append(zlib.crc32(flat))
             for at in range(0, len(flat), WRITE_BYTES):
                 file.write(flat[at : at + WRITE_BYTES].data)
         self.chunks.append(rows.shape[1])
@@ -220,7 +217,7 @@ class StoreWriter:
                 "chunks": self.chunks,
                 "sizes": {name: (self.folder / name).stat().st_size for name in every},
                 "digests": {name: digest((self.folder / name).read_bytes()) for name in small},
-                "checksums": [f"{state:016x}" for state in self.checksums],
+                "checksums": self.checksums,
             },
         )
         self.finished = True

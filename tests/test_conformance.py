@@ -189,6 +189,13 @@ def _noisy(self: Toy, word: str, draw: Any = np.random.default_rng(0)) -> np.nda
     return Toy.word(self, word) + draw.normal(size=8) * 0.1
 
 
+def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2, 999, 8), "f4")) -> Iterable[Encoded]:  # noqa: B008
+    for encoded in Toy.encode(self, batch):
+        view = buffer[:, : len(encoded.units)]
+        view[:] = encoded.layers
+        yield Encoded(encoded.units, view)
+
+
 @pytest.mark.parametrize(
     ("mutant", "law", "cause"),
     [
@@ -203,6 +210,7 @@ def _noisy(self: Toy, word: str, draw: Any = np.random.default_rng(0)) -> np.nda
                                      for e in Toy.encode(self, b)]), SHAPES, "aren't the sentence's words"),
         (toy(encode=lambda self, b: [e if e.units else Encoded((), np.empty((2, 0), "f4"))
                                      for e in Toy.encode(self, b)]), SHAPES, "a sentence without words"),
+        (toy(encode=_overwriting), "memory of its own for each sentence", "a buffer that it uses again: yield a copy"),
         (toy(word=_noisy), "determinism", "two calls with 'The bank closed its doors early today .'"),
         (toy(sentence=_padded), INDEPENDENCE, "padding is attended to or pooled"),
         (toy(encode=_normalised), INDEPENDENCE, "statistics over the batch"),

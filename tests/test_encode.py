@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ctxexp import cache as caches
+from ctxexp.code_version import PACKAGE, code_version
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.encode import equal_length_batches, open_store
 from ctxexp.encoder import Encoded
@@ -260,6 +264,103 @@ def test_a_damaged_entry_is_encoded_again_with_one_warning(
     assert "are damaged" in warning
     assert warning.endswith("encoding again")
     assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
+
+
+def test_an_entry_in_the_place_of_another_is_encoded_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    other = open_store(corpus(), Counted("other", change=wrong(layers=lambda x: 2 * x)), cache=tmp_path).path
+    own = open_store(corpus(), Counted(), cache=tmp_path).path
+    shutil.rmtree(own)
+    other.rename(own)
+    assert_holds(open_store(corpus(), Counted(), cache=tmp_path), corpus())
+    assert "are damaged (they are another entry's): encoding again" in caplog.text
+
+
+def test_vectors_of_other_code_are_encoded_again_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ctxexp")
+    first = open_store(corpus(), Counted(), cache=tmp_path)
+    monkeypatch.setattr("ctxexp.encode.CODE", "01234567")
+    again = open_store(corpus(), Counted(), cache=tmp_path)
+    assert first.encoded == again.encoded > 0
+    assert [r.getMessage() for r in caplog.records] == [
+        "cached vectors of c were made by another version of ctxexp: encoding again"
+    ]
+    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
+    monkeypatch.undo()
+    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0  # two versions may share a cache
+
+
+def test_entries_of_the_first_format_are_encoded_again_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ctxexp")
+    made = Corpus.of("c", [("a", "b"), ("c",)])
+    old = hashlib.blake2b(json.dumps([1, "counted", made.fingerprint]).encode(), digest_size=16).hexdigest()
+    (tmp_path / old).mkdir()
+    (tmp_path / old / "meta.json").write_text("{}")
+    assert_holds(open_store(made, Counted(), cache=tmp_path), made)
+    assert "were made by another version of ctxexp: encoding again" in caplog.text
+
+
+def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) -> None:
+    package = tmp_path / "ctxexp"
+    shutil.copytree(PACKAGE, package, ignore=lambda _, names: [n for n in names if "." in n and not n.endswith(".py")])
+
+    def version() -> str:
+        code_version.cache_clear()
+        return code_version(package)
+
+    known = {version()}
+    assert known == {code_version()}
+    for name in (
+        "align.py",
+        "encode.py",
+        "encoder.py",
+        "store.py",
+        "vector_files.py",
+        "models/pieces.py",
+        "models/elmo_files.py",
+    ):
+        (package / name).write_text((package / name).read_text("utf-8") + "\n", "utf-8")
+        assert version() not in known, name
+        known.add(version())
+    for name in ("report.py", "measure.py", "metrics/anisotropy.py", "transforms/flow.py"):
+        (package / name).write_text("", "utf-8")
+        assert version() in known, name
+
+
+class Reusing(Counted):
+    """Writes each sentence over the one before, in a buffer or one of several, and gives views of them."""
+
+    def __init__(self, buffers: int = 1, *, together: bool = False, step: int = 0) -> None:
+        super().__init__("reusing")
+        self.buffers, self.together, self.step = np.zeros((buffers, 3, 99, 4), np.float32), together, step
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        return list(self._views(batch)) if self.together else self._views(batch)
+
+    def _views(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        for i, sentence in enumerate(batch):
+            start = self.step * i
+            view = self.buffers[i % len(self.buffers), :, start : start + len(sentence)]
+            view[:] = vectors(sentence).layers
+            yield Encoded(sentence.words, view)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(("buffers", "step"), [(1, 0), (2, 0), (1, 1)])
+def test_views_of_a_buffer_that_is_used_again_are_refused(
+    tmp_path: Path, buffers: int, step: int, together: bool
+) -> None:
+    encoder = Reusing(buffers, step=step, together=together)
+    with pytest.raises(EncodingError, match=r"'reusing' gave two sentences vectors in the same memory.*: yield a copy"):
+        open_store(corpus(), encoder, cache=tmp_path)
+    for each in (Reusing(9, together=together), Reusing(step=9, together=together)):  # nothing is written over
+        made = Corpus.of("c", [(*"abcdefgh", c) for c in "stuvwxyz"])
+        shutil.rmtree(tmp_path)
+        assert_holds(open_store(made, each, cache=tmp_path), made)
+    assert_holds(open_store(corpus(), encoder, cache=tmp_path, batch_tokens=1), corpus())  # written before it is
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:

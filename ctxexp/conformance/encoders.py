@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.conformance.report import Broken, Report, built
 from ctxexp.conformance.sentences import check_sentences
 from ctxexp.corpus import Sentence
-from ctxexp.encoder import Encoded, Encoder, check_encoded, details
+from ctxexp.encoder import Encoded, Encoder, check_encoded, check_separate, details
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.words import tokenizer
 
@@ -59,6 +59,10 @@ def check_encoder(
         return report.conclude()
     if kit.refuses:
         report.notes.append(f"refuses what is long: {kit.refuses}")
+    with report.law("memory of its own for each sentence"):
+        _memory(kit)
+    if report.failures:
+        return report.conclude()
     if details(encoder).get("pooling") != "pieces":
         with report.law("each row follows its word"):
             _alignment(kit)
@@ -178,6 +182,13 @@ def _shapes(kit: _Kit) -> None:
             )
     if len(types) > 1:
         raise Broken(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
+
+
+def _memory(kit: _Kit) -> None:
+    try:
+        check_separate(kit.encoder, [*kit.run(kit.plain[:3]), *kit.run(kit.plain[3:])])
+    except EncodingError as error:
+        raise Broken(str(error)) from error
 
 
 def _alignment(kit: _Kit) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.conformance.report import Broken
 from ctxexp.corpus import Sentence
-from ctxexp.encoder import check_encoded
+from ctxexp.encoder import check_encoded, check_separate
 from ctxexp.errors import EncodingError
 
 SENTENCES = [Sentence.of(text.split()) for text in ("The bank closed early .", "It rained .", "the river", "It rained")]
@@ -28,11 +28,13 @@ def check_sentences(encoder: Any) -> None:
             f"sentences() has {view.n_layers} layers of {view.dim}, the encoder {encoder.n_layers} of {encoder.dim}"
         )
     together = list(view.encode(SENTENCES))
-    for i, (sentence, encoded) in enumerate(zip(SENTENCES, together, strict=True)):
-        try:
+    try:
+        for i, encoded in enumerate(together):
             check_encoded(view, i, encoded)
-        except EncodingError as error:
-            raise Broken(f"sentences(): {error}") from error
+        check_separate(view, together)
+    except EncodingError as error:
+        raise Broken(f"sentences(): {error}") from error
+    for sentence, encoded in zip(SENTENCES, together, strict=True):
         if strange := [unit for unit in encoded.units if unit not in view.poolings]:
             raise Broken(f"sentences() gave units {strange} that aren't among its poolings {list(view.poolings)}")
         (alone,) = view.encode([sentence])

@@ -1,0 +1,40 @@
+"""Which code made a vector: our own models and what they and the store import, told by their text."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+_IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+@functools.cache
+def code_version(package: Path = PACKAGE) -> str:
+    """8 hex digits that change with any file that may decide what a cached vector is.
+
+    These are all files of `models/` (factories, loading of weights, pieces), `encode.py`, and whatever of ctxexp they
+    import. They are read as text: importing them would import torch.
+    """
+    found: dict[Path, bytes] = {}
+    waiting = [package / "encode.py", *package.glob("models/**/*.py")]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found[file] = file.read_bytes()
+            waiting += _imported(package, found[file].decode())
+    every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + found[file] for file in sorted(found))
+    return hashlib.blake2b(every, digest_size=4).hexdigest()
+
+
+def _imported(package: Path, text: str) -> list[Path]:
+    """The files of the modules that this text imports of ctxexp, at its top or inside functions."""
+    names = set()
+    for parent, listed in _IMPORT.findall(text):
+        words = re.findall(r"[\w.]+", listed)
+        names |= {parent, *(f"{parent}.{word}" for word in words)} if parent else set(words)
+    paths = [package.joinpath(*name.split(".")[1:]) for name in names if name.startswith("ctxexp.")]
+    places = [place for path in paths for place in (path.with_suffix(".py"), path / "__init__.py")]
+    return [place for place in places if place.is_file()]
