@@ -9,6 +9,7 @@ CtxexpError
 ├── TransformError       a transform broke its contract (shapes, NaN)
 ├── MetricError          a metric broke its contract or was asked the impossible
 ├── StoreError           the vector cache cannot be read or written
+├── DiskError            a file cannot be written: the disk is full, or the place can't be written to
 ├── PluginError          a plugin could not be loaded or misbehaved
 ├── ConformanceError     a check of `ctxexp.testing` failed; also an AssertionError
 └── TrackingError        MLflow refused or could not be reached; results are on disk
@@ -102,6 +103,10 @@ class MetricError(CtxexpError):
 
 class StoreError(CtxexpError):
     """The vector cache cannot be read or written."""
+
+
+class DiskError(CtxexpError):
+    """A file cannot be written: its disk is full, or its place can't be written to."""
 
 
 class PluginError(CtxexpError):

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxexp.files import replacing
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -63,13 +65,14 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write `name`.png and `name`.svg, the same bytes for the same figure; the name is made safe for a file."""
     import matplotlib
 
-    folder.mkdir(parents=True, exist_ok=True)
     stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
     with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "ctxexp"}):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        figure.savefig(paths[0], dpi=150)
+        with replacing(paths[0]) as part:
+            figure.savefig(part, format="png", dpi=150)
         figure.set_layout_engine("none")  # laid out once: the second file keeps the first's places
-        figure.savefig(paths[1], metadata={"Date": None})
+        with replacing(paths[1]) as part:
+            figure.savefig(part, format="svg", metadata={"Date": None})
     return paths

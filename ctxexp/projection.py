@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import frame
+from ctxexp.files import write_text
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most
@@ -28,7 +29,7 @@ class Projection:
     n: int  # rows that were projected
 
     def save(self, folder: Path) -> None:
-        (folder / FILE).write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf-8")
+        write_text(folder / FILE, json.dumps(asdict(self), ensure_ascii=False))
 
     @classmethod
     def load(cls, folder: Path) -> Projection | None:
@@ -139,8 +140,7 @@ def _page(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> P
     )
     figure.update_xaxes(title_text="first direction")
     figure.update_yaxes(title_text="second direction")
-    path.write_text(figure.to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
-    return path
+    return write_text(path, figure.to_html(include_plotlyjs=True, full_html=True))
 
 
 def _escaped(text: str) -> str:

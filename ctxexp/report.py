@@ -12,6 +12,7 @@ import numpy as np
 
 from ctxexp import charts, figures, reference, sweep_tables, wording
 from ctxexp.charts import Line, Panel
+from ctxexp.files import write_text
 from ctxexp.palette import colours
 from ctxexp.results import Table
 from ctxexp.sweep_tables.league_figure import write_league_figure
@@ -46,7 +47,6 @@ _RUN_COLUMNS = {
 
 def summarise(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
     """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = figures.sweep_figures(runs, folder, published=published)
     paths.append(write_report(runs, folder / REPORT, published=published))
     paths += sweep_tables.write_tables(runs, folder)
@@ -87,11 +87,7 @@ def write_report(
     page = _PAGE.read_text(encoding="utf-8")
     head, *rest = page.split("@@")  # text, name, text, name ...: filled in one go, so that no value is searched
     filled = [head] + [parts[piece] if i % 2 == 0 else piece for i, piece in enumerate(rest)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text("".join(filled), encoding="utf-8")
-    part.replace(path)
-    return path
+    return write_text(path, "".join(filled))
 
 
 def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.errors import TrackingError
+from ctxexp.files import replacing, write_text
 
 FILE, REPLICATES = "results.json", "replicates.npz"
 
@@ -26,7 +27,7 @@ class Table:
 
     def write_csv(self, path: Path) -> None:
         """Full precision, UTF-8, one header line; NaN as an empty cell."""
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             for row in zip(*self.columns.values(), strict=True):
@@ -88,22 +89,17 @@ class Results:
 
     def save(self, folder: Path) -> None:
         """Write results.json and one CSV a table, atomically: a crash leaves the old file or none."""
-        folder.mkdir(parents=True, exist_ok=True)
         for name, table in self.tables.items():
             table.write_csv(folder / f"{name}.csv")
         if self.replicates:
-            draft = folder / (REPLICATES + ".part")
-            with draft.open("wb") as file:
+            with replacing(folder / REPLICATES) as part, part.open("wb") as file:
                 np.savez_compressed(file, **self.replicates)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
-            draft.replace(folder / REPLICATES)
         document = {
             "info": self.info,
             "curves": {k: [_to_json(v) for v in curve.tolist()] for k, curve in self.curves.items()},
             "scalars": {k: _to_json(v) for k, v in self.scalars.items()},
         }
-        part = folder / (FILE + ".part")
-        part.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
-        part.replace(folder / FILE)
+        write_text(folder / FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
     @classmethod
     def load(cls, folder: Path) -> Results:

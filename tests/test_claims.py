@@ -501,7 +501,10 @@ def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ([], "no finished run of elmo, bert, gpt2 in {folder}/results; make some (python -m ctxexp -m model=elmo,bert"),
         (["--model", "gpt-2"], "no model with claims 'gpt-2'; did you mean 'gpt2'? (bert, elmo, gpt2)"),
         (["--uri", "sqlite:///{folder}/none.db"], "no tracking store at {folder}/none.db (--uri)"),
-        (["--released", "--out", "{folder}/file/below"], "cannot write {folder}/file/below: Not a directory (--out)"),
+        (
+            ["--released", "--out", "{folder}/file/below"],
+            "cannot write {folder}/file/below/claims.md: Not a directory; choose a writable place (--out)",
+        ),
     ],
     ids=["no runs", "unknown model", "no store", "unwritable"],
 )

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from ctxexp.claims.evidence import PAPER, Family, families
-from ctxexp.errors import CtxexpError, DataError, UnknownName
+from ctxexp.errors import CtxexpError, DataError, DiskError, UnknownName
 from ctxexp.progress import show
 
 
@@ -38,8 +38,8 @@ def main(argv: list[str]) -> int:
             try:
                 for path in report.write(made, asked.out):
                     print(f"written: {path}")
-            except OSError as error:
-                raise DataError(f"cannot write {asked.out}: {error.strerror} (--out)") from error
+            except DiskError as error:
+                raise DiskError(f"{error} (--out)") from error
     except CtxexpError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -14,6 +14,7 @@ from ctxexp.claims import ABSTRACT, CLAIMS, Family, Finding, evaluate, own_weigh
 from ctxexp.claims.checks import Check
 from ctxexp.claims.evidence import CORPUS
 from ctxexp.claims.verdict import VERDICTS, Claim, reasons
+from ctxexp.files import write_text
 
 TITLE = "The claims of Ethayarajh (2019), tested"
 RULE = (
@@ -137,11 +138,8 @@ def page(report: Report) -> str:
 
 def write(report: Report, folder: Path) -> list[Path]:
     """claims.md and claims.html in the folder, which is made if need be; their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "claims.md", folder / "claims.html"]
-    for path, content in zip(paths, (markdown(report), page(report)), strict=True):
-        path.write_text(content, encoding="utf-8")
-    return paths
+    pages = {"claims.md": markdown(report), "claims.html": page(report)}
+    return [write_text(folder / name, content) for name, content in pages.items()]
 
 
 def _heading(family: Family) -> str:

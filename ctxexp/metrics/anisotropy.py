@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ctxexp.cosines import BINS, histogram
+from ctxexp.files import replacing
 from ctxexp.geometry import mean_cosine
 from ctxexp.metric import GroupBy, Metric
 from ctxexp.results import Table
@@ -68,7 +69,8 @@ class Anisotropy(Metric):
 
     def save(self, folder: Path) -> None:
         """Write the layer's histogram, for `finish` to lay beside the others'."""
-        np.savetxt(folder / FILE, self._histogram, fmt="%d")
+        with replacing(folder / FILE) as part:
+            np.savetxt(part, self._histogram, fmt="%d")
 
     def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
         """One table of all layers: each bin's lower and upper edge, and how many pairs of each layer are in it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ctxexp.files import write_text
 from ctxexp.results import Table
 from ctxexp.wording import Run
 
@@ -44,8 +45,7 @@ def write_tables(runs: Sequence[Run], folder: Path, using: Sequence[Maker] | Non
         if table := make(runs):
             csv, text = folder / f"table_{table.name}.csv", folder / f"table_{table.name}.md"
             table.numbers.write_csv(csv)
-            text.write_text(markdown(table), encoding="utf-8")
-            paths += [csv, text]
+            paths += [csv, write_text(text, markdown(table))]
     return paths
 
 

@@ -1,0 +1,57 @@
+"""Files that are whole or aren't there: written beside their place and renamed into it; a full disk said in a line."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ctxexp.errors import DiskError
+
+PART = ".part"  # the end of a file's name while it is written
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to, which takes its place when the block ends and is gone when it fails.
+
+    The folder is made if need be. Raises DiskError for what the disk refuses.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise DiskError(unwritten(error, path)) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write the text as UTF-8, whole or not at all; the path."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return path
+
+
+def full(error: BaseException | None) -> bool:
+    """Whether the error, or one that caused it, says that a disk or a quota is full."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def unwritten(error: OSError, path: Path) -> str:
+    """What kept the file from being written and what to do, in one line."""
+    if full(error):
+        return (
+            f"cannot write {path.name}: the disk of {path.parent} is full; make room there or choose another folder, "
+            "and repeat the command"
+        )
+    return f"cannot write {path}: {error.strerror or error}; choose a writable place"

@@ -1,0 +1,133 @@
+"""A disk that is full: one line, the old file as it was, and nothing half-written left."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from ctxexp import frame, report
+from ctxexp.corpus import Corpus
+from ctxexp.encode import open_store
+from ctxexp.errors import DiskError, StoreError
+from ctxexp.files import replacing, write_text
+from ctxexp.projection import Projection
+from ctxexp.results import Results, Table
+from ctxexp.sweep_tables import SweepTable, write_tables
+from ctxexp.vector_exports import EXPORTS
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """The system refuses any file of more than `size` bytes: what a full disk does, for any user."""
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_said_with_its_folder(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.json", "old")
+    (tmp_path / f"a.json.{os.getpid()}.part").symlink_to("/dev/full")
+    with pytest.raises(DiskError) as error:
+        write_text(tmp_path / "a.json", "new")
+    assert str(error.value) == (
+        f"cannot write a.json: the disk of {tmp_path} is full; make room there or choose another folder, and repeat "
+        "the command"
+    )
+    assert held(tmp_path) == {"a.json": b"old"}
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    expected = rf"cannot write {tmp_path}/file/below/a\.txt: Not a directory; choose a writable place"
+    with pytest.raises(DiskError, match=expected):
+        write_text(tmp_path / "file" / "below" / "a.txt", "x")
+
+
+def test_what_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
+    write_text(tmp_path / "new" / "a", "old")
+
+    def break_off() -> None:
+        with replacing(tmp_path / "new" / "a") as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    assert held(tmp_path) == {"new/a": b"old"}
+
+
+def results() -> Results:
+    curve = np.linspace(0, 1, 40)
+    info = {"model": "m", "n_layers": 40, "measures": {"self_similarity": {"definition": "d", "unit": "u"}}}
+    replicates = np.random.default_rng(0).normal(size=(40, 50))
+    return Results(
+        {"self_similarity/raw": curve}, {"words": Table({"x": list(range(400))})}, info, {}, {"a/b": replicates}
+    )
+
+
+def figure() -> Figure:
+    made = Figure(figsize=(2, 2))
+    made.add_subplot().plot([0, 1], [0, 1])
+    return made
+
+
+def sweep_table(_: object) -> SweepTable:
+    return SweepTable("t", "T", Table({"x": list(range(400))}), ["x"], [["1"]])
+
+
+VECTORS = ["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32)
+POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "results": lambda folder: results().save(folder),
+    "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
+    "curves": lambda folder: Results(results().curves).save(folder),
+    "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
+    "figure": lambda folder: frame.save(figure(), folder, "figure"),
+    "projection": POINTS.save,
+    "sweep table": lambda folder: write_tables([], folder, [sweep_table]),
+    **{name: lambda folder, f=file, w=write: w(folder / f, *VECTORS) for name, (file, write) in EXPORTS.items()},
+}
+
+
+@pytest.mark.parametrize("what", list(WRITERS))
+def test_no_writer_leaves_half_a_file(tmp_path: Path, what: str) -> None:
+    for size in (0, 500):
+        with room(size), pytest.raises(DiskError, match=r"^cannot write .*: File too large; choose a writable place$"):
+            WRITERS[what](tmp_path)
+        assert not [name for name in held(tmp_path) if name.endswith(".part")]
+    WRITERS[what](tmp_path)
+    whole = held(tmp_path)
+    assert whole
+    assert all(whole.values())
+    with room(500), pytest.raises(DiskError):
+        WRITERS[what](tmp_path)
+    assert held(tmp_path) == whole
+
+
+def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) -> None:
+    from test_encode import Counted
+
+    made = Corpus.of("c", [("the", "river", f"{i:0100d}") for i in range(99)])
+    for size in (200, 4800, 5000):  # the first rows of a layer, its last, the vocabulary
+        with (
+            room(size),
+            pytest.raises(StoreError, match=r"the vector cache in .*cache can't be used: .*; make room or"),
+        ):
+            open_store(made, Counted(), cache=tmp_path / "cache")
+        assert {path.name for path in (tmp_path / "cache").iterdir()} == {"locks"}
+    assert open_store(made, Counted(), cache=tmp_path / "cache").encoded == 99
