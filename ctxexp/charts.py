@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ctxexp import reference
 from ctxexp.palette import colours
 from ctxexp.results import Results
-from ctxexp.wording import VARIANCE, Run, axis_label, define, definition_order, is_variance, mains, title, unique_labels
+from ctxexp.wording import Run, attribute, axis_label, canonical, define, figure_of, mains, title, unique_labels
 
-FIVE_PERCENT = 0.05
-"""Ethayarajh 2019's line: "on average, less than 5% of the variance" (section 4.3)."""
-
-PAPER = ("anisotropy", "self_similarity", "intra_sentence_similarity", VARIANCE)
+PAPER = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 """The measures of the paper's four figures, in its order."""
 
 _NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted")
@@ -72,22 +69,20 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     """
     runs = unique_labels(runs)
     present = list(dict.fromkeys(measure for _, results in runs for measure in results.measures()))
+    every = [results for _, results in runs]
+    chart_of = {measure: figure_of(measure, every) for measure in present}
     charts = []
-    for name in dict.fromkeys((*PAPER, *map(_chart, present))):
-        measures = [m for m in present if _chart(m) == name]
-        measures.sort(key=lambda m: (definition_order(m), not m.endswith("/avg")))
+    for name in dict.fromkeys((*PAPER, *chart_of.values())):
+        measures = [m for m in present if chart_of[m] == name]
+        measures.sort(key=lambda m: (m != name, not m.endswith("/avg")))
         panels = [sweep_panel(runs, m, statistic, published=published) for m in measures]
         if statistic == "adjusted":
             panels += [sweep_panel(runs, m, "size_matched_adjusted", published=False) for m in measures]
         kept = tuple(panel for panel in panels if panel.lines)
         if kept:
-            charts.append(Chart(name, title(name), kept))
-    return charts
-
-
-def _chart(measure: str) -> str:
-    """The chart that a measure's panel is on."""
-    return VARIANCE if is_variance(measure) else measure.split("/")[0]
+            charts.append(Chart(name, title(measures[0].split("/")[0], every), kept))
+    titles = [chart.title for chart in charts]
+    return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
 
 def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published: bool) -> Panel:
@@ -105,14 +100,14 @@ def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published:
             continue
         lines.append(line)
         model = paper_model(label, results, published=published)
-        y = finite(reference.published(model).get(f"{measure}/{shown}")) if model else None
+        y = published_curve(model, results, measure, shown)
         if model is not None and y is not None and model not in overlaid:
             overlaid.add(model)
             lines.append(Line(f"{model}, published", label, y, None, None, shade[label], marker, published=True))
     definition = next((d for _, results in runs if (d := define(measure, results))), "")
     if statistic.startswith("size_matched"):
-        stated = [(r.info.get("measures") or {}).get(measure, {}).get("over") for _, r in runs]
-        own = "sentence's own length" if "sentence" in stated else "word's own size"
+        over = [attribute(r, measure, "over") for _, r in runs]
+        own = "sentence's own length" if "sentence" in over else "word's own size"
         definition += f"; baseline of each {own}"
     return Panel(
         measure=measure,
@@ -120,8 +115,18 @@ def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published:
         definition=definition,
         y_label=axis_label(measure, shown, [results for _, results in runs]),
         lines=tuple(lines),
-        threshold=FIVE_PERCENT if is_variance(measure) and "adjusted" in shown else None,
+        threshold=line_of(measure, [r for _, r in runs]) if shown in ("adjusted", "size_matched_adjusted") else None,
     )
+
+
+def line_of(measure: str, runs: Sequence[Results]) -> float | None:
+    """The value at which the measure's metric wants a line drawn across its adjusted curves; None if at none."""
+    return next((at for r in runs if (at := attribute(r, measure, "line")) is not None), None)
+
+
+def published_curve(model: str | None, results: Results, measure: str, statistic: str) -> np.ndarray | None:
+    """The published curve of what this run measured under the label, by the same definition; None if there is none."""
+    return finite(reference.published(model).get(f"{canonical(results, measure)}/{statistic}")) if model else None
 
 
 def curve_line(results: Results, measure: str, statistic: str, *, label: str, colour: str, marker: int) -> Line | None:
@@ -138,8 +143,7 @@ def curve_line(results: Results, measure: str, statistic: str, *, label: str, co
 
 
 def main_statistic(results: Results, measure: str, wanted: str = "adjusted") -> str:
-    """`wanted` if it has a value, else what stands for the measure: its metric's own word, adjusted, mean cosine, raw
-    or the first."""
+    """`wanted` if it has a value, else what stands for the measure: its metric's choice, adjusted, raw, the first."""
     statistics = [key.rsplit("/", 1)[1] for key in results.curves if key.rsplit("/", 1)[0] == measure]
     others = [s for s in statistics if s not in _NEVER_MAIN and not s.endswith(("_ci_low", "_ci_high"))]
     for statistic in (wanted, *mains(results, measure), *others):

@@ -30,7 +30,8 @@ class EmbeddingTable:
     """One vector a piece or word, wherever it stands: a model's input or output matrix, or its token layer.
 
     `counts` are the tokens' occurrences in the measured text, None where unknown; `special` the rows that stand for no
-    text (markers, padding); `note` says what the table is, or what became of its twin.
+    text (markers, padding); `note` says what the table is, or what became of its twin; `tied`: it is the model's input
+    and output matrix at once.
     """
 
     name: str
@@ -39,6 +40,7 @@ class EmbeddingTable:
     counts: np.ndarray | None  # (len(tokens),) int64
     special: tuple[int, ...] = ()
     note: str = ""
+    tied: bool = False
 
 
 @runtime_checkable

@@ -72,19 +72,19 @@ def run_figure(results: Results, measure: str, *, published: bool = False) -> Fi
             handles += axes.plot(np.arange(len(y)), y, linewidth=1.1, markersize=3.5, zorder=2, **style)
             names.append(wording.readable(statistic))
     model = charts.paper_model(label, results, published=published)
-    known = charts.finite(reference.published(model).get(f"{measure}/{main}")) if model else None
+    known = charts.published_curve(model, results, measure, main)
     if known is not None:
         handles.append(_draw(axes, Line("published", label, known, None, None, colour, 0, published=True)))
         names.append(f"published, {wording.readable(main)}")
-    if wording.is_variance(measure):
-        _threshold(axes, charts.FIVE_PERCENT)
+    if (at := charts.line_of(measure, [results])) is not None:
+        _threshold(axes, at)
     _finish(axes, wording.axis_label(measure, "", [results]))
     count = wording.count_words(results, measure)
     facts = [wording.define(measure, results), *wording.facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
     dress(
         figure,
-        f"{wording.title(measure)}: {label}",
+        f"{wording.title(measure, [results])}: {label}",
         facts,
         handles,
         names,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -14,6 +13,7 @@ import numpy as np
 
 from ctxexp.assemble import Collected, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
+from ctxexp.described import describe
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
 from ctxexp.geometry import precision, sharing
 from ctxexp.layers import Layers
@@ -84,17 +84,10 @@ def measure(
         "n_words": len(occurrences.words),
         "baseline": getattr(baseline, "name", type(baseline).__name__),
         "baseline_size": len(plan.samples[0]),
+        "baseline_matched": isinstance(baseline, SizeMatched | Twins),
         "seed": seed,
         "bootstrap": bootstrap,
-        "measures": {
-            label: {
-                "name": _snake(type(probe).__name__),
-                "definition": probe.definition or label.replace("_", " "),
-                "unit": probe.unit,
-                "over": probe.over,
-            }
-            for label, probe in plan.probes.items()
-        },
+        "measures": {label: describe(label, probe) for label, probe in plan.probes.items()},
     }
     return results
 
@@ -315,7 +308,3 @@ def _one_thread() -> AbstractContextManager[Any]:
         return nullcontext()
     limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
     return limits
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.corpus import Corpus
+from ctxexp.described import describe
 from ctxexp.errors import DataError
 from ctxexp.metric import guard
 from ctxexp.mixes import Mix
@@ -141,16 +141,7 @@ def measure_pairs(
         "seed": seed,
         "bootstrap": bootstrap,
         "n_pairs": len(corpus.pairs),
-        "measures": {
-            label: {
-                "name": re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(probe).__name__).lower(),
-                "definition": probe.definition or label.replace("_", " "),
-                "unit": probe.unit,
-                "over": probe.over,
-                "main": probe.main,
-            }
-            for label, probe in probes.items()
-        },
+        "measures": {label: describe(label, probe) for label, probe in probes.items()},
     }
     return results
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from ctxexp.described import Described
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
 
 GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
@@ -16,11 +17,10 @@ GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
 a random baseline group; all rows. The key of a `sense` group is (word, labels), a label a row."""
 
 
-class Metric(ABC):
+class Metric(Described, ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    `unit` is a word for logs and axes: what the number is (`cosine`, `l2`; `share`: of a group's variance, 1 where its
-    rows lie on one line through the origin); `definition` says in a line what was computed. Both are logged.
+    What it says of itself (`title`, `unit`, `definition`, `variant` ...) are the attributes of `Described`.
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
     may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them.
@@ -31,8 +31,6 @@ class Metric(ABC):
     """
 
     over: ClassVar[GroupBy]
-    unit: ClassVar[str] = ""
-    definition: str = ""
     invariances: frozenset[str] = frozenset()
 
     @abstractmethod
@@ -59,7 +57,7 @@ class Metric(ABC):
         """The measure's value on a random group `x` (n, d): its chance level; NaN if it has none."""
         return float("nan")
 
-    def save(self, folder: Path) -> None:  # noqa: B027  # optional: most metrics have nothing to write
+    def save(self, folder: Path) -> None:  # optional: most metrics have nothing to write
         """Write tables or vectors beside the curves (optional)."""
 
 

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ctxexp.described import Described
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -24,17 +26,14 @@ class Pairs:
         return len(self.gold)
 
 
-class PairMetric(ABC):
+class PairMetric(Described, ABC):
     """A measure of one layer's sentence vectors on a corpus's gold pairs. One instance serves one layer or layer mix.
 
     A pair's sub-set is `task/part` (`STS12/MSRpar`) or the task alone. Names of statistics may hold a task too:
-    `STS12/all` becomes the curve `<label>/STS12/all`.
+    `STS12/all` becomes the curve `<label>/STS12/all`. What it says of itself are the attributes of `Described`.
     """
 
     over: ClassVar[Literal["pair"]] = "pair"
-    unit: ClassVar[str] = ""
-    main: ClassVar[str] = ""  # the statistic that stands for the measure in figures and summaries; "": raw or the first
-    definition: str = ""
 
     @abstractmethod
     def update(self, subset: str, pairs: Pairs) -> None:
@@ -54,5 +53,5 @@ class PairMetric(ABC):
         """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
         return []
 
-    def save(self, folder: Path) -> None:  # noqa: B027  # optional: most metrics have nothing to write
+    def save(self, folder: Path) -> None:  # optional: most metrics have nothing to write
         """Write files beside the curves (optional)."""

@@ -143,7 +143,7 @@ def of_model(
     text = sentences if text is None else text
     tables = {table.name: table for table in encoder.tables(text)}  # type: ignore[attr-defined]  # causal ones do
     table = tables.get("output", tables["input"])
-    if table.name == "input" and not table.note.startswith("tied: "):
+    if table.name == "input" and not table.tied:
         raise ModelError(f"encoder {encoder.name!r}: its output matrix is not known ({table.note})")
     assert table.counts is not None
     hidden = np.concatenate([one.layers[-1] for one in encoder.encode(sentences)])

@@ -52,7 +52,8 @@ def measure_tables(
                     _measure(results, label, metrics[label](), table, folder / label / f"table_{table.name}")
                 stage.advance(1)
         results.info["tables"] = {
-            t.name: {"rows": len(t.tokens), "dim": int(t.vectors.shape[1]), "note": t.note} for t in tables
+            t.name: {"rows": len(t.tokens), "dim": int(t.vectors.shape[1]), "note": t.note, "tied": t.tied}
+            for t in tables
         }
     for label, metric in built.items():
         finish = getattr(metric, "finish", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,42 +13,9 @@ Run = tuple[str, Results]
 """A chart label (usually the model) and what was measured."""
 
 LAYER_AXIS = "layer (0 = input layer)"
-VARIANCE = "max_explainable_variance"
-
-_TITLES = {
-    "anisotropy": "Anisotropy",
-    "self_similarity": "Self-similarity of words",
-    "intra_sentence_similarity": "Intra-sentence similarity",
-    VARIANCE: "Maximum explainable variance",
-    "sense_separation": "Separation of word senses",
-    "word_norm": "Length of word vectors",
-    "sts": "Semantic textual similarity",
-    "edit_distance": "Similarity against edit distance",
-    "qnli": "Question against answer",
-    "sentence_geometry": "Geometry of sentence vectors",
-}
-_DEFINITIONS = {
-    "anisotropy": "mean cosine of random occurrences",
-    "self_similarity": "mean cosine among a word's occurrences (Definition 1)",
-    "intra_sentence_similarity": "mean cosine of a sentence's words to their mean (Definition 2)",
-    VARIANCE: "uncentred, as printed (Definition 3)",
-    f"{VARIANCE}_centred": "centred: principal component analysis",
-    f"{VARIANCE}_released": "as the released code computed it",
-    "word_norm": "mean over occurrences",
-}
-_VARIANTS = {  # what tells the definitions apart in a run's own words
-    "Definition 3": VARIANCE,
-    "principal component": f"{VARIANCE}_centred",
-    "released code": f"{VARIANCE}_released",
-}
 _LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
 _PLURALS = {"corpus": "corpora"}
-_UNITS = {
-    "anisotropy": "cosine",
-    "self_similarity": "cosine",
-    "intra_sentence_similarity": "cosine",
-    "word_norm": "l2 norm",
-}
+_UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
 
 
 def unique_labels(runs: Sequence[Run]) -> list[Run]:
@@ -69,11 +37,12 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def title(measure: str) -> str:
-    """The measure's name as prose; of a task's measure (`sts/STS12`) with the task."""
-    known = _TITLES.get(VARIANCE if is_variance(measure) else measure)
-    if known is None and "/" in measure and measure.split("/")[0] in _TITLES:
-        known = f"{_TITLES[measure.split('/')[0]]}, {task(measure)}"
+def title(measure: str, runs: Iterable[Results]) -> str:
+    """The measure's name as prose, the metric's own where a run states it; of a task's measure (`sts/STS12`) with the
+    task."""
+    known = next((said for results in runs if (said := stated(results, measure, "title"))), "")
+    if known and task(measure):
+        return f"{known}, {task(measure)}"
     return known or one_line(measure.replace("_", " ").replace("/", ", ")).capitalize()
 
 
@@ -83,50 +52,63 @@ def task(measure: str) -> str:
     return "mean over tasks" if name == "avg" else name
 
 
-def stated(results: Results, measure: str, key: str) -> str:
-    """What the run says about a measure (definition, unit, over, main); a task's measure is the metric's own."""
+def attribute(results: Results, measure: str, key: str) -> Any:
+    """An attribute of a measure as its run recorded it (`ctxexp.described`); a task's measure is the metric's own. None
+    where the run doesn't say."""
     measures = results.info.get("measures") or {}
-    return one_line((measures.get(measure) or measures.get(measure.split("/")[0]) or {}).get(key) or "")
+    return (measures.get(measure) or measures.get(measure.split("/")[0]) or {}).get(key)
+
+
+def stated(results: Results, measure: str, key: str) -> str:
+    """The attribute in a line of text; empty where the run doesn't say."""
+    return one_line(attribute(results, measure, key) or "")
+
+
+def canonical(results: Results, measure: str) -> str:
+    """What is measured, whatever its label: the metric's name with its variant, as `self_similarity` or
+    `max_explainable_variance_released`; the label where the run doesn't say."""
+    name, variant = stated(results, measure, "name"), attribute(results, measure, "variant")
+    if not name or variant is None:
+        return measure
+    return "/".join(filter(None, (f"{name}_{variant}" if variant else name, measure.partition("/")[2])))
+
+
+def figure_of(measure: str, runs: Iterable[Results]) -> str:
+    """The figure on which a measure has its panel: one for the variants of a metric, one for a measure's tasks."""
+    label = measure.split("/")[0]
+    return next((stated(r, label, "name") for r in runs if stated(r, label, "variant")), label)
 
 
 def mains(results: Results, measure: str) -> tuple[str, ...]:
     """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
-    adjusted, mean cosine, raw."""
+    adjusted, raw."""
     own = stated(results, measure, "main")
-    return (*([own] if own else []), "adjusted", "mean_cosine", "raw")
+    return (*([own] if own else []), "adjusted", "raw")
 
 
 def define(measure: str, results: Results) -> str:
-    """The definition the run states, else what ctxexp means by the measure, else an empty text."""
+    """The definition that the run states, of a task's measure with the task; else an empty text."""
     said = stated(results, measure, "definition")
-    if is_variance(measure):  # short enough for a panel's heading, and named as in the config
-        for sign, key in _VARIANTS.items():
-            if sign in said:
-                return _DEFINITIONS[key]
     if said and task(measure) and measure not in (results.info.get("measures") or {}):
         said = f"{task(measure)}: {said}"
-    return said or _DEFINITIONS.get(measure, "")
-
-
-def definition_order(measure: str) -> int:
-    """Where a measure stands among its definitions: the paper's own first."""
-    return list(_DEFINITIONS).index(measure) if measure in _DEFINITIONS else len(_DEFINITIONS)
+    return said
 
 
 def axis_label(measure: str, statistic: str, results: Iterable[Results] = ()) -> str:
     """What the number is: "cosine − baseline"."""
-    units = (stated(r, measure, "unit") for r in results)
-    unit = _UNITS.get(measure) or ("share of variance" if is_variance(measure) else "")
-    unit = unit or next((u for u in units if u), "value")
+    runs = list(results)
+    unit = next((u for r in runs if (u := stated(r, measure, "unit"))), "value")
+    unit = _UNITS.get(unit, unit)
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {readable(statistic)}"
+    alone = not any(r.get(f"{measure}/adjusted") is not None for r in runs)
     forms = {
         "adjusted": "{} − baseline",
         "size_matched_adjusted": "{} − size-matched baseline",
         "baseline": "{} of the baseline",
-        "raw": "{}, raw",
+        "raw": "{}" if alone else "{}, raw",
     }
-    return forms.get(statistic, "{}").format(unit) if measure != "word_norm" else unit
+    return forms.get(statistic, "{}").format(unit)
 
 
 def readable(statistic: str) -> str:
@@ -139,22 +121,19 @@ def readable(statistic: str) -> str:
     return names.get(statistic, statistic.replace("_", " "))
 
 
-def is_variance(measure: str) -> bool:
-    """One of the definitions of maximum explainable variance."""
-    return measure == VARIANCE or measure.startswith(VARIANCE + "_")
-
-
-def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
+def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
     """What the runs have in common, for under a title: weights, corpus, control, transform, baseline; how many where
-    runs differ."""
+    runs differ. `transforms=False` leaves these out, for a figure that names them."""
     said = []
     chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
-    transforms = [one_line(r.info.get("transform") or "none") for _, r in runs]
+    used = [one_line(r.info.get("transform") or "none") for _, r in runs]
     fits = [one_line(r.info.get("fit_on") or "target") for _, r in runs]
     if set(fits) == {"target"}:
         fits = []
-    if set(transforms) == {"none"}:
-        transforms = fits = []
+    if set(used) == {"none"}:
+        fits = []
+    if set(used) == {"none"} or not transforms:
+        used = []
     controls = [one_line(r.info.get("control") or "none") for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
@@ -162,7 +141,7 @@ def facts(runs: Sequence[Run], measure: str | None = None) -> list[str]:
         ("weights", "kinds of weights", [one_line(r.info.get("weights") or "") for _, r in runs]),
         ("corpus", "corpora", [one_line(r.info.get("corpus") or "") for _, r in runs]),
         ("control:", "controls", controls),
-        ("transform", "transforms", transforms),
+        ("transform", "transforms", used),
         ("fitted on", "fitted texts", fits),
         ("baseline:", "baselines", chance),
     ):
@@ -193,17 +172,17 @@ def identities(runs: Sequence[Run]) -> list[str]:
 
 
 def _has_baseline(results: Results, measure: str) -> bool:
-    """Anisotropy is the baseline of the others: the same sample."""
-    return measure == "anisotropy" or results.get(f"{measure}/baseline") is not None
+    """What is measured on the baseline's own sample is the baseline of the others."""
+    return stated(results, measure, "over") == "sample" or results.get(f"{measure}/baseline") is not None
 
 
 def baseline_words(results: Results, measure: str | None = None) -> str:
     """ "1,000 occurrences, one per sentence": the chance level in a few words; empty if the run doesn't say.
 
-    Matched groups have the size of what they are compared with: only anisotropy's sample has one to name.
+    Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
     """
     name, size = results.info.get("baseline"), results.info.get("baseline_size")
-    if str(name).endswith("_matched") and measure != "anisotropy":
+    if results.info.get("baseline_matched") and (measure is None or stated(results, measure, "over") != "sample"):
         size = None
     parts = [f"{size:,} occurrences" if isinstance(size, int) else "", one_line(name or "").replace("_", " ")]
     return ", ".join(part for part in parts if part)

@@ -14,10 +14,13 @@ import pytest
 from ctxexp import claims
 from ctxexp.claims import CLAIMS, Evidence, Family, Finding, evaluate, families, released, report
 from ctxexp.claims.__main__ import main
-from ctxexp.claims.evidence import SIGNS
+from ctxexp.claims.evidence import measured
 from ctxexp.claims.words import wilson
+from ctxexp.described import describe
+from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.static_vectors import StaticVectors
 from ctxexp.results import Results
 
@@ -25,6 +28,16 @@ BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012",
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
 EXPECTED = {"bert": 0.3, "elmo": 0.2, "gpt2": 0.1}  # static vectors of layer 1
 STOP_WORDS = ("the", "of", "to", "and", "a")
+METRICS = {
+    "anisotropy": Anisotropy(),
+    "self_similarity": SelfSimilarity(),
+    "intra_sentence_similarity": IntraSentenceSimilarity(),
+    "max_explainable_variance": MaxExplainableVariance(),
+    "max_explainable_variance_centred": MaxExplainableVariance(definition="centred"),
+    "max_explainable_variance_released": MaxExplainableVariance(definition="released"),
+    "static_vectors": StaticVectors(benchmarks=[]),
+}
+MEASURES = {label: describe(label, metric) for label, metric in METRICS.items()}
 
 
 def line(first: float, last: float, n: int) -> np.ndarray:
@@ -56,7 +69,14 @@ def as_claimed(model: str, **changes: np.ndarray | None) -> Results:
         curves[f"{key.rpartition('/')[0]}/n"] = np.full(n, 500.0)
     for name in BENCHMARKS:
         curves.setdefault(f"static_vectors/{name}", EXPECTED[model] - 0.005 * np.arange(n))
-    info = {"name": model, "model": model, "weights": "published", "corpus": "sts_2012_2016", "fingerprint": "f"}
+    info: dict[str, object] = {
+        "name": model,
+        "model": model,
+        "weights": "published",
+        "corpus": "sts_2012_2016",
+        "fingerprint": "f",
+    }
+    info["measures"] = MEASURES
     return Results(curves=curves, info={**info, "n_layers": n, "transform": "none"})
 
 
@@ -74,7 +94,8 @@ def tables(model: str, *, below: float = 0.5, lowest: bool = True) -> dict[str, 
 
 def vectors(name: str, score: float) -> Results:
     curves = {f"static_vectors/{b}": np.array([score]) for b in BENCHMARKS}
-    return Results(curves=curves, info={"name": "word_vectors", "model": f"word_vectors {name}", "weights": name})
+    info = {"name": "word_vectors", "model": f"word_vectors {name}", "weights": name, "measures": MEASURES}
+    return Results(curves=curves, info=info)
 
 
 def planted(
@@ -219,31 +240,48 @@ def test_word_tables_by_another_baseline_are_no_reading_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "said", "claim"),
+    ("measure", "other", "claim"),
     [
-        ("max_explainable_variance", "first principal component's share (centred)", "variance-below-baseline"),
-        ("static_vectors", "mean of each word's rows; lower-cased", "static-beats-glove"),
-        ("intra_sentence_similarity", "mean cosine of a sentence's words to their mean, words at norm 1",
-         "bert-sentence-falls"),
+        ("max_explainable_variance", MaxExplainableVariance(definition="centred"), "variance-below-baseline"),
+        ("static_vectors", StaticVectors(vector="mean", benchmarks=[]), "static-beats-glove"),
+        ("intra_sentence_similarity", IntraSentenceSimilarity(unit_norm=True), "bert-sentence-falls"),
     ],
-)  # fmt: skip
-def test_a_measure_with_other_options_is_another_measure(measure: str, said: str, claim: str) -> None:
-    (family,) = planted(info={"measures": {measure: {"definition": said}}})
+)
+def test_a_measure_with_other_options_is_another_measure_whatever_its_words(
+    measure: str, other: MaxExplainableVariance, claim: str
+) -> None:
+    """What a run's prose says decides nothing: here it says what the claims are about."""
+    other.definition = METRICS[measure].definition
+    (family,) = planted(info={"measures": {**MEASURES, measure: describe(measure, other)}})
     assert not any(key.startswith(f"{measure}/") for m in family.members if m.model == "bert" for key in m.curves)
     assert finding(family, claim).words != "holds"
     assert finding(family, "anisotropic").words == "holds"
 
 
-def test_the_signs_are_in_the_measures_own_definitions() -> None:
-    own = {
-        **{f"max_explainable_variance{end}": MaxExplainableVariance(definition=d).definition
-           for end, d in (("", "uncentred"), ("_centred", "centred"), ("_released", "released"))},
-        "intra_sentence_similarity": IntraSentenceSimilarity().definition,
-        "static_vectors": StaticVectors(benchmarks=[]).definition,
-    }  # fmt: skip
-    assert own.keys() == SIGNS.keys()
-    (family,) = planted(info={"measures": {label: {"definition": said} for label, said in own.items()}})
-    assert {f.words for f in evaluate(family)} == {"holds"}
+def test_a_measure_is_found_under_any_label() -> None:
+    renamed = {f"my {label}": {**about, "definition": "words of no meaning"} for label, about in MEASURES.items()}
+    (family,) = families([(one(as_claimed("bert"), renamed), "", tables("bert").get)])
+    held = {claim.id for claim in CLAIMS if finding(family, claim.id).outcome == "pass"}
+    assert {"bert-sentence-falls"} <= held
+    assert finding(family, "variance-below-baseline").checks[1].passed is None  # tables have the labels' names
+    (family,) = families([(one(as_claimed("bert"), renamed), "", lambda name: tables("bert").get(name[3:]))])
+    assert finding(family, "variance-below-baseline").checks[1].passed
+
+
+def one(results: Results, measures: dict[str, dict[str, object]]) -> Results:
+    """The results under other labels: `my <label>`."""
+    curves = {f"my {key}": curve for key, curve in results.curves.items()}
+    return Results(curves=curves, info={**results.info, "measures": measures})
+
+
+def test_a_run_that_says_no_variants_is_no_evidence_and_of_two_labels_the_plain_one_counts() -> None:
+    older = {label: {k: v for k, v in about.items() if k != "variant"} for label, about in MEASURES.items()}
+    (family,) = planted(info={"measures": older})
+    assert {f.words for f in evaluate(family)} == {"not run"}
+    same = MEASURES["self_similarity"]
+    assert measured(Results(info={"measures": {"a": same, "b": same}})) == {"self_similarity": "a"}
+    both = {"a": same, "self_similarity": same, "b": same}
+    assert measured(Results(info={"measures": both})) == {"self_similarity": "self_similarity"}
 
 
 def test_a_curve_without_an_interval_decides_nothing() -> None:

@@ -8,11 +8,30 @@ import numpy as np
 import pytest
 
 from ctxexp import charts, figures, reference, wording
+from ctxexp.described import Described, describe
+from ctxexp.metric import GroupMean
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.palette import colours
 from ctxexp.results import Results
 
 VARIANCE = "max_explainable_variance"
+METRICS: dict[str, Described] = {
+    "anisotropy": Anisotropy(),
+    "self_similarity": SelfSimilarity(),
+    "intra_sentence_similarity": IntraSentenceSimilarity(),
+    VARIANCE: MaxExplainableVariance(),
+    f"{VARIANCE}_released": MaxExplainableVariance(definition="released"),
+    "word_norm": WordNorm(),
+}
+
+
+def stated(**metrics: Described) -> dict[str, Any]:
+    """What a run says of these metrics."""
+    return {"measures": {label: describe(label, metric) for label, metric in metrics.items()}}
 
 
 def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", **info: Any) -> Results:
@@ -31,7 +50,7 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
     curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
     facts = {"model": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
     facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000, "seed": 0}
-    return Results(curves=curves, info={**facts, "measures": {"self_similarity": {"over": "word"}}, **info})
+    return Results(curves=curves, info={**facts, **stated(**METRICS), **info})
 
 
 def drawn(axes: Any) -> list[np.ndarray]:
@@ -123,13 +142,13 @@ def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and
     run.curves[f"{VARIANCE}/size_matched_adjusted"] = np.linspace(0.3, 0.1, 5)
     (chart,) = (c for c in charts.sweep_charts([("gpt2", run)]) if c.name == VARIANCE)
     figure = figures.sweep_figure(chart)
-    assert [axes.get_title(loc="left").split(",")[0] for axes in figure.axes] == [
+    assert [axes.get_title(loc="left").split(",")[0].split("\n")[0] for axes in figure.axes] == [
         "uncentred",
-        "as the released code computed it",
+        "as released: variance along the first",
         "uncentred",
     ]
     for axes in figure.axes:
-        assert charts.FIVE_PERCENT in rules(axes)
+        assert MaxExplainableVariance.line in rules(axes)
         low, high = axes.get_ylim()
         values = np.concatenate(drawn(axes))
         assert low < min(0, np.nanmin(values))
@@ -281,7 +300,7 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
 
 
 def test_groups_of_matched_size_have_no_size_to_name() -> None:
-    matched = [("bert", results("bert", 3, baseline="size_matched"))]
+    matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
     for measure in ("self_similarity", VARIANCE, None):
         assert "baseline: size matched" in wording.facts(matched, measure), measure
     assert "baseline: 1,000 occurrences, size matched" in wording.facts(matched, "anisotropy")
@@ -289,12 +308,59 @@ def test_groups_of_matched_size_have_no_size_to_name() -> None:
     assert "baseline: 1,000 occurrences, one per sentence" in wording.facts(plain, "self_similarity")
 
 
-@pytest.mark.parametrize("name", ["uncentred", "centred", "released"])
-def test_a_panel_names_the_definition_that_was_measured_whatever_its_label(name: str) -> None:
-    metric = MaxExplainableVariance(definition=name)  # type: ignore[arg-type]
-    run = Results(info={"measures": {VARIANCE: {"definition": metric.definition}}})
-    assert name in wording.define(VARIANCE, run)
-    assert wording.define(VARIANCE, Results()).startswith("uncentred")
+class Spread(GroupMean):
+    """An author's metric; what it says of itself is made to mislead whoever reads prose."""
+
+    over = "word"
+    title = "Spread of lengths"
+    unit = "share"
+    line = 0.2
+
+    def __init__(self, *, variant: str = "") -> None:
+        super().__init__()
+        self.variant = variant
+        self.definition = f"no principal component, not Definition 3, not the released code, {variant or 'plain'}"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(x, axis=-1).std(axis=-1)
+
+
+def test_an_authors_metric_has_its_title_its_line_and_a_panel_a_variant_whatever_its_labels() -> None:
+    metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
+    curve = np.linspace(-0.1, 0.3, 3)
+    run = Results(curves={f"{label}/adjusted": curve for label in metrics}, info=stated(**metrics))
+    plain, variants = charts.sweep_charts([("bert", run)], published=True)
+    assert (plain.name, variants.name) == ("a", "spread")
+    assert plain.title == "Spread of lengths (a)"  # two figures of one title are told apart
+    assert [panel.definition for panel in variants.panels] == [metrics["max_explainable_variance_x"].definition,
+                                                               metrics["z"].definition]  # fmt: skip
+    assert {panel.threshold for panel in variants.panels} == {0.2}
+    assert plain.panels[0].y_label == "share of variance − baseline"
+    figure = figures.run_figure(run, "z")
+    assert figure is not None
+    assert 0.2 in rules(figure.axes[0])
+    assert "Spread of lengths: run" in texts(figure)
+
+
+def test_a_label_that_is_not_what_it_says_gets_no_published_curve_beside_it() -> None:
+    """Published is the released code's estimator: under any label that one, and under its own label no other."""
+    released, centred = (MaxExplainableVariance(definition=d) for d in ("released", "centred"))
+    for measure, metric, known in (("mine", released, True), (f"{VARIANCE}_released", centred, False)):
+        run = results("bert", 13, **stated(**{measure: metric}))
+        run.curves = {f"{measure}/adjusted": np.zeros(13)}
+        (chart,) = charts.sweep_charts([("bert", run)], published=True)
+        assert chart.name == VARIANCE
+        assert any(line.published for line in chart.lines) is known
+        assert chart.panels[0].definition == metric.definition
+
+
+def test_results_that_say_nothing_of_their_measures_are_drawn_by_their_labels() -> None:
+    run = results("bert", 3, measures={"self_similarity": {"name": "self_similarity", "definition": "older words"}})
+    titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
+    assert titles == ["Anisotropy", "Self similarity", "Intra sentence similarity", "Max explainable variance",
+                      "Max explainable variance released", "Word norm"]  # fmt: skip
+    assert wording.define("self_similarity", run) == "older words"
+    assert wording.define("anisotropy", run) == ""
 
 
 def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:

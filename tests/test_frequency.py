@@ -281,7 +281,7 @@ def test_published_figures_and_a_sweeps_tables() -> None:
         scalars={f"frequency_geometry.input/{k}": v for k, v in stats.items()} | {"degeneration.input/margin": 0.25},
         info={
             "n_layers": 2,
-            "tables": {"input": {"note": "tied: twice"}},
+            "tables": {"input": {"note": "not tied at all, says the prose", "tied": True}},
             "measures": {m: {"name": m, "definition": "as it is"} for m in ("frequency_geometry", "degeneration")},
         },
     )
@@ -325,6 +325,6 @@ def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
     assert results.curves["degeneration/n"].tolist() == [17.0] * results.n_layers
     assert results.scalars["degeneration.input/n"] == 8192
     assert results.scalars["frequency_geometry.input/n"] == 6  # the words are pieces of their own
-    assert results.info["tables"]["input"]["note"].startswith("tied")
+    assert results.info["tables"]["input"]["tied"] is True
     assert (tmp_path / "frequency_geometry" / "projection.html").is_file()
     assert (tmp_path / "degeneration" / "table_input" / "spectrum.csv").is_file()

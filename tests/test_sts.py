@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ctxexp.charts import main_statistic, sweep_charts
+from ctxexp.described import describe
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
 from ctxexp.jobs import summary
 from ctxexp.metrics.edit_distance import UNITS, EditDistance, Units
@@ -298,7 +299,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     info = {
         "model": "bert",
         "corpus": "sts",
-        "measures": {"sts": {"definition": metric.definition, "unit": metric.unit, "over": "pair", "main": STS.main}},
+        "measures": {"sts": describe("sts", metric)},
     }
     results = Results({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
     assert {main_statistic(results, m) for m in results.measures()} == {"all"}
@@ -311,7 +312,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     assert (chart.name, chart.panels[0].measure) == ("sts", "sts/avg")
     assert {panel.statistic for panel in chart.panels} == {"all"}
     assert all(panel.lines[0].low is not None for panel in chart.panels)
-    assert title("sts/STS12") == "Semantic textual similarity, STS12"
+    assert title("sts/STS12", [results]) == "Semantic textual similarity, STS12"
     assert define("sts/avg", results) == f"mean over tasks: {metric.definition}"
     assert axis_label("sts/STS12", "all", [results]) == "Spearman × 100"
 

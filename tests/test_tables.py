@@ -62,7 +62,7 @@ def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
     np.testing.assert_array_equal(tables[0].vectors, whole.get_input_embeddings().weight.detach().numpy()[:n])
     np.testing.assert_array_equal(tables[-1].vectors, whole.get_output_embeddings().weight.detach().numpy()[:n])
     assert np.array_equal(tables[0].vectors, tables[-1].vectors) == tied
-    assert tables[0].note.startswith("tied: ") == tied
+    assert tables[0].tied == tied
     counted = Counter(i for s in SENTENCES for i in tokenizer(s.text, add_special_tokens=False)["input_ids"])
     for table in tables:
         assert list(table.tokens) == tokenizer.convert_ids_to_tokens(range(n))

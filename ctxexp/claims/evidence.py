@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ctxexp.results import Results
+from ctxexp.wording import attribute, canonical
 
 PAPER = ("elmo", "bert", "gpt2")
 """The models that the paper speaks of, by their registered names."""
@@ -23,15 +24,6 @@ LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
 SAMPLED = ("one_per_sentence", "uniform", None)  # baselines of random occurrences, as the paper's
 CORPUS = "sts_2012_2016"
 """The paper's own text."""
-SIGNS = {
-    "max_explainable_variance": "Definition 3",
-    "max_explainable_variance_centred": "principal component",
-    "max_explainable_variance_released": "released code",
-    "intra_sentence_similarity": "mean cosine of a sentence's words to their mean",
-    "static_vectors": "first principal direction of each word's rows, uncentred",
-}
-"""What a run's definition of a measure has to say for its label to mean what the claims take it for."""
-
 Kind = Literal["published", "other", "released"]
 
 
@@ -94,7 +86,7 @@ def families(runs: Iterable[tuple[Results, str, Callable[[str], dict[str, list[s
         info = results.info
         name, label = str(info.get("name") or ""), str(info.get("model") or "")
         if name == "word_vectors":
-            files.append(Evidence(_file(info, label), results.curves, label, link, info, tables))
+            files.append(Evidence(_file(info, label), _by_level(results, measured(results)), label, link, info, tables))
             continue
         if name not in PAPER:
             continue
@@ -106,43 +98,51 @@ def families(runs: Iterable[tuple[Results, str, Callable[[str], dict[str, list[s
             found[key] = Family(
                 "published" if own else "other", _title(weights, info, changed), str(info.get("corpus") or "")
             )
-        other = {measure for measure, about in (info.get("measures") or {}).items() if not _as_claimed(measure, about)}
-        curves = {k: c for k, c in _by_level(results).items() if k.rpartition("/")[0] not in other}
-        found[key].members.append(Evidence(name, curves, label, link, info, partial(_unless, other, tables)))
+        labels = measured(results)
+        curves = _by_level(results, labels)
+        found[key].members.append(Evidence(name, curves, label, link, info, partial(_table, labels, tables)))
     every = sorted(found.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS))
     for family in every:
         family.members += files
     return every
 
 
-def _as_claimed(measure: str, about: Mapping[str, Any]) -> bool:
-    """Whether a measure was computed as its label says to the claims; its options may have made it another."""
-    said = str(about.get("definition") or "")
-    return not said or (SIGNS.get(measure, "") in said and not (measure == "intra_sentence_similarity" and "," in said))
+def measured(results: Results) -> dict[str, str]:
+    """The label of each thing that a run measured, by what it is whatever its label: the metric's name with its
+    variant. Of several labels that one of the same words, else the first; a measure that doesn't say is left out.
+    """
+    labels: dict[str, str] = {}
+    for label in results.info.get("measures") or {}:
+        if attribute(results, label, "variant") is not None:
+            known = canonical(results, label)
+            labels[known] = label if label == known else labels.get(known, label)
+    return labels
 
 
-def _unless(
-    other: Collection[str], tables: Callable[[str], dict[str, list[str]] | None], name: str
+def _table(
+    labels: Mapping[str, str], tables: Callable[[str], dict[str, list[str]] | None], name: str
 ) -> dict[str, list[str]] | None:
-    """A run's word table; None of a measure that is not what the claims speak of."""
-    return None if name in other else tables(name)
+    """A run's word table of what goes by this name; None where it measured no such thing."""
+    return tables(labels[name]) if name in labels else None
 
 
-def _by_level(results: Results) -> dict[str, np.ndarray]:
-    """The curves by what they are adjusted by: with `baseline=size_matched` plain `adjusted` is by that level.
+def _by_level(results: Results, labels: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """The curves by what they are of and what they are adjusted by: with `baseline=size_matched` plain `adjusted` is by
+    that level.
 
     Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper: left out.
     """
     baseline = results.info.get("baseline")
-    if baseline in SAMPLED:
-        return results.curves
     curves = {}
-    for key, curve in results.curves.items():
-        measure, _, statistic = key.rpartition("/")
-        if not statistic.startswith("adjusted"):
-            curves[key] = curve
-        elif baseline == "size_matched":
-            curves[f"{measure}/size_matched_{statistic}"] = curve
+    for name, label in labels.items():
+        for key, curve in results.curves.items():
+            measure, _, statistic = key.rpartition("/")
+            if measure != label:
+                continue
+            if baseline in SAMPLED or not statistic.startswith("adjusted"):
+                curves[f"{name}/{statistic}"] = curve
+            elif baseline == "size_matched":
+                curves[f"{name}/size_matched_{statistic}"] = curve
     return curves
 
 

@@ -29,8 +29,10 @@ class Anisotropy(Metric):
     """
 
     over: ClassVar[GroupBy] = "sample"
+    title = "Anisotropy"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine over all pairs of random occurrences"
+    main: ClassVar[str] = "mean_cosine"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
 
     def __init__(self) -> None:

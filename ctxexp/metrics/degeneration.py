@@ -41,7 +41,9 @@ class Degeneration(Metric):
     """
 
     over: ClassVar[GroupBy] = "corpus"
+    title = "Degeneration"
     unit: ClassVar[str] = "cosine"
+    main: ClassVar[str] = "mean_cosine"
     definition = "mean cosine over all pairs of rows; cone, spectrum and uniformly negative direction beside it"
     invariances = frozenset({"permutation", "scale"})
 

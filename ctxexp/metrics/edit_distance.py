@@ -31,6 +31,7 @@ class EditDistance(SimilarityMetric):
     prints -24.61 for gold on STS-B, to which words come close on the dev pairs (-24.49) and characters don't (-20.21).
     """
 
+    title = "Similarity against edit distance"
     unit: ClassVar[str] = "Spearman × 100"
     main: ClassVar[str] = "similarity_distance"
 

@@ -34,6 +34,7 @@ class FrequencyGeometry(Metric):
     """
 
     over: ClassVar[GroupBy] = "word"
+    title = "Frequency geometry"
     unit: ClassVar[str] = "Spearman correlation"
     invariances = frozenset({"rotation", "permutation"})
 

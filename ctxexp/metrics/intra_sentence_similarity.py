@@ -22,13 +22,16 @@ class IntraSentenceSimilarity(GroupMean):
     """
 
     over: ClassVar[GroupBy] = "sentence"
+    title = "Intra-sentence similarity"
     unit: ClassVar[str] = "cosine"
 
     def __init__(self, *, sample: int | None = None, unit_norm: bool = False, size_matched: bool = False) -> None:
         super().__init__(sample=sample, size_matched=size_matched)
         self.unit_norm = unit_norm
         self.invariances = frozenset({"rotation", "scale", "permutation"} | ({"row_scale"} if unit_norm else set()))
-        self.definition = "mean cosine of a sentence's words to their mean" + (", words at norm 1" if unit_norm else "")
+        self.variant = "unit_norm" if unit_norm else ""
+        words = "its words scaled to norm 1" if unit_norm else "its words"
+        self.definition = f"mean cosine of a sentence's words to the mean of {words} (Definition 2)"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return mean_cosine_to_mean(x, unit_norm=self.unit_norm)

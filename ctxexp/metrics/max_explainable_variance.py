@@ -11,9 +11,9 @@ from ctxexp.geometry import Definition, explained_variance
 from ctxexp.metric import GroupBy, GroupMean
 
 WORDS = {
-    "uncentred": "share of the first squared singular value (Definition 3, as printed)",
-    "centred": "share of the first principal component (mean removed)",
-    "released": "variance along the first uncentred direction over the variance about the mean (released code)",
+    "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
+    "centred": "centred: share of the first principal component",
+    "released": "as released: variance along the first uncentred direction over that about the mean",
 }
 
 
@@ -27,7 +27,9 @@ class MaxExplainableVariance(GroupMean):
     """
 
     over: ClassVar[GroupBy] = "word"
+    title = "Maximum explainable variance"
     unit: ClassVar[str] = "share"
+    line: ClassVar[float | None] = 0.05  # "on average, less than 5% of the variance" (Section 4.3)
 
     def __init__(
         self, *, definition: Definition = "uncentred", size_matched: bool = True, sample: int | None = None
@@ -37,10 +39,11 @@ class MaxExplainableVariance(GroupMean):
                 f"max_explainable_variance definition={definition!r}: expected one of {', '.join(get_args(Definition))}"
             )
         super().__init__(sample=sample, size_matched=size_matched)
-        self.variant: Definition = definition
+        self._of: Definition = definition
+        self.variant = "" if definition == "uncentred" else definition
         shift = {"shift"} if definition == "centred" else set()
         self.invariances = frozenset({"rotation", "scale", "permutation"} | shift)
         self.definition = WORDS[definition]
 
     def score(self, x: np.ndarray) -> np.ndarray:
-        return explained_variance(x, definition=self.variant)
+        return explained_variance(x, definition=self._of)

@@ -20,6 +20,7 @@ class QNLI(SimilarityMetric):
     doesn't (gold 0) is to its own; 50 is chance. NaN where all pairs have the same label.
     """
 
+    title = "Question against answer"
     unit: ClassVar[str] = "AUC × 100"
     main: ClassVar[str] = "auc"
 

@@ -18,8 +18,9 @@ class SelfSimilarity(GroupMean):
     """
 
     over: ClassVar[GroupBy] = "word"
+    title = "Self-similarity of words"
     unit: ClassVar[str] = "cosine"
-    definition = "mean cosine over all pairs of a word's occurrences"
+    definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
     extremes: ClassVar[tuple[str, str] | None] = ("most_self_similar", "least_self_similar")
 

@@ -26,6 +26,7 @@ class SenseSeparation(GroupMean):
     """
 
     over: ClassVar[GroupBy] = "sense"
+    title = "Separation of word senses"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})

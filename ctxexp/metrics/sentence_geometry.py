@@ -24,6 +24,7 @@ class SentenceGeometry(PairMetric):
     d n / (d + n).
     """
 
+    title = "Geometry of sentence vectors"
     unit: ClassVar[str] = "cosine"
     main: ClassVar[str] = "mean_cosine"
     definition: str = "mean cosine over all pairs of distinct sentences"

@@ -45,6 +45,7 @@ class StaticVectors(Metric):
     """
 
     over: ClassVar[GroupBy] = "word"
+    title = "Static vectors"
     unit: ClassVar[str] = "score"
     invariances = frozenset({"rotation", "scale", "permutation"})
 
@@ -69,6 +70,7 @@ class StaticVectors(Metric):
             if name not in EXPORTS:
                 raise ConfigError(f"static_vectors export: no format {name!r}{near(name, EXPORTS)}")
         self.vector: Vector = vector
+        self.variant = {"first_pc": "", "first_pc_centred": "centred", "mean": "mean"}[vector]
         self.choices = Choices(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
         self.benchmarks = load(data, benchmarks)
         self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None

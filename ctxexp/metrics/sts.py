@@ -21,6 +21,7 @@ class STS(SimilarityMetric):
     equal. `similarity`: cosine, dot (product) or euclidean (minus the distance).
     """
 
+    title = "Semantic textual similarity"
     unit: ClassVar[str] = "Spearman × 100"
     main: ClassVar[str] = "all"
 

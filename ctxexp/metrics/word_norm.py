@@ -15,8 +15,9 @@ class WordNorm(Metric):
     """Mean, median and spread over occurrences of the vectors' Euclidean norm, >= 0. It has no chance level."""
 
     over: ClassVar[GroupBy] = "occurrence"
-    unit: ClassVar[str] = "l2"
-    definition = "Euclidean norm of an occurrence's vector"
+    title = "Length of word vectors"
+    unit: ClassVar[str] = "l2 norm"
+    definition = "mean Euclidean norm of an occurrence's vector"
     invariances = frozenset({"rotation", "permutation"})
 
     def __init__(self) -> None:

@@ -36,8 +36,8 @@ def transformer_tables(
     unspelled = tuple(i for i in range(n) if i not in spelled)  # rows that no text reaches
     left_out = tuple(sorted({*special, *unspelled}))
     counts = _counts(reader, sentences, n)
-    name, note = _head(model.config)
-    tables = [EmbeddingTable("input", tokens, weight[:n], counts, left_out, note)]
+    name, note, tied = _head(model.config)
+    tables = [EmbeddingTable("input", tokens, weight[:n], counts, left_out, note, tied)]
     if name and not untrained:
         output = _read(checkpoint, name)
         if output is None:
@@ -65,8 +65,8 @@ def _counts(reader: PieceReader, sentences: Sequence[Sentence], n: int) -> np.nd
     return counts
 
 
-def _head(config: Any) -> tuple[str, str]:
-    """The name of the untied output matrix, empty if there is none; and what is to be said of it."""
+def _head(config: Any) -> tuple[str, str, bool]:
+    """The name of the untied output matrix, empty if there is none; what is to be said of it; whether it is tied."""
     import transformers
 
     for architecture in config.architectures or ():
@@ -82,11 +82,11 @@ def _head(config: Any) -> tuple[str, str]:
         if output is None:
             continue
         if output.weight is network.get_input_embeddings().weight:
-            return "", f"tied: {architecture} uses it as its output matrix too"
+            return "", f"tied: {architecture} uses it as its output matrix too", True
         name = next(name for name, p in network.named_parameters(remove_duplicate=False) if p is output.weight)
-        return name, f"{architecture} has an output matrix of its own"
+        return name, f"{architecture} has an output matrix of its own", False
     named = ", ".join(config.architectures or ()) or "none"
-    return "", f"the checkpoint names no language-model head (architectures: {named}): no output matrix is known"
+    return "", f"the checkpoint names no language-model head (architectures: {named}): no output matrix is known", False
 
 
 def _read(checkpoint: Checkpoint, name: str) -> np.ndarray | None:

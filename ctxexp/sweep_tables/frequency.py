@@ -115,8 +115,7 @@ def spaces(results: Results, measure: str) -> Iterator[tuple[str, dict[str, floa
             tables.setdefault(place.removeprefix(f"{measure}."), {})[statistic] = value
     notes: Mapping[str, Any] = results.info.get("tables") or {}
     for name, stats in tables.items():
-        tied = str(notes.get(name, {}).get("note", "")).startswith("tied")
-        yield f"{name} table" + (" (tied)" if tied else ""), stats
+        yield f"{name} table" + " (tied)" * bool(notes.get(name, {}).get("tied")), stats
 
 
 def _measured(runs: Sequence[Run], name: str) -> Iterator[tuple[str, Results, str]]:

@@ -49,7 +49,7 @@ def table_league(runs: Sequence[Run]) -> SweepTable | None:
         cells += [_number(row.score, 2)] if several else []
         gain = "" if row.transform == NONE else f"{row.gain:+.2f}" if math.isfinite(row.gain) else "–"
         known = math.isfinite(row.low)
-        over = "pairs" if "pairs" in row.interval else row.interval
+        over = "pairs" if row.over == "pairs" else row.interval
         shown.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * known, over * known])
     return SweepTable("league", TITLE, Table(dict(columns)), head, shown, _notes(runs, rows))
 
@@ -59,16 +59,16 @@ def _notes(runs: Sequence[Run], rows: Sequence[Standing]) -> list[str]:
     for metric in ("sts", "sentence_geometry"):
         said = {label: define(label, r) for _, r in runs if (label := measure_of(r, metric))}
         notes += [f"{label}: {definition}" for label, definition in said.items()]
-    if any(row.place.name.endswith("of none") for row in rows):
+    if any(row.place.best for row in rows):
         notes.append(
             "the best layer of none was chosen without any transform, by the score that is shown: it flatters none"
         )
-    if any("resamples" in row.interval for row in rows):
+    if any(row.over == "pairs" for row in rows):
         notes.append(
             "interval over pairs: paired bootstrap, the same resampled pairs for the transform and for none, drawn "
             "within each sub-set; what another text would give is not covered"
         )
-    if any("seeds" in row.interval for row in rows):
+    if any(row.over == "seeds" for row in rows):
         notes.append(
             "interval over seeds: Student's t of the mean gain, for chance in the fit alone (the pairs are the same); "
             "numbers of such a row are means over its runs"

@@ -43,10 +43,10 @@ def league_figure(runs: Sequence[Run]) -> Figure | None:
     """Gains over `none`, a marker a model, a colour a transform; a row of axes for the last layers and one for the
     layers that are best without a transform, where those are others."""
     rows = [row for row in standings(runs) if row.transform != NONE and math.isfinite(row.gain)]
-    last = [row for row in rows if row.place.name.startswith("last layer")]
-    best = [row for row in rows if row.place.name.endswith("best of none") or row.place.name == "best layer of none"]
+    last = [row for row in rows if row.place.last]
+    best = [row for row in rows if row.place.best]
     bands = [("last layer", last)]
-    if any(row.place.name == "best layer of none" for row in best):
+    if any(not row.place.last for row in best):
         bands.append(("the layer that is best without a transform", best))
     bands = [(heading, some) for heading, some in bands if some]
     if not bands:
@@ -109,9 +109,9 @@ def _frame(
     tasks = list(dict.fromkeys(task for row in rows for task in row.scores))
     compared = [(row.model, run) for row in rows for run in row.runs]
     facts = [f"Spearman over all pairs of a task, mean over {', '.join(tasks)}" if len(tasks) > 1 else tasks[0]]
-    facts += [fact for fact in wording.facts(compared) if not fact.endswith("transforms")]
+    facts += wording.facts(compared, transforms=False)
     over = dict.fromkeys(row.interval for row in rows if math.isfinite(row.low))
     notes = [f"Bars: 95% intervals of the gain, over {' or '.join(over)}."] if over else []
-    best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.name == "best layer of none")
+    best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)
     notes += [f"Best layer without a transform, by the same scores: {', '.join(best)}."] if best else []
     dress(figure, TITLE, facts, handles, [*marker, *names], notes)

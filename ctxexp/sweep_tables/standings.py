@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ctxexp.sweep_tables.table_1 import row_label
 from ctxexp.wording import Run, one_line, unique_labels
 
 AVERAGE, MAIN = "avg", "all"
+Over = Literal["", "pairs", "seeds"]
 GEOMETRY = ("mean_cosine", "isoscore", "effective_rank")
 NONE = "none"
 _SAME = (  # in all runs of a league
@@ -30,6 +31,8 @@ class Place:
 
     name: str  # `last layer`, `best layer of none`, or the mix
     at: int | str
+    last: bool = False  # it is the last layer
+    best: bool = False  # it is the layer that is best without a transform
 
     def __str__(self) -> str:
         return f"{self.name} ({self.at})" if isinstance(self.at, int) else self.name
@@ -50,7 +53,8 @@ class Standing:
     gain: float  # over none; NaN without a run of it
     low: float
     high: float
-    interval: str  # what the gain's interval is over: `5 seeds`, `1,000 resamples of the pairs`, or empty
+    interval: str  # what the gain's interval is over, in words: `5 seeds`, `1,000 resamples of the pairs`, or empty
+    over: Over  # the same in a word
     less_cosine: float  # how much lower the mean cosine is than without a transform
     more_isoscore: float  # how much higher IsoScore is
     transductive: bool | None  # None: nothing is fitted
@@ -140,14 +144,16 @@ def model_name(results: Results) -> str:
 
 def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[Place]:
     last = members[0].n_layers - 1
-    places = [Place("last layer", last)]
+    places = [Place("last layer", last, last=True)]
     if plain:
         label = measure_of(plain[0], "sts")
         curve = None if label is None else plain[0].get(f"{label}/{summary_statistic(plain[0], label)}")
         if curve is not None and np.isfinite(curve).any():
             best = int(np.nanargmax(curve))
-            places = [Place("last layer, best of none", last)] if best == last else places
-            places += [] if best == last else [Place("best layer of none", best)]
+            if best == last:
+                places = [Place("last layer, best of none", last, last=True, best=True)]
+            else:
+                places.append(Place("best layer of none", best, best=True))
     mixes = [set(run.info.get("mixes") or {}) for run in members]
     shared = set.intersection(*mixes)
     return places + [Place(mix, mix) for mix in members[0].info.get("mixes") or {} if mix in shared]
@@ -165,11 +171,13 @@ def _standing(
         gains.append(_score(run, place.at) - (_score(reference, place.at) if reference else math.nan))
         cosine.append(before["mean_cosine"] - shape["mean_cosine"])
         iso.append(shape["isoscore"] - before["isoscore"])
-    low, high, over = math.nan, math.nan, ""
+    low, high, interval = math.nan, math.nan, ""
+    over: Over = ""
     if transform != NONE and len(members) > 1:
-        (low, high), over = t_interval(gains), f"{len(members)} seeds"
+        (low, high), interval, over = t_interval(gains), f"{len(members)} seeds", "seeds"
     elif transform != NONE and references[0] is not None:
-        (low, high), over = paired_interval(members[0], references[0], place.at)
+        (low, high), interval = paired_interval(members[0], references[0], place.at)
+        over = "pairs" if interval else ""
     fitted = {run.info["transductive"] for run in members if "transductive" in run.info}
     return Standing(
         model=model,
@@ -183,7 +191,8 @@ def _standing(
         gain=_mean(gains),
         low=low,
         high=high,
-        interval=over,
+        interval=interval,
+        over=over,
         less_cosine=_mean(cosine),
         more_isoscore=_mean(iso),
         transductive=True in fitted if fitted else None,

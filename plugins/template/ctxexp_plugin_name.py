@@ -44,6 +44,7 @@ class PluginNameSpread(ctxexp.GroupMean):
     """
 
     over: ClassVar[GroupBy] = "word"
+    title = "Spread of word vectors' lengths"
     unit: ClassVar[str] = "ratio"
     definition = "standard deviation over mean of a word's vector lengths"
     invariances = frozenset({"rotation", "scale", "permutation"})  # what doesn't change it; the tests try them

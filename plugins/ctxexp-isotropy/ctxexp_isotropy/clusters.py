@@ -29,6 +29,7 @@ class ClusterAdjustedSimilarity(SampleMetric):
     """
 
     name: ClassVar[str] = "cluster_adjusted_similarity"
+    title = "Similarity adjusted by clusters"
     unit: ClassVar[str] = "cosine"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "single", "clusters", "silhouette")
     invariances = frozenset({"rotation", "scale", "shift"})

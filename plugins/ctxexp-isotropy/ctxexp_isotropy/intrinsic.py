@@ -26,6 +26,7 @@ class IntrinsicDimension(SampleMetric):
     """
 
     name: ClassVar[str] = "intrinsic_dimension"
+    title = "Intrinsic dimension"
     unit: ClassVar[str] = "dimensions"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "mle", "duplicates")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})

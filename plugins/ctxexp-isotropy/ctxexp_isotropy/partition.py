@@ -19,6 +19,7 @@ class PartitionIsotropy(SampleMetric):
     """
 
     name: ClassVar[str] = "partition_isotropy"
+    title = "Isotropy of the partition function, I(W)"
     unit: ClassVar[str] = "ratio"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
 

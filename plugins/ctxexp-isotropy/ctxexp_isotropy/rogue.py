@@ -22,6 +22,7 @@ class RogueDimensions(SampleMetric):
     """
 
     name: ClassVar[str] = "rogue_dimensions"
+    title = "Rogue dimensions"
     unit: ClassVar[str] = "share of the mean cosine"
     statistics: ClassVar[tuple[str, ...]] = (
         "raw", "mean_cosine", *(f"top_{k}" for k in TOP), *(f"without_{k}" for k in TOP), "dimension",

@@ -67,6 +67,7 @@ class IsoScore(Spectrum):
     rotation and scale. With n occurrences an even space reaches k = about d n / (d + n) only: take n well over d.
     """
 
+    title = "IsoScore"
     unit: ClassVar[str] = "isoscore"
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
     definition = "IsoScore of all occurrences (Rudman et al. 2022)"
