@@ -6,6 +6,7 @@ import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import numpy as np
 from ctxexp import cache as caches
 from ctxexp.code_version import code_version
 from ctxexp.corpus import Corpus, Sentence, fingerprint
-from ctxexp.encoder import Encoded, Encoder, check_encoded, check_separate, details
+from ctxexp.encoder import Encoded, Encoder, ask, check_encoded, check_separate, details
 from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, stranger
 from ctxexp.progress import Progress, Silent
 from ctxexp.store import Store, StoreWriter
 from ctxexp.store_files import DamagedError, NotFiniteError
+from ctxexp.unknown import count_unknown
 
 log = logging.getLogger("ctxexp")
 
@@ -108,6 +110,7 @@ def _build(
 ) -> None:
     """Encodes the sentences into a folder beside `path` and renames it there. The caller holds the lock."""
     lengths = _lengths(encoder, sentences)
+    n_unknown, n_pieces = count_unknown(encoder, sentences)
     n_words = sum(len(s) for s in sentences)
     rows = int(lengths.sum()) if details(encoder).get("pooling") == "pieces" else n_words
     item = 4 if getattr(encoder, "dtype", "float32") == "float32" else 2
@@ -162,6 +165,8 @@ def _build(
                 "corpus": corpus,
                 "n_sentences": len(sentences),
                 "skipped": rows_of.skipped,
+                "unknown": n_unknown,
+                "pieces": n_pieces,
                 "details": dict(details(encoder)),
             },
         )
@@ -238,16 +243,9 @@ def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
 
 def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
     """Each sentence's cost in the encoder's tokens, (n_sentences,) int64."""
-    ask = getattr(encoder, "lengths", None)
-    if ask is None:
+    lengths = ask(encoder, "lengths", sentences, partial(np.asarray, dtype=np.int64))
+    if lengths is None:
         return np.fromiter((len(s) for s in sentences), np.int64, len(sentences))
-    try:
-        with stranger():
-            lengths = np.asarray(ask(sentences), dtype=np.int64)
-    except CtxexpError:
-        raise
-    except Exception as error:  # an encoder is anyone's code
-        raise EncodingError(f"encoder {encoder.name!r} could not read the corpus: {said(error)}") from error
     if lengths.shape != (len(sentences),):
         raise EncodingError(
             f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(sentences)} sentences"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ctxexp.corpus import Sentence
-from ctxexp.errors import EncodingError
+from ctxexp.errors import CtxexpError, EncodingError, said, stranger
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,12 @@ class Encoder(Protocol):
     `encode` yields one `Encoded` per sentence of the batch, in the batch's order, each with memory of its own; the
     vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
 
-    Six attributes are optional (read with `getattr`):
+    Seven attributes are optional (read with `getattr`):
       `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
       `lengths(sentences) -> Sequence[int]`, each sentence's cost in the model's own tokens, by which the framework
       forms batches of equal length under the token budget (default: its number of words);
+      `unknown(sentences) -> tuple[int, int]`: how many of their pieces the model's tokenizer doesn't know, and of how
+      many: each run states the share;
       `sequential: bool`: the encoder carries state from sentence to sentence, so `encode` is called once with all
       sentences in corpus order, and does its own batching;
       `sentences() -> Encoder`, a view that gives vectors of whole sentences: its attribute `poolings` names the units
@@ -90,6 +94,22 @@ def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
 def details(encoder: Encoder) -> Mapping[str, str | int | float | bool]:
     """What the encoder says of itself (checkpoint, revision, hash ...); empty if it says nothing."""
     return dict(getattr(encoder, "details", {}))
+
+
+def ask(encoder: Encoder, method: str, sentences: Sequence[Sentence], read: Callable[[Any], Answer]) -> Answer | None:
+    """What an optional method of the encoder says of the sentences, as `read` makes it out; None if it hasn't got it.
+
+    Whatever it raises that isn't ctxexp's becomes an `EncodingError`.
+    """
+    if not callable(found := getattr(encoder, method, None)):
+        return None
+    try:
+        with stranger():
+            return read(found(sentences))
+    except CtxexpError:
+        raise
+    except Exception as error:  # an encoder is anyone's code
+        raise EncodingError(f"encoder {encoder.name!r} could not read the corpus ({method}): {said(error)}") from error
 
 
 def check_encoded(encoder: Encoder, index: int, encoded: Encoded) -> None:

@@ -148,6 +148,9 @@ def summary(results: Results) -> str:
         lines.append(f"  {measure + ' ' + statistic:<44}{values}")
     if n := results.info.get("skipped"):
         lines.append(f"  without a vector, not measured: {n:,} words ({results.info['skipped_share']:.1%} of the text)")
+    if pieces := results.info.get("pieces"):
+        n, share = results.info["unknown"], results.info["unknown_share"]
+        lines.append(f"  unknown to the model's tokenizer: {n:,} of {pieces:,} pieces ({share:.1%})")
     if pooling := results.info.get("pooling"):
         lines.append(f"  sentence vectors: {pooling}")
         lines += [f"  mix {mix}" for mix in (results.info.get("mixes") or {}).values()]

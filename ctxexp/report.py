@@ -32,6 +32,8 @@ _RUN_COLUMNS = {
     "control": "control",
     "left_out": "occurrences left out",
     "skipped": "words without a vector",
+    "unknown": "unknown pieces",
+    "pieces": "pieces",
     "fingerprint": "fingerprint",
     "n_sentences": "sentences",
     "n_occurrences": "occurrences",

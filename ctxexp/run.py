@@ -165,6 +165,7 @@ def run(
             "pooling_details": spaces.pooling_details,
             "mixes": {mix.name: str(mix) for mix in spaces.mixes},
         }
+    unknown, pieces = spaces.unknown(corpus)
     if fitting.fitted:
         results.info |= fitted_on(config, corpus, text)
     results.info.update(
@@ -186,6 +187,9 @@ def run(
             "n_sentences": len(corpus.sentences),
             "skipped": spaces.skipped(corpus)[0],
             "skipped_share": spaces.skipped(corpus)[1],
+            "unknown": unknown,
+            "pieces": pieces,
+            "unknown_share": unknown / pieces if pieces else None,  # an encoder without pieces has no share of them
             "encoded": spaces.encoded,
             "min_contexts": config["min_contexts"],
             "seed": config["seed"],

@@ -14,6 +14,7 @@ from ctxexp.mixes import layer_mixes
 from ctxexp.occurrences import Occurrences
 from ctxexp.sentences import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
 from ctxexp.store import Store
+from ctxexp.unknown import warn_unknown
 from ctxexp.words import is_punctuation
 
 
@@ -79,6 +80,11 @@ class Spaces:
         n = store.skipped if store is not None else 0
         return n, n / (store.n_rows + n) if store is not None and n else 0.0
 
+    def unknown(self, corpus: Corpus) -> tuple[int, int]:
+        """How many pieces of the corpus' distinct sentences the model's tokenizer doesn't know, and of how many."""
+        stores = [store for (_, fingerprint), store in self.held.items() if fingerprint == corpus.fingerprint]
+        return max(((s.unknown, s.pieces) for s in stores), key=lambda said: said[1], default=(0, 0))
+
     @property
     def encoded(self) -> int:
         """Sentences that had to be encoded."""
@@ -94,5 +100,6 @@ class Spaces:
     def _store(self, corpus: Corpus, encoder: Encoder) -> Store:
         key = (encoder.name, corpus.fingerprint)
         if key not in self.held:
-            self.held[key] = self._open(corpus, encoder)
+            self.held[key] = store = self._open(corpus, encoder)
+            warn_unknown(store.unknown, store.pieces, corpus.name)
         return self.held[key]

@@ -47,7 +47,8 @@ class Store:
     Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
     `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
     its sentence (-1 if the units aren't the sentence's words). `encoded` says how many sentences had to be encoded to
-    open this store, `skipped` how many words have no row, since the model's tokenizer has no piece for them.
+    open this store, `skipped` how many words have no row, since the model's tokenizer has no piece for them;
+    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know.
     """
 
     def __init__(self, path: Path, unique_of: np.ndarray, *, encoded: int = 0) -> None:
@@ -56,7 +57,7 @@ class Store:
         self.meta = read_meta(path)
         self.n_layers, self.dim, self.n_rows = (int(self.meta[k]) for k in ("n_layers", "dim", "n_rows"))
         self.dtype = np.dtype(self.meta["dtype"])
-        self.skipped = int(self.meta["skipped"])
+        self.skipped, self.unknown, self.pieces = (int(self.meta[k]) for k in ("skipped", "unknown", "pieces"))
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.results import Results
+from ctxexp.unknown import MANY
 
 Run = tuple[str, Results]
 """A chart label (usually the model) and what was measured."""
@@ -148,6 +149,9 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         known = sorted(set(words) - {""})
         if known:
             said.append(f"{kind} {known[0]}" if len(known) == 1 else f"{len(known)} {plural}")
+    unknown = max((r.info.get("unknown_share") or 0 for _, r in runs), default=0)
+    if unknown > MANY:
+        said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
     return said
 
 

@@ -27,6 +27,7 @@ from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, Sto
 from ctxexp.models.huggingface import huggingface
 from ctxexp.progress import Progress
 from ctxexp.store import Store
+from ctxexp.unknown import warn_unknown
 
 ROOT = Path(__file__).parent.parent
 
@@ -415,6 +416,27 @@ def test_messages(tmp_path: Path) -> None:
         open_store(corpus(), Counted(), cache=tmp_path / "file")
 
 
+def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = corpus(5)
+    store = open_store(made, Counted(), cache=tmp_path)
+    assert (store.unknown, store.pieces) == (0, 0)
+    encoder = Counted("says")
+    encoder.unknown = lambda sentences: (len(sentences), 10 * len(sentences))  # type: ignore[attr-defined]
+    n = len(set(made.sentences))
+    for encoded in (n, 0):  # anew, then from the cache
+        store = open_store(made, encoder, cache=tmp_path)
+        assert (store.encoded, store.unknown, store.pieces) == (encoded, n, 10 * n)
+    warn_unknown(3, 100, "c")
+    assert not caplog.messages
+    warn_unknown(4, 100, "c")
+    assert caplog.messages[0].startswith("corpus c: 4 of 100 pieces are unknown to the model's tokenizer (4.0%)")
+    encoder = Counted("nearly all")
+    encoder.unknown = lambda sentences: (91, 100)  # type: ignore[attr-defined]
+    with pytest.raises(EncodingError, match=r"91 of the text's 100 pieces are unknown .* script of the model"):
+        open_store(made, encoder, cache=tmp_path)
+    assert not encoder.batches  # refused before anything is encoded
+
+
 def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
     class Broken(Counted):
         def __init__(self, error: Exception, lengths: object = None) -> None:
@@ -437,7 +459,7 @@ def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
         open_store(made, Broken(ModelError("mine")), cache=tmp_path)
     with pytest.raises(EncodingError, match=r"gave lengths of shape \(3,\) for 2 sentences"):
         open_store(made, Broken(ValueError(), [1, 2, 3]), cache=tmp_path)
-    with pytest.raises(EncodingError, match="could not read the corpus: ValueError: invalid literal"):
+    with pytest.raises(EncodingError, match=r"could not read the corpus \(lengths\): ValueError: invalid literal"):
         open_store(made, Broken(ValueError(), ["x", "y"]), cache=tmp_path)
 
     class Short(Counted):

@@ -277,6 +277,118 @@ def test_a_tokenizer_without_offsets_is_refused() -> None:
         PieceReader(object(), pooling="mean", source="x/y")
 
 
+def damaged(source: Path, target: Path, **settings: object) -> Path:
+    """A copy of a checkpoint with other values in its config.json."""
+    copy = shutil.copytree(source, target)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | settings))
+    return copy
+
+
+def reweighted(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
+    """The checkpoint with its weights changed."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "t5"])
+def test_a_checkpoint_without_its_tokenizer_is_refused(folder: Folder, tmp_path: Path, kind: str) -> None:
+    """transformers makes a tokenizer of special pieces alone, and every word would be unknown."""
+    alone = shutil.copytree(folder(kind), tmp_path / kind, ignore=shutil.ignore_patterns("tokenizer*"))
+    with pytest.raises(ModelError, match=r"tokenizer .* knows [01] pieces besides its special ones, but .* \d+ rows"):
+        encoder(alone)
+
+
+def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path) -> None:
+    other = shutil.copytree(folder("bert"), tmp_path / "other")
+    shutil.copy(folder("gpt2") / "tokenizer.json", other)  # more pieces than the table has rows
+    made = encoder(other)
+    with pytest.raises(ModelError, match=r"gives the piece .* the number \d+, but the model's .* has 180 rows"):
+        made.lengths(SENTENCES)
+
+
+@pytest.mark.parametrize("name", ["encoder.layer.0.attention.self.query.weight", "embeddings.LayerNorm.bias"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(folder: Folder, tmp_path: Path, name: str, value: float) -> None:
+    """Fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them."""
+    odd = reweighted(shutil.copytree(folder("bert"), tmp_path / "odd"), lambda w: w[name].view(-1)[:1].fill_(value))
+    with pytest.raises(ModelError, match=rf"the weight {name} holds NaN or infinite values; the file is damaged"):
+        encoder(odd)
+
+
+def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path: Path) -> None:
+    odd = reweighted(shutil.copytree(folder("gpt2"), tmp_path / "odd"), lambda w: w["h.1.ln_2.bias"].fill_(1e6))
+    with pytest.raises(ModelError, match=r"h.1.ln_2.bias holds .* or it overflows in torch.float16: try dtype="):
+        encoder(odd, dtype="float16")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (
+            "bert",
+            {"num_hidden_layers": 1},
+            r"config.json says 1 layers \(encoder.layer\), its weights have 2",
+        ),
+        ("gpt2", {"n_layer": 1}, r"config.json says 1 layers \(h\), its weights have 2: the rest would be dropped"),
+        ("llama", {"num_hidden_layers": 1}, r"config.json says 1 layers \(layers\), its weights have 2"),
+        ("t5", {"num_layers": 1}, r"config.json says 1 layers \(encoder.block\), its weights have 2"),
+        ("bert", {"num_hidden_layers": 10**7}, r"num_hidden_layers=10000000; expected 1 to 1,000 layers"),
+        ("gpt2", {"n_layer": -1}, r"num_hidden_layers=-1; expected 1 to 1,000 layers"),
+    ],
+)
+def test_a_config_of_other_layers_than_the_weights_is_refused(
+    folder: Folder, tmp_path: Path, kind: str, settings: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        encoder(damaged(folder(kind), tmp_path / kind, **settings))
+
+
+def test_sizes_that_no_memory_holds_are_refused_before_they_are_drawn(folder: Folder, tmp_path: Path) -> None:
+    huge = damaged(folder("bert"), tmp_path / "huge", hidden_size=2**20, intermediate_size=2**22)
+    with pytest.raises(ModelError, match=r"describes [\d,]{15,} weights; at most 10,000,000,000 are drawn"):
+        bert.bert(weights="untrained", checkpoint=str(huge), device="cpu")
+
+
+@pytest.mark.parametrize("said", ["many", 2, float("nan")])
+def test_a_tokenizer_without_a_length_is_refused(folder: Folder, tmp_path: Path, said: object) -> None:
+    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
+    settings = json.loads((odd / "tokenizer_config.json").read_text())
+    (odd / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": said}))
+    with pytest.raises(ModelError, match=r"its tokenizer says model_max_length=.*; expected a number of pieces"):
+        encoder(odd)
+
+
+def test_pieces_that_cover_nothing_are_refused() -> None:
+    """As Llama 3's once did: every piece's span was empty, so no word would have met its own."""
+    from tokenizers import Regex, normalizers
+
+    from ctxexp.models.pieces import PieceReader
+
+    backend, special = tiny_models.wordpiece()
+    backend.normalizer = normalizers.Replace(Regex("^"), "the ")
+    reader = PieceReader(tiny_models.fast(backend, special), pooling="mean", source="x/y")
+    with pytest.raises(ModelError, match=r"x/y: its tokenizer says that the piece 'the' covers no character \(0, 0\)"):
+        reader(SENTENCES)
+
+
+def test_unknown_pieces_are_counted(folder: Folder) -> None:
+    made = encoder(folder("bert"))
+    sentences = [Sentence.of(["the", "漢字", "dog"]), Sentence.of(["€"])]
+    pieces = [piece for s in sentences for piece in made._read.backend.encode(s.text).tokens]
+    n_text = len([piece for piece in pieces if piece not in ("[CLS]", "[SEP]")])
+    assert made.unknown(sentences) == (pieces.count("[UNK]"), n_text)
+    assert pieces.count("[UNK]") == 3
+    assert made.unknown([]) == (0, 0)
+    assert made.sentences().unknown(sentences) == made.unknown(sentences)
+    assert encoder(folder("gpt2")).unknown(sentences)[0] == 0  # bytes are never unknown
+    assert encoder(folder("t5")).unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
+
+
 def test_registering_imports_no_torch_and_signatures_are_explicit() -> None:
     code = (
         "import sys, ctxexp.models as m; names = {}; m.register_models(names.__setitem__); "

@@ -5,19 +5,20 @@ from __future__ import annotations
 import gzip
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ctxexp.corpus import Corpus
+from ctxexp.corpus import Corpus, Sentence
 from ctxexp.encode import open_store
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.word_vectors import word_vectors
+from ctxexp.models.word_vectors import WordVectorEncoder, word_vectors
 from ctxexp.testing import check_encoder
 from ctxexp.vector_exports import EXPORTS, write_binary, write_safetensors, write_text
 from ctxexp.vector_files import read_vectors
+from ctxexp.wording import facts
 
 WORDS = ["the", "über", "naïve", "bank", "北京", "x\u00a0y"]
 
@@ -276,6 +277,23 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     full = run(config, whole, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
     assert (full.info["skipped"], full.info["skipped_share"]) == (0, 0)
     assert "without a vector" not in summary(full)
+    assert (full.info["pieces"], full.info["unknown_share"]) == (0, None)  # an encoder without pieces
+    assert "unknown to" not in summary(full)
+
+    class Spelling(WordVectorEncoder):
+        def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+            return len(sentences), 16
+
+    spelling = Spelling(glove, lower=False, layout="auto")
+    for name in ("spelling", "spelling"):  # anew, then from the cache
+        spelling.name = name
+        told = run(config, whole, spelling, registry(), tmp_path, Silent())
+        assert (told.info["unknown"], told.info["pieces"], told.info["unknown_share"]) == (2, 16, 0.125)
+        assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in summary(told).splitlines()
+    assert told.info["encoded"] == 0
+    assert facts([("a", told)])[-1] == "12.5% of the pieces unknown to the model"
+    assert facts([("a", told), ("b", full)])[-1] == "up to 12.5% of the pieces unknown to the model"
+    assert not any("unknown" in fact for fact in facts([("b", full)]))
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ def check_encoder(
             _independence(kit)
     with report.law("lengths"):
         _lengths(encoder)
+    with report.law("unknown pieces"):
+        _unknown(encoder)
     if callable(getattr(encoder, "sentences", None)):
         with report.law("sentence vectors"):
             check_sentences(encoder)
@@ -282,6 +284,18 @@ def _lengths(encoder: Encoder) -> None:
     got = np.asarray(ask(sentences))
     if got.shape != (3,) or not np.issubdtype(got.dtype, np.integer) or (got < 0).any() or got[0] < got[1]:
         raise Broken(f"lengths of sentences of 3, 1 and 0 words are {got.tolist()}; expected whole numbers, one each")
+
+
+def _unknown(encoder: Encoder) -> None:
+    ask = getattr(encoder, "unknown", None)
+    if ask is None:
+        return
+    none, some = ask([]), ask([Sentence.of(["one", "\u0378"])])  # a character that Unicode hasn't assigned
+    if tuple(none) != (0, 0) or not 0 <= some[0] <= some[1]:
+        raise Broken(
+            f"unknown gives {none} for no sentence and {some} for one; expected how many pieces are unknown, and of "
+            "how many"
+        )
 
 
 def _fresh(kit: _Kit, other: Encoder) -> None:

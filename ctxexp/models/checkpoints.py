@@ -95,7 +95,8 @@ def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
             raise ModelError(_pickled(str(folder), pickles))
         raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names")
     hashes = {path.name: _sha256(path) for path in weights}
-    others = [p for p in folder.iterdir() if p.suffix in (".json", ".txt", ".model", ".py") and p.name not in _IGNORED]
+    kinds = (".json", ".txt", ".model", ".py")
+    others = [p for p in folder.iterdir() if p.suffix in kinds and p.name not in _IGNORED and p.is_file()]
     every = hashes | {path.name: _sha256(path) for path in others}
     single = next(iter(hashes.values())) if len(hashes) == 1 else _combine(hashes)
     return Checkpoint(source, revision, folder, single[:16], _combine(every)[:16])
@@ -106,14 +107,29 @@ _IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of the model in `folder`, in order; empty unless all of them are there."""
-    import json
-
     index = folder / "model.safetensors.index.json"
     names = {"model.safetensors"}
     if not (folder / "model.safetensors").is_file() and index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        names = _indexed(index)
     files = [folder / name for name in sorted(names)]
     return files if all(path.is_file() for path in files) else []
+
+
+def _indexed(index: Path) -> set[str]:
+    """The files that an index of shards names."""
+    import json
+
+    try:
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        if names and all(isinstance(name, str) and re.fullmatch(r"[\w.-]+\.safetensors", name) for name in names):
+            return names
+        reason = f"its weight_map names {sorted(map(repr, names))[:3]}"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    raise ModelError(
+        f"{index} is no index of weights ({reason}): expected a JSON object whose weight_map gives each weight its "
+        ".safetensors file in the same folder; copy or download it again"
+    )
 
 
 def _combine(hashes: dict[str, str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 
 from ctxexp.errors import CtxexpError, ModelError
 from ctxexp.models.checkpoints import Checkpoint
+from ctxexp.models.checks import check_drawn, check_finite, check_layers, check_size, check_vocabulary
 
 
 def load(
@@ -30,6 +32,7 @@ def load(
                     f"model={expect} expects a checkpoint of type {expect!r}, but {checkpoint.source} is a "
                     f"{config.model_type!r}; use model=huggingface model.checkpoint={checkpoint.source}"
                 )
+            check_size(config, checkpoint.source)
             tokenizer = AutoTokenizer.from_pretrained(folder, **where)
             if untrained is None:
                 model, info = AutoModel.from_pretrained(
@@ -42,11 +45,16 @@ def load(
                         f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
                         f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
                     )
+                check_layers(model, info["unexpected_keys"], checkpoint.source)
             else:
+                draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+                check_drawn(draw, checkpoint.source)
                 with torch.random.fork_rng(devices=[]):
                     torch.default_generator.manual_seed(untrained)
-                    model = AutoModel.from_config(config, trust_remote_code=trust_remote_code).to(dtype)
+                    model = draw().to(dtype)
                 unpooled = False
+            check_finite(model, checkpoint.source)
+            check_vocabulary(tokenizer, model, checkpoint.source)
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
@@ -107,17 +115,21 @@ def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool
         for hook in hooks:
             hook.remove()
     last, hidden = out.last_hidden_state, out.hidden_states
-    widths = {tuple(layer.shape) for layer in hidden}
-    if hidden is None or widths != {tuple(last.shape)}:
+    widths = {tuple(layer.shape) for layer in hidden or ()}
+    if widths != {tuple(last.shape)}:
         raise ModelError(f"{source} ({type(model).__name__}) has layers of different shapes {sorted(widths)}")
     final = [name for name, tensor in seen if tensor.data_ptr() == last.data_ptr()]
     causal = torch.equal(last[0, 0], other[0, 0])
     return len(hidden), int(last.shape[-1]), causal, final[-1] if final else None
 
 
-def window_size(model: Any, tokenizer: Any) -> int | None:
+def window_size(model: Any, tokenizer: Any, source: str) -> int | None:
     """Pieces that the model takes at once, special ones included; None without a limit."""
-    limits = [int(tokenizer.model_max_length)]
+    limits = [tokenizer.model_max_length]
+    if not isinstance(limits[0], int | float) or not limits[0] > tokenizer.num_special_tokens_to_add():
+        raise ModelError(
+            f"{source}: its tokenizer says model_max_length={limits[0]!r}; expected a number of pieces, such as 512"
+        )
     held = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if isinstance(held, int) and held > 0:
         # RoBERTa and its kin count positions from padding_idx + 1, which shortens the table
@@ -128,7 +140,7 @@ def window_size(model: Any, tokenizer: Any) -> int | None:
         ]
         limits.append(held - max(lost, default=0))
     limit = min(limits)
-    return limit if limit < 10**9 else None
+    return int(limit) if limit < 10**9 else None
 
 
 def state_hash(model: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ from ctxexp.errors import ModelError
 
 CHUNK = 1000  # sentences tokenised at a time
 MARKER = "▁"  # SentencePiece's word marker: alone at a sentence's start, it claims the first character's span
+_BLANK = MARKER + "ĠĊĉčÂł \t\n\r\u00a0"  # white space as vocabularies spell it: a trimmed span of it is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,37 @@ class Pieces:
     n_after: int
 
 
+class Waiting:
+    """Sentences that are read once though they are asked for twice: by their lengths, then to be encoded."""
+
+    def __init__(self, read: Callable[[Sequence[Sentence]], list[Pieces]]) -> None:
+        self._read, self._held = read, dict[Sentence, Pieces]()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def peek(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        """Each sentence's pieces, kept until they are taken."""
+        unread = [s for s in dict.fromkeys(sentences) if s not in self._held]
+        self._held.update(zip(unread, self._read(unread), strict=True))
+        return [self._held[s] for s in sentences]
+
+    def take(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        """Each sentence's pieces, kept no longer."""
+        read = self.peek(sentences)
+        for sentence in sentences:
+            self._held.pop(sentence, None)
+        return read
+
+
 class PieceReader:
-    """Reads sentences with the fast tokenizer of a checkpoint.
+    """Reads sentences with the fast tokenizer of a checkpoint, whose embedding table has `rows` rows (0: any number).
 
     Text is never cut (a checkpoint's own truncation and padding settings are turned off); special tokens are added as
     the tokenizer does by default: GPT-2's adds none.
     """
 
-    def __init__(self, tokenizer: Any, *, pooling: str, source: str) -> None:
+    def __init__(self, tokenizer: Any, *, pooling: str, source: str, rows: int = 0) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if not getattr(tokenizer, "is_fast", False) or backend is None:
             raise ModelError(
@@ -49,7 +73,9 @@ class PieceReader:
             )
         backend.no_truncation()
         backend.no_padding()
-        self.backend, self.pooling = backend, pooling
+        self.backend, self.pooling, self.source, self.rows = backend, pooling, source, rows
+        unknown = getattr(backend.model, "unk_token", tokenizer.unk_token)  # Unigram's model keeps it to itself
+        self.unknown_id = None if unknown is None else backend.token_to_id(unknown)
         self.marker = backend.token_to_id(MARKER)
         self.n_special = int(backend.num_special_tokens_to_add(False))  # special tokens of each sentence
 
@@ -57,6 +83,26 @@ class PieceReader:
         """Each sentence's pieces."""
         chunks = (sentences[i : i + CHUNK] for i in range(0, len(sentences), CHUNK))
         return [pieces for chunk in chunks for pieces in self._read(chunk)]
+
+    def unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
+        """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""
+        ids = np.concatenate([np.empty(0, np.int32), *(p.ids[p.n_before : len(p.ids) - p.n_after] for p in read)])
+        return int(np.count_nonzero(ids == self.unknown_id)) if self.unknown_id is not None else 0, len(ids)
+
+    def _check(self, ids: np.ndarray, spans: np.ndarray, special: np.ndarray) -> None:
+        """Raise `ModelError` for pieces that the model has no row for, and for spans that can't be right."""
+        if self.rows and len(ids) and ids.max() >= self.rows:
+            raise ModelError(
+                f"{self.source}: its tokenizer gives the piece {self.backend.id_to_token(int(ids.max()))!r} the number "
+                f"{ids.max():,}, but the model's embedding table has {self.rows:,} rows; the two don't belong together"
+            )
+        for i in np.flatnonzero((spans[:, 0] >= spans[:, 1]) & ~special):
+            if spelled := self.backend.id_to_token(int(ids[i])).strip(_BLANK):
+                raise ModelError(
+                    f"{self.source}: its tokenizer says that the piece {spelled!r} covers no character "
+                    f"{tuple(spans[i].tolist())}, so words can't meet their pieces (huggingface/tokenizers issue "
+                    "1688); save the tokenizer anew with a current version of tokenizers, or use another checkpoint"
+                )
 
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         read = self.backend.encode_batch([s.text for s in sentences])
@@ -67,6 +113,7 @@ class PieceReader:
         special = np.fromiter(chain.from_iterable(e.special_tokens_mask for e in read), np.bool_, total)
         first = np.cumsum(n_pieces) - n_pieces  # (n_sentences,) each sentence's first piece
         spans = _flat((e.offsets for e in read), total)
+        self._check(ids, spans, special)
         for mark in np.flatnonzero(ids == self.marker) if self.marker is not None else ():
             sentence = sentences[int(np.searchsorted(first, mark, side="right")) - 1]
             if sentence.text[spans[mark, 0] : spans[mark, 1]] != MARKER:

@@ -14,7 +14,7 @@ from ctxexp.corpus import Sentence
 from ctxexp.encoder import Encoded
 from ctxexp.errors import EncodingError, ModelError
 from ctxexp.models.checkpoints import Checkpoint
-from ctxexp.models.pieces import PieceReader, Pieces
+from ctxexp.models.pieces import PieceReader, Pieces, Waiting
 
 log = logging.getLogger("ctxexp")
 
@@ -67,7 +67,7 @@ class TransformerSentences:
             self.poolings += ("pooler",)
         self.limit = _limit(base)
         self._type = torch.float32 if base._device.type == "mps" else torch.float64
-        self._waiting: dict[Sentence, Pieces] = {}  # read by lengths(), not yet encoded
+        self._waiting = Waiting(self._read)
         self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}"
         self.details: dict[str, str | int | float | bool] = {
             **base.details,
@@ -85,9 +85,11 @@ class TransformerSentences:
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence after cutting, special ones included; `encode` won't read these sentences again."""
-        read = self._read(sentences)
-        self._waiting.update(zip(sentences, read, strict=True))
-        return [len(pieces.ids) for pieces in read]
+        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+
+    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
+        return self.base._read.unknown(self._waiting.peek(sentences))
 
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         read = self.base._read(sentences)
@@ -114,11 +116,7 @@ class TransformerSentences:
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """One `Encoded` per sentence, in order, its units the poolings; no padding enters the model."""
-        unread = [s for s in batch if s not in self._waiting]
-        self._waiting.update(zip(unread, self._read(unread), strict=True))
-        read = [self._waiting[s] for s in batch]
-        for sentence in batch:
-            self._waiting.pop(sentence, None)
+        read = self._waiting.take(batch)
         groups: dict[tuple[int, int, int], list[int]] = {}
         for i, pieces in enumerate(read):
             groups.setdefault((len(pieces.ids), pieces.n_before, pieces.n_after), []).append(i)
@@ -164,5 +162,7 @@ def _limit(base: Base) -> int | None:
         own = json.loads(file.read_text(encoding="utf-8")).get("max_seq_length")
     except (OSError, ValueError, AttributeError) as error:
         raise ModelError(f"{file} is no JSON object: {error}") from None
+    if own is not None and (type(own) is not int or own <= base._read.n_special):
+        raise ModelError(f"{file} says max_seq_length={own!r}; expected a number of pieces, such as 256, or null")
     limits = [size for size in (own, base.window) if isinstance(size, int)]
     return min(limits, default=None)

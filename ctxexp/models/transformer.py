@@ -13,8 +13,9 @@ from ctxexp.device import resolve_device, resolve_dtype
 from ctxexp.encoder import EmbeddingTable, Encoded
 from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
 from ctxexp.models.checkpoints import Checkpoint
+from ctxexp.models.checks import table_rows
 from ctxexp.models.loading import load, probe, state_hash, window_size
-from ctxexp.models.pieces import PieceReader, Pieces
+from ctxexp.models.pieces import PieceReader, Pieces, Waiting
 from ctxexp.models.sentences import TransformerSentences
 
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
@@ -53,8 +54,8 @@ class TransformerEncoder:
         self._out = torch.float32 if dtype == "float32" else torch.float16
         self._model, tokenizer, self.has_pooler = load(checkpoint, self._type, trust_remote_code, untrained, expect)
         self._model.to(self._device)
-        self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source)
-        self._waiting: dict[Sentence, Pieces] = {}  # read by lengths(), not yet encoded
+        self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source, rows=table_rows(self._model))
+        self._waiting = Waiting(self._read)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
@@ -66,7 +67,7 @@ class TransformerEncoder:
                 )
             module = self._model.get_submodule(norm)
             module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
-        self.window = window_size(self._model, tokenizer)  # pieces that the model takes at once, special ones included
+        self.window = window_size(self._model, tokenizer, checkpoint.source)  # pieces at once, special ones included
         self.stride = stride
         self._check_stride()
         weights = checkpoint.weights_hash
@@ -113,9 +114,11 @@ class TransformerEncoder:
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
-        read = self._read(sentences)
-        self._waiting.update(zip(sentences, read, strict=True))
-        return [len(pieces.ids) for pieces in read]
+        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+
+    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
+        return self._read.unknown(self._waiting.peek(sentences))
 
     def sentences(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""
@@ -123,11 +126,7 @@ class TransformerEncoder:
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """One `Encoded` per sentence, in order; sentences of equal length go through the model together, unpadded."""
-        unread = [s for s in batch if s not in self._waiting]
-        self._waiting.update(zip(unread, self._read(unread), strict=True))
-        read = [self._waiting[s] for s in batch]
-        for sentence in batch:
-            self._waiting.pop(sentence, None)
+        read = self._waiting.take(batch)
         groups: dict[int, list[int]] = {}
         for i, pieces in enumerate(read):
             groups.setdefault(len(pieces.ids), []).append(i)

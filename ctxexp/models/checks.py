@@ -1,0 +1,73 @@
+"""What a loaded checkpoint must be before its vectors are believed: sizes, layers, vocabulary, finite numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from ctxexp.errors import ModelError
+
+MOST_LAYERS = 1000
+MOST_DRAWN = 10**10  # weights of an untrained model: beyond it no machine's memory is asked
+
+
+def check_size(config: Any, source: str) -> None:
+    """Raise `ModelError` for a config of more layers than any model has, before a network of them is built."""
+    inner = config.get_text_config()
+    for part in (config, inner):
+        for key in ("num_hidden_layers", "num_layers", "num_decoder_layers"):
+            n = getattr(part, key, None)
+            if isinstance(n, int) and not 0 < n <= MOST_LAYERS:
+                raise ModelError(f"{source}: its config.json says {key}={n}; expected 1 to {MOST_LAYERS:,} layers")
+
+
+def check_drawn(build: Any, source: str) -> None:
+    """Raise `ModelError` if the network that `build` makes is too large to be drawn; nothing is allocated."""
+    with torch.device("meta"):
+        n = sum(p.numel() for p in build().parameters())
+    if n > MOST_DRAWN:
+        raise ModelError(f"{source}: its config.json describes {n:,} weights; at most {MOST_DRAWN:,} are drawn")
+
+
+def check_layers(model: Any, unused: Collection[str], source: str) -> None:
+    """Raise `ModelError` if among the file's `unused` weights are those of layers that the config leaves out."""
+    for name, stack in model.named_modules():
+        if not isinstance(stack, torch.nn.ModuleList):
+            continue
+        numbers = re.compile(rf"(?:^|\.){re.escape(name)}\.(\d+)\.")
+        held = [int(found[1]) for found in map(numbers.search, unused) if found]
+        if beyond := [n for n in held if n >= len(stack)]:
+            raise ModelError(
+                f"{source}: its config.json says {len(stack)} layers ({name}), its weights have {max(beyond) + 1}: the "
+                "rest would be dropped; do the two files match?"
+            )
+
+
+def check_finite(model: torch.nn.Module, source: str) -> None:
+    """Raise `ModelError` naming a weight that holds NaN or infinity: attention and clips can hide it from vectors."""
+    for name, weight in model.state_dict().items():
+        if weight.is_floating_point() and not bool(torch.isfinite(weight).all()):
+            hint = "" if weight.dtype == torch.float32 else f", or it overflows in {weight.dtype}: try dtype=float32"
+            raise ModelError(f"{source}: the weight {name} holds NaN or infinite values; the file is damaged{hint}")
+
+
+def table_rows(model: Any) -> int:
+    """Rows of the model's input embedding table; 0 for a model without one."""
+    try:
+        return len(model.get_input_embeddings().weight)
+    except (AttributeError, NotImplementedError):
+        return 0
+
+
+def check_vocabulary(tokenizer: Any, model: Any, source: str) -> None:
+    """Raise `ModelError` if the tokenizer's pieces are few for the model's embedding table: its files are missing."""
+    n, rows = len(tokenizer) - len(tokenizer.all_special_ids), table_rows(model)
+    if n <= 0 or 2 * n < rows:
+        raise ModelError(
+            f"{source}: its tokenizer ({type(tokenizer).__name__}) knows {n:,} pieces besides its special ones, but "
+            f"the model's embedding table has {rows:,} rows; the tokenizer's files (tokenizer.json, vocab.txt ...) are "
+            "missing or another model's: save them there with AutoTokenizer.from_pretrained(original).save_pretrained"
+        )
