@@ -16,7 +16,7 @@ import torch
 
 from ctxexp.corpus import Sentence
 from ctxexp.models.elmo_encoder import ElmoEncoder
-from ctxexp.models.elmo_files import ElmoOptions
+from ctxexp.models.elmo_options import ElmoOptions
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]]
 

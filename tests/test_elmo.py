@@ -21,17 +21,10 @@ from ctxexp.encoder import check_encoded
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.models.elmo import elmo
 from ctxexp.models.elmo_encoder import ElmoEncoder
-from ctxexp.models.elmo_files import (
-    ElmoOptions,
-    layout,
-    read_options,
-    read_weights,
-    sha256,
-    write_options,
-    write_weights,
-)
+from ctxexp.models.elmo_files import layout, read_weights, sha256, write_weights
 from ctxexp.models.elmo_locate import PUBLISHED, locate, published
 from ctxexp.models.elmo_network import ElmoNetwork, character_ids
+from ctxexp.models.elmo_options import ElmoOptions, read_options, write_options
 
 SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
 BOUND = 5e-6
@@ -369,6 +362,11 @@ def _broken_files(tmp_path: Path, damage: str) -> None:
     with h5py.File(tmp_path / "w.hdf5", "a") as file:
         if damage == "missing":
             del file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"]
+        elif damage == "more":
+            file["RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B"] = np.zeros(48, np.float32)
+        elif damage == "integers":
+            del file["char_embed"]
+            file["char_embed"] = np.zeros((261, 4), np.int32)
         elif damage == "shape":
             del file["char_embed"]
             file["char_embed"] = np.zeros((262, 4), np.float32)
@@ -380,7 +378,9 @@ def _broken_files(tmp_path: Path, damage: str) -> None:
     ("damage", "message"),
     [
         ("missing", r"w\.hdf5 has no dataset 'RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0', .*do the two files match"),
-        ("shape", r"dataset 'char_embed' has shape \(262, 4\), its options ask for \(261, 4\)"),
+        ("shape", r"dataset 'char_embed' has shape \(262, 4\) \(float32\), its options ask for \(261, 4\) of floats"),
+        ("integers", r"dataset 'char_embed' has shape \(261, 4\) \(int32\), its options ask for"),
+        ("more", r"has 1 datasets more than its options ask for, which would be dropped \(RNN_0/.*/Cell2/LSTMCell/B"),
         ("nan", r"dataset 'char_embed' holds NaN or infinite values; the file is damaged"),
         ("text", r"w\.hdf5 can't be read as HDF5"),
     ],
@@ -396,11 +396,21 @@ def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) ->
     [
         (lambda o: o["lstm"].pop("dim"), r"o\.json: no lstm\.dim; is this the options\.json of an ELMo biLM"),
         (lambda o: o["char_cnn"].update(n_characters=261), "n_characters is 261, expected 262 .* change it to 262"),
-        (lambda o: o["char_cnn"].update(activation="gelu"), "activation is 'gelu', expected 'relu' or 'tanh'"),
-        (lambda o: o["lstm"].update(dim="many"), "a value is not of the expected type"),
-        (lambda o: o["lstm"].update(n_layers=0), "sizes must be positive"),
-        (lambda o: o["char_cnn"].update(max_characters_per_token=2), "words hold the widest filter"),
-        (lambda o: o["char_cnn"].update(filters=[]), "sizes must be positive"),
+        (lambda o: o["char_cnn"].update(activation="gelu"), "activation is 'gelu': Input should be 'relu' or 'tanh'"),
+        (lambda o: o["lstm"].update(dim="many"), "lstm.dim is 'many': Input should be a valid integer"),
+        (lambda o: o["lstm"].update(dim=12.5), "lstm.dim is 12.5: Input should be a valid integer"),
+        (lambda o: o["lstm"].update(n_layers=0), "n_layers is 0: Input should be greater than or equal to 1"),
+        (lambda o: o["lstm"].update(n_layers=10**7), "n_layers is 10000000: Input should be less than or equal to 100"),
+        (lambda o: o["lstm"].update(cell_clip=-3), "cell_clip is -3: Input should be greater than or equal to 0"),
+        (lambda o: o["lstm"].update(proj_clip=float("nan")), "proj_clip is nan: Input should be"),
+        (lambda o: o["lstm"].update(use_skip_connections="no"), "connections is 'no': Input should be a valid bool"),
+        (lambda o: o["char_cnn"].update(n_highway=-1), "n_highway is -1: Input should be greater than or equal to 0"),
+        (lambda o: o["char_cnn"].update(n_highway=10**7), "n_highway is 10000000: Input should be less than"),
+        (lambda o: o["char_cnn"].update(max_characters_per_token=2), "max_characters_per_token is 2: Input should be"),
+        (lambda o: o["char_cnn"].update(filters=[[51, 2]]), "words of 50 characters don't hold the widest filter, 51"),
+        (lambda o: o["char_cnn"].update(filters=[]), "filters is .*: List should have at least 1 item"),
+        (lambda o: o["char_cnn"].update(filters=[[1, 10**5]] * 9), "a network of .* weights; expected at most"),
+        (lambda o: o.update(lstm=[1]), "lstm is .1.: Input should be a valid dict"),
     ],
 )
 def test_wrong_options_are_named(tmp_path: Path, change: Any, message: str) -> None:
@@ -542,3 +552,16 @@ def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:
     river, money = vectors(trained, "He sat on the bank of the river", "The bank lent him money")  # type: ignore[arg-type]
     np.testing.assert_allclose(river[0, 4], money[0, 1], atol=1e-6)
     assert np.abs(river[2, 4] - money[2, 1]).max() > 0.05
+
+
+def test_the_number_of_weights_is_known_before_there_are_any() -> None:
+    for options in (small(), small(n_highway=0, filters=((1, 2), (2, 3))), small(n_layers=3, projection=7)):
+        assert options.n_weights == sum(int(np.prod(shape)) for shape in layout(options).values())
+
+
+@pytest.mark.parametrize("changes", [{"n_layers": 1}, {"n_highway": 0}, {"filters": ((1, 3), (2, 4))}])
+def test_options_of_fewer_layers_than_the_weights_are_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    _broken_files(tmp_path, "")
+    write_options(tmp_path / "o.json", small(**changes))
+    with pytest.raises(ModelError, match="do the two files match"):
+        elmo(options_file=str(tmp_path / "o.json"), weight_file=str(tmp_path / "w.hdf5"))

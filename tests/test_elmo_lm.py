@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from ctxexp.models.elmo_files import ElmoOptions
 from ctxexp.models.elmo_lm import BiLanguageModel
 from ctxexp.models.elmo_network import ElmoNetwork, character_ids
+from ctxexp.models.elmo_options import ElmoOptions
 from ctxexp.models.elmo_scan import scan
 
 OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)

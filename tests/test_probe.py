@@ -15,8 +15,8 @@ from ctxexp.corpus import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.models.elmo_encoder import ElmoEncoder
-from ctxexp.models.elmo_files import ElmoOptions
 from ctxexp.models.elmo_network import ElmoNetwork
+from ctxexp.models.elmo_options import ElmoOptions
 from ctxexp.probe import Settings, Task, folds_of, probe, table, word_bootstrap
 from ctxexp.probe.__main__ import main
 from ctxexp.probe.rows import Rows

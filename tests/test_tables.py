@@ -21,8 +21,8 @@ from ctxexp.errors import EncodingError, MetricError, ModelError
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.models.checkpoints import describe
 from ctxexp.models.elmo_encoder import ElmoEncoder
-from ctxexp.models.elmo_files import ElmoOptions
 from ctxexp.models.elmo_network import ElmoNetwork
+from ctxexp.models.elmo_options import ElmoOptions
 from ctxexp.models.transformer import TransformerEncoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results

@@ -30,8 +30,9 @@ def elmo(
     seed: of weights=untrained.
     """
     from ctxexp.errors import ConfigError, UnknownName
-    from ctxexp.models.elmo_files import read_options, read_weights, sha256
+    from ctxexp.models.elmo_files import read_weights, sha256
     from ctxexp.models.elmo_locate import locate, published
+    from ctxexp.models.elmo_options import read_options
 
     if weights not in ("mini", "published", "untrained"):
         raise UnknownName("weights", weights, ("mini", "published", "untrained"))

@@ -14,8 +14,8 @@ from ctxexp.corpus import Sentence
 from ctxexp.device import resolve_device, resolve_dtype
 from ctxexp.encoder import EmbeddingTable, Encoded
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.elmo_files import ElmoOptions
 from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, State, character_ids
+from ctxexp.models.elmo_options import ElmoOptions
 
 MOST_WORDS = 50_000  # token vectors kept from call to call
 AT_ONCE = 8192  # words of one pass, sentence markers included, where the caller gives more

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ctxexp.models.elmo_files import ElmoOptions
+from ctxexp.models.elmo_options import ElmoOptions
 from ctxexp.models.elmo_scan import scan
 
 BEGIN, END = "<S>", "</S>"  # the words that stand for the sentence markers, as in the original

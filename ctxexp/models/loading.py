@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ctxexp.errors import CtxexpError, ModelError
+from ctxexp.errors import CtxexpError, ModelError, said, stranger
 from ctxexp.models.checkpoints import Checkpoint
 from ctxexp.models.checks import check_drawn, check_finite, check_layers, check_size, check_vocabulary
 
@@ -25,7 +25,7 @@ def load(
     where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
     folder = str(checkpoint.folder)
     try:
-        with _quiet():
+        with _quiet(), stranger():
             config = AutoConfig.from_pretrained(folder, **where)
             if expect is not None and config.model_type != expect:
                 raise ModelError(
@@ -58,11 +58,8 @@ def load(
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
-        reason = str(error).strip().split("\n")[0]
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
-        raise ModelError(
-            f"cannot load {checkpoint.source} ({checkpoint.folder}): {type(error).__name__}: {reason}{hint}"
-        ) from error
+        raise ModelError(f"cannot load {checkpoint.source} ({checkpoint.folder}): {said(error)}{hint}") from error
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     model.config.use_cache = False
@@ -104,13 +101,11 @@ def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool
     hooks = [watch(name) for name in norms]
     ids = torch.arange(3, 11, device=device)[None] % model.config.get_text_config().vocab_size
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(), stranger():
             out = model(input_ids=ids, output_hidden_states=True)
             other = model(input_ids=torch.cat([ids[:, :-1], ids[:, :1]], dim=1)).last_hidden_state
     except Exception as error:  # whatever a foreign architecture may raise
-        raise ModelError(
-            f"{source} ({type(model).__name__}) doesn't read plain pieces: {type(error).__name__}: {error}"
-        ) from error
+        raise ModelError(f"{source} ({type(model).__name__}) doesn't read plain pieces: {said(error)}") from error
     finally:
         for hook in hooks:
             hook.remove()
