@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from ctxexp.errors import DataError
 
@@ -115,3 +118,54 @@ def deduplicated(corpus: Corpus) -> Corpus:
     pairs = tuple(Pair(position[p.first], position[p.second], p.gold, p.subset) for p in corpus.pairs)
     senses = tuple(dict.fromkeys(Sense(position[s.sentence], s.position, s.label) for s in corpus.senses))
     return Corpus(corpus.name, tuple(first), pairs, senses, {**corpus.choices, "deduplicate": "true"})
+
+
+def check_sentences(corpus: Corpus) -> None:
+    """Raise `DataError` unless each word of each sentence is what the text has at its span, and no text is damaged."""
+    if not isinstance(corpus.sentences, tuple):
+        raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {type(corpus.sentences).__name__}")
+    seen: set[int] = set()
+    for i, sentence in enumerate(corpus.sentences):
+        if id(sentence) not in seen:
+            seen.add(id(sentence))
+            if wrong := _wrong(sentence):
+                raise DataError(f"corpus {corpus.name!r}, sentence {i}{wrong}")
+
+
+_NO_TEXT = re.compile("[\\0\ud800-\udfff]")
+
+
+def _wrong(sentence: object) -> str:
+    """What is wrong with a sentence, to stand after its number; empty if nothing is."""
+    if not isinstance(sentence, Sentence):
+        return f": expected a ctxexp.Sentence, got {type(sentence).__name__}"
+    text, words, spans = sentence.text, sentence.words, sentence.spans
+    if not isinstance(text, str) or not isinstance(words, tuple) or not isinstance(spans, tuple):
+        return ": expected a text, a tuple of words and a tuple of spans"
+    where = f", {text[:40]!r}"
+    if _NO_TEXT.search(text):
+        return f"{where}: it holds a NUL or half of a surrogate pair, which no text does; was it decoded as what it is?"
+    try:
+        held = tuple(text[a:b] for a, b in spans)
+        ends = list(chain.from_iterable(spans))
+    except (TypeError, ValueError):
+        return f"{where}: a span is a pair of whole numbers, the first and the one after the last character"
+    if held != words:
+        k = next(k for k, (a, b) in enumerate(zip(held, words, strict=True)) if a != b)
+        return f"{where}: the span {spans[k]} holds {held[k]!r}, the word is {words[k]!r}"
+    if not all(map(str.strip, words)) or ends != sorted(ends) or (ends and (ends[0] < 0 or ends[-1] > len(text))):
+        return f"{where}: spans ascend without overlap within the text, and no word is blank; got {spans[:8]}"
+    return ""
+
+
+def check_gold(corpus: Corpus) -> None:
+    """Raise `DataError` unless pairs and senses point to sentences and words that are there, and gold is a number."""
+    n = len(corpus.sentences)
+    for pair in corpus.pairs:
+        if not (0 <= pair.first < n and 0 <= pair.second < n and math.isfinite(pair.gold)):
+            raise DataError(
+                f"corpus {corpus.name!r}: {pair} points outside the {n} sentences, or its gold is no number"
+            )
+    for sense in corpus.senses:
+        if not 0 <= sense.sentence < n or not 0 <= sense.position < len(corpus.sentences[sense.sentence]):
+            raise DataError(f"corpus {corpus.name!r}: {sense} points to no word of the corpus")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from ctxexp.corpus import Corpus, Sentence, deduplicated
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.paths import user_path
 from ctxexp.plugins import Registry
+from ctxexp.text_lines import text_lines
 from ctxexp.words import tokenizer as make_tokenizer
 
 FIELDS = (("sentence1", "sentence2"), ("premise", "hypothesis"))  # of .jsonl objects and .tsv headers
@@ -84,7 +83,7 @@ def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
 
 
 def _read(file: Path) -> Iterator[str]:
-    lines = _lines(file)
+    lines = [line for _, line in text_lines(file)]
     if file.name.removesuffix(".gz").endswith(".jsonl"):
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -119,14 +118,3 @@ def _object(file: Path, number: int, line: str) -> Iterator[str]:
             f"{file}, line {number}: expected an object with texts sentence1 and sentence2 (or premise and hypothesis)"
         ) from None
     yield from (held[name].strip() for name in pair)
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        text = data.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{file} can't be read: {error}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file} is not UTF-8: {error}") from None
-    return text.replace("\r\n", "\n").split("\n")

@@ -14,6 +14,7 @@ from ctxexp import correlation
 from ctxexp.errors import DataError, MetricError
 from ctxexp.neighbours import By, nearest
 from ctxexp.progress import Progress, Silent
+from ctxexp.text_lines import text_lines
 
 Among = Literal["all", "bin"]
 
@@ -48,12 +49,11 @@ def ranks(tokens: Sequence[str], counts: np.ndarray | None, source: str, listed:
 def read_list(path: Path) -> dict[str, int]:
     """Ranks by word from a file of `word TAB count` lines in any order, or of words alone, most frequent first."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        numbered = [(number, line) for number, line in text_lines(path) if line.strip()]
+    except DataError as error:
         raise DataError(
             f"frequency={path}: expected corpus, vocabulary, or a UTF-8 file of words and counts: {error}"
-        ) from error
-    numbered = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        ) from None
     if not numbered:
         raise DataError(f"{path}: an empty list of word frequencies")
     lines = [line for _, line in numbered]

@@ -97,6 +97,8 @@ class Plan:
 
     def __init__(self, occurrences: Occurrences, probes: dict[str, Metric], baseline: Baseline, seed: int) -> None:
         self.occurrences, self.probes = occurrences, probes
+        if any(probe.over == "word" for probe in probes.values()):
+            occurrences.require_contexts()  # before the baseline says that there is nothing to draw
         self.samples = _samples(baseline, occurrences, np.random.default_rng([seed, Stream.BASELINE]))
         self.index: dict[str, np.ndarray | None] = {}  # label -> the groups in its sample, None for all
         for label, probe in probes.items():

@@ -157,6 +157,14 @@ class Occurrences:
         """Kept units over all sentences of the corpus."""
         return len(self.by_sentence.rows)
 
+    def require_contexts(self) -> None:
+        """Raise `DataError` where no word can have a second context, let alone enough: the text is one sentence."""
+        if not self.words and len(self.distinct) < 2:
+            raise DataError(
+                f"0 words reach min_contexts={self.min_contexts} distinct sentences: all measured words stand in "
+                f"{len(self.distinct)} (equal sentences count once); use a corpus of more sentences"
+            )
+
     def groups(self, kind: GroupBy) -> Groups:
         """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
         if kind == "word":

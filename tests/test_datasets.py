@@ -62,6 +62,18 @@ def test_text_reads_files_folders_and_gz(tmp_path: Path) -> None:
     assert len(text(path=str(tmp_path), limit=2).sentences) == 2
 
 
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_in_utf_16_is_refused(tmp_path: Path, coding: str, packed: bool) -> None:
+    """Without a mark it is UTF-8 full of NUL, and each letter would be a word."""
+    data = "The bank.\nA river.\n".encode(coding)
+    file = tmp_path / ("t.txt.gz" if packed else "t.txt")
+    file.write_bytes(gzip.compress(data) if packed else data)
+    kind = {"utf-16": "UTF-16", "utf-16-be": "UTF-16BE"}.get(coding, "UTF-16LE")
+    with pytest.raises(DataError, match=rf"line 1: this looks like UTF-16, .* with iconv -f {kind} -t UTF-8 t\.txt"):
+        text(path=str(file))
+
+
 def test_text_errors_name_file_and_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"fine\n\xff\xfe\n")

@@ -286,7 +286,7 @@ def test_sentences_come_from_lines_and_from_pairs(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=message):
             sentences_of(path, "english")
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.txt is not UTF-8"):
+    with pytest.raises(DataError, match=r"latin\.txt, line 1: not UTF-8"):
         sentences_of(str(tmp_path / "latin.txt"), "english")
     (tmp_path / "fake.txt.gz").write_text("x")
     with pytest.raises(DataError, match=r"fake\.txt\.gz can't be read"):

@@ -18,7 +18,7 @@ from ctxexp.bootstrap import Resampled
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.encode import open_store
 from ctxexp.encoder import Encoded
-from ctxexp.errors import MetricError
+from ctxexp.errors import DataError, MetricError
 from ctxexp.geometry import mean_cosine
 from ctxexp.measure import measure
 from ctxexp.metric import GroupBy, GroupMean, Metric
@@ -349,6 +349,16 @@ def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
     assert 0 < small.sum() < len(small)
     assert np.isfinite(raw).all()
     np.testing.assert_array_equal(np.isnan(adjusted), small)
+
+
+def test_equal_sentences_are_too_few_contexts_and_no_fault_of_the_baseline() -> None:
+    """Five equal sentences are one context: what is missing are contexts, whatever the baseline then lacks."""
+    corpus = Corpus.of("c", [["the", "bank"]] * 5)
+    shelf = shelve(corpus)
+    store, occurrences = Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
+    for baseline in (OnePerSentence(), Uniform(), SizeMatched()):
+        with pytest.raises(DataError, match=r"^0 words reach min_contexts=5 distinct sentences: .* stand in 1 \(equal"):
+            measure(store, occurrences, {"self_similarity": SelfSimilarity}, baseline, seed=0)
 
 
 def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCaptureFixture) -> None:

@@ -95,7 +95,7 @@ def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.tsv has no pair"):
         qnli(path=file("index\tquestion\tsentence\tlabel\n"))
     (tmp_path / "y.gz").write_text("no gzip")
-    with pytest.raises(DataError, match=r"y\.gz can't be read: Not a gzipped file"):
+    with pytest.raises(DataError, match=r"y\.gz can't be read to its end: Not a gzipped file"):
         qnli(path=str(tmp_path / "y.gz"))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from ctxexp.conformance.report import Broken, Report, built
-from ctxexp.corpus import Corpus
+from ctxexp.corpus import Corpus, check_gold, check_sentences
 
 
 def check_dataset(
@@ -23,9 +22,9 @@ def check_dataset(
     if report.failures:
         return report.conclude()
     with report.law("spans"):
-        _spans(corpus)
+        check_sentences(corpus)
     with report.law("pairs and senses"):
-        _gold(corpus)
+        check_gold(corpus)
     if again is not None:
         with report.law("stable fingerprint"):
             other = again()
@@ -52,25 +51,3 @@ def _interface(corpus: Corpus) -> None:
     wrong = {k: v for k, v in corpus.choices.items() if not isinstance(k, str) or not isinstance(v, str)}
     if wrong:
         raise Broken(f"choices are texts by name, got {wrong}")
-
-
-def _spans(corpus: Corpus) -> None:
-    for i, sentence in enumerate(corpus.sentences):
-        end = 0
-        for word, (a, b) in zip(sentence.words, sentence.spans, strict=True):
-            where = f"sentence {i}, {sentence.text[:40]!r}"
-            if sentence.text[a:b] != word:
-                raise Broken(f"{where}: the span ({a}, {b}) holds {sentence.text[a:b]!r}, the word is {word!r}")
-            if a < end or not word.strip():
-                raise Broken(f"{where}: spans ascend without overlap, and no word is blank; got ({a}, {b}) after {end}")
-            end = b
-
-
-def _gold(corpus: Corpus) -> None:
-    n = len(corpus.sentences)
-    for pair in corpus.pairs:
-        if not (0 <= pair.first < n and 0 <= pair.second < n and math.isfinite(pair.gold)):
-            raise Broken(f"{pair} points outside the {n} sentences, or its gold is no number")
-    for sense in corpus.senses:
-        if not 0 <= sense.sentence < n or not 0 <= sense.position < len(corpus.sentences[sense.sentence]):
-            raise Broken(f"{sense} points to no word of the corpus")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from pathlib import Path
 
 from ctxexp.corpus import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.paths import user_path
+from ctxexp.text_lines import text_lines
 from ctxexp.words import tokenizer as make_tokenizer
 
 HEADER = ("index", "question", "sentence", "label")
@@ -33,7 +32,7 @@ def qnli(
     known: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
     pairs: list[Pair] = []
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in text_lines(file):
         fields = line.split("\t")
         if number == 1:
             if fields != list(HEADER):
@@ -72,18 +71,3 @@ def _file(given: Path) -> Path:
             return file
     missing = "dev.tsv or dev.tsv.gz in" if given.is_dir() else "such file or folder:"
     raise DataError(f"no {missing} {given} (dataset.path)")
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{file} can't be read: {error}") from None
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    texts = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            texts.append(line.decode("utf-8").removesuffix("\r"))
-        except UnicodeDecodeError as error:
-            raise DataError(f"{file}, line {number}: not UTF-8 ({error})") from None
-    return texts

@@ -7,7 +7,6 @@ after the sentences, the benchmark has them on some lines.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ctxexp.corpus import Corpus, Pair, Sentence
 from ctxexp.datasets.download import fetched
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.paths import user_path
+from ctxexp.text_lines import text_lines
 from ctxexp.words import tokenizer as make_tokenizer
 
 Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
@@ -134,14 +134,7 @@ def _lines(folder: Path, name: str, keep_empty: bool = False) -> tuple[Path, Ite
     if not plain.is_file() and not packed.is_file():
         raise DataError(f"no {name} or {name}.gz in {folder}; dataset.path should name the folder above it")
     file = plain if plain.is_file() else packed
-    data = file.read_bytes() if file is plain else gzip.decompress(file.read_bytes())
-    try:
-        lines = data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file} is not UTF-8: {error}") from None
-    if lines and not lines[-1]:
-        lines.pop()
-    return file, [(i, line) for i, line in enumerate(lines, start=1) if line or keep_empty]
+    return file, [(number, line) for number, line in text_lines(file) if line or keep_empty]
 
 
 def _score(text: str, file: Path, number: int) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.paths import user_path
+from ctxexp.text_lines import text_lines
 from ctxexp.words import tokenizer as make_tokenizer
 
 SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
@@ -49,20 +48,4 @@ def _lines(path: Path) -> Iterator[str]:
         return
     if not path.is_file():
         raise DataError(f"no such file or folder: {path} (dataset.path)")
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as stream:
-        for number, raw in enumerate(_readable(path, stream), start=1):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as error:
-                raise DataError(f"{path}, line {number}: not UTF-8 ({error}); convert the file first") from None
-            if line:
-                yield line
-
-
-def _readable(path: Path, stream: Iterable[bytes]) -> Iterator[bytes]:
-    """The stream's lines; what the disk or gzip has against them is a DataError that names the file."""
-    try:
-        yield from stream
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} can't be read to its end: {error}") from None
+    yield from filter(None, (line.strip() for _, line in text_lines(path)))

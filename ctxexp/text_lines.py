@@ -1,0 +1,41 @@
+"""Lines of UTF-8 text files, plain or .gz; anything else is refused by file and line, with what to do."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctxexp.errors import DataError
+
+MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(number from 1, text) of each line, without its end and without a byte order mark.
+
+    Raises DataError for a file that can't be read to its end, and for a line that isn't UTF-8 or holds NUL: UTF-16
+    without a mark would pass for UTF-8 that is full of them.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                yield number, _text(raw, path, number)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} can't be read to its end: {error}") from None
+
+
+def _text(raw: bytes, path: Path, number: int) -> str:
+    if b"\0" in raw or (number == 1 and raw.startswith(MARKS)):
+        kind = "UTF-16" if raw.startswith(MARKS) else "UTF-16LE" if raw.find(b"\0") % 2 else "UTF-16BE"
+        raise DataError(
+            f"{path}, line {number}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
+            f"iconv -f {kind} -t UTF-8 {path.name} > new_file"
+        )
+    try:
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, line {number}: not UTF-8 ({error}); convert the file first") from None
+    return text.removesuffix("\n").removesuffix("\r")
