@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable
+from typing import NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -18,19 +20,32 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import compose
-from ctxexp.errors import ConfigError, CtxexpError
+from ctxexp.errors import ConfigError, CtxexpError, line
+from ctxexp.overrides import plain
+from ctxexp.progress import show, silence
 
 
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
+    status: int | str | None
     try:
         status = _dispatch(sys.argv[1:])
     except CtxexpError as error:
-        print(f"error: {error}", file=sys.stderr)
+        show(f"error: {error}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
+        show("interrupted", sys.stderr)
         status = 130
-    sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough, as `head` has
+        silence(sys.stdout)
+        status = 0
+    except SystemExit as leaving:  # Hydra's way to end
+        status = leaving.code
+    try:
+        if sys.stdout is not None:  # it may be closed from the start
+            sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
     sys.exit(status)
 
 
@@ -42,21 +57,43 @@ def _dispatch(argv: list[str]) -> int:
     return _experiment(argv)
 
 
+def _asked(argv: list[str]) -> Namespace:
+    """What Hydra's parser makes of the words. Raises ConfigError for flags that it doesn't know or can't combine."""
+
+    def refuse(message: str) -> NoReturn:
+        raise ConfigError(f"{message}; ctxexp --help says what there is")
+
+    parser = get_args_parser()
+    parser.error = refuse  # type: ignore[method-assign]
+    asked = parser.parse_args(argv)
+    if asked.cfg and asked.multirun:
+        raise ConfigError("--cfg shows the config of one run: leave -m out")
+    if asked.resolve and not (asked.cfg or asked.help):
+        raise ConfigError("--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve")
+    exclusive = {"--run": asked.run, "--multirun": asked.multirun, "--cfg": asked.cfg, "--info": asked.info}
+    if len(given := [flag for flag, value in exclusive.items() if value]) > 1:
+        raise ConfigError(f"{' and '.join(given)}: expected one of them")
+    for flag, value in (("--config-name", asked.config_name), ("--config-path", asked.config_path)):
+        if value:
+            raise ConfigError(f"{flag}: ctxexp's config is its own; a plugin's config_folders adds options")
+    if asked.experimental_rerun:
+        raise ConfigError("--experimental-rerun runs a pickle; repeat the command with resume=true instead")
+    return asked
+
+
 def _experiment(argv: list[str]) -> int:
     _log_to_stderr()
-    asked = get_args_parser().parse_args(argv)
+    asked = _asked(argv)
     if not asked.shell_completion:
-        taken = compose.take_plugins(asked.overrides)
+        taken = compose.take_plugins(plain(asked.overrides))
         absolute = dict(zip(asked.overrides, taken, strict=True))
         sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
         asked.overrides = taken
     compose.prepare()
     if not asked.shell_completion:
         for broken in compose.registry().broken:
-            print(f"warning: {' '.join(broken.split())}", file=sys.stderr)
+            show(f"warning: {line(broken)}", sys.stderr)
     only_shows = asked.help or asked.hydra_help or asked.cfg or asked.shell_completion or asked.info
-    if asked.cfg and asked.multirun:
-        raise ConfigError("--cfg shows the config of one run: leave -m out")
     if not only_shows:
         compose.check_command(asked.overrides, multirun=asked.multirun)
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
@@ -69,9 +106,13 @@ def _experiment(argv: list[str]) -> int:
             application()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(compose.explain(error)) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CtxexpError(f"what is printed can't be written: {error.strerror}") from error
         finally:  # Hydra leaves by SystemExit
             if asked.help:
-                print(f"\n== What each option is ==\n\n{compose.options()}")
+                show(f"\n== What each option is ==\n\n{compose.options()}")
         return 0
     from ctxexp import jobs
 
@@ -80,7 +121,7 @@ def _experiment(argv: list[str]) -> int:
         application()
     except KeyboardInterrupt:
         interrupted = True
-        print("interrupted: the runs that were under way are KILLED", file=sys.stderr)
+        show("interrupted: the runs that were under way are KILLED", sys.stderr)
     except (HydraException, OmegaConfBaseException) as error:
         raise CtxexpError(compose.explain(error)) from error
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
@@ -102,6 +143,7 @@ def task(cfg: DictConfig) -> None:
 
 def _log_to_stderr() -> None:
     """ctxexp's own log lines, bare, on stderr; once a process."""
+    logging.raiseExceptions = False  # a closed stderr is no reason for tracebacks on it
     log = logging.getLogger("ctxexp")
     if not log.handlers:
         handler = logging.StreamHandler()

@@ -14,20 +14,20 @@ from typing import Any
 
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import config as configs
-from ctxexp.errors import ConfigError, near, suggestions
+from ctxexp.errors import ConfigError, line, near, suggestions
+from ctxexp.overrides import GROUPS, choices, parse, plain
 from ctxexp.paths import user_path
 from ctxexp.plugins import KINDS, Registry, build_registry
 
-GROUPS = (*KINDS, "control", "weights", "experiment")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
@@ -72,7 +72,7 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         try:
             (override,) = OverridesParser.create().parse_overrides(overrides=[text])
         except HydraException as error:
-            raise ConfigError(_one_line(str(error))) from None
+            raise ConfigError(line(str(error))) from None
         if override.is_sweep_override():
             raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
         value = override.value()
@@ -144,19 +144,16 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
 
     Raises ConfigError with one sentence: what is wrong and which names are near.
     """
-    from hydra import compose
-
     with _hydra() as loader:
-        try:
-            parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides=list(overrides))
-            planned = _planned(parsed, loader) if multirun else []
-            jobs = itertools.product(*_choices([*planned, *parsed], multirun=multirun))
-        except HydraException as error:
-            raise ConfigError(_one_line(str(error))) from None
+        parsed = parse(plain(overrides), _options, loader)
+        planned = _planned(parsed, loader) if multirun else []
+        jobs = itertools.product(*choices([*planned, *parsed], _options, multirun=multirun))
         for job in itertools.islice(jobs, MAX_CHECKED):
+            whole = _composed(job)
+            _check_hydra(whole.hydra, multirun=multirun)
             try:
-                composed = resolved(compose("config", overrides=list(job), return_hydra_config=True))
-            except (HydraException, OmegaConfBaseException) as error:
+                composed = resolved(whole)
+            except Exception as error:  # an interpolation's, whatever its resolver raises
                 raise ConfigError(explain(error, job)) from None
             configs.check(composed, registry())
             if [Path(file) for file in composed["plugins"]] != list(_files):
@@ -164,6 +161,26 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
                     f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"
                 )
+
+
+def _composed(overrides: Sequence[str]) -> DictConfig:
+    """The job's config with Hydra's part. Raises ConfigError: for odd values Hydra raises ValueError, TypeError, ..."""
+    from hydra import compose
+
+    try:
+        return compose("config", overrides=list(overrides), return_hydra_config=True)
+    except Exception as error:
+        raise ConfigError(explain(error, overrides)) from None
+
+
+def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
+    """Raise ConfigError for what Hydra allows and a run can't have."""
+    if hydra.job.chdir:
+        raise ConfigError(
+            "hydra.job.chdir=true: runs stay in the folder where the command was typed, since paths are relative to it"
+        )
+    if hydra.mode is not None and hydra.mode.name == "MULTIRUN" and not multirun:
+        raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
 
 
 @contextmanager
@@ -181,47 +198,24 @@ def _hydra() -> Iterator[Any]:
 def _planned(parsed: Sequence[Override], loader: Any) -> list[Override]:
     """What the composed config itself sweeps over (hydra.sweeper.params), as an experiment may; the command line's own
     values take their place."""
-    from hydra import compose
-
-    first = [values[0] for values in _choices(parsed, multirun=True)]
+    first = [values[0] for values in choices(parsed, _options, multirun=True)]
     try:
-        params = compose("config", overrides=first, return_hydra_config=True).hydra.sweeper.get("params") or {}
-    except (HydraException, OmegaConfBaseException):
+        params = _composed(first).hydra.sweeper.get("params") or {}
+    except ConfigError:
         return []  # the check of the jobs says what is wrong
     given = {o.get_key_element() for o in parsed}
-    texts = [f"{key}={value}" for key, value in params.items() if key not in given]
-    found: list[Override] = OverridesParser.create(config_loader=loader).parse_overrides(overrides=texts)
-    return found
-
-
-def _choices(parsed: Sequence[Override], *, multirun: bool) -> list[list[str]]:
-    """The values of each override, one list an override; their product is the sweep's jobs."""
-    choices: list[list[str]] = []
-    for o in parsed:
-        key, value = o.key_or_group, o.value()
-        if key in GROUPS and key != "metric" and isinstance(value, list):
-            names = ",".join(map(str, value))
-            raise ConfigError(f"{key}={list(map(str, value))}: a run has one {key}; sweep with -m {key}={names}")
-        if key in GROUPS and key != "experiment" and value is None and not o.is_delete():
-            raise ConfigError(f"{key}=null: a run needs one ({', '.join(_options(key))})")
-        if o.is_sweep_override() and not multirun:
-            raise ConfigError(f"{key} has several values; a sweep needs -m, as in: python -m ctxexp -m {o.input_line}")
-        if not o.is_sweep_override():
-            choices.append([o.input_line or ""])
-        elif o.is_discrete_sweep():
-            choices.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
-        # else an interval for some sweeper: it is checked in its job
-    return choices
+    return parse([f"{key}={value}" for key, value in params.items() if key not in given], _options, loader)
 
 
 def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
     """One sentence for an error of Hydra's or OmegaConf's, with the near matches among the chosen options' keys."""
     from hydra.core.global_hydra import GlobalHydra
 
+    text = str(error) or type(error).__name__
     if GlobalHydra.instance().is_initialized():
-        return _explain(str(error), overrides)
+        return _explain(text, overrides)
     with _hydra():
-        return _explain(str(error), overrides)
+        return _explain(text, overrides)
 
 
 def _explain(text: str, overrides: Sequence[str]) -> str:
@@ -245,13 +239,17 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         return f"no {group} {name!r}{near(name, _options(group))}"
     if found := re.search(r"You must specify '([^']+)'", text):
         return f"{found.group(1)} needs a value, as in {found.group(1)}=NAME"
-    return _one_line(text)
+    return line(text)
 
 
 def _options(group: str) -> list[str]:
+    """The names of a config group, those in its folders (`flow/0`) included."""
     from hydra.core.global_hydra import GlobalHydra
 
-    return [str(o) for o in GlobalHydra.instance().config_loader().get_group_options(group)]
+    loader = GlobalHydra.instance().config_loader()
+    inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
+    names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
+    return list(map(str, names))
 
 
 def resolved_keys(cfg: DictConfig) -> dict[str, Any]:
@@ -267,7 +265,3 @@ def _flatten(node: dict[str, Any], prefix: str = "") -> list[str]:
         if isinstance(value, dict):
             keys += _flatten(value, f"{prefix}{key}.")
     return keys
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

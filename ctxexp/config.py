@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 import re
 import types
 import typing
@@ -16,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ctxexp.controls import CONTROLS, control
-from ctxexp.errors import ConfigError, UnknownName, near
+from ctxexp.errors import ConfigError, UnknownName, line, near, short
 from ctxexp.mixes import check_mixes
+from ctxexp.paths import user_path
 from ctxexp.plugins import Factory, Registry
 
 MISSING = "???"
@@ -51,6 +53,7 @@ SCALARS: dict[str, Any] = {
     "plugins": list[str],
 }
 LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache.limit_gb": 0}
+MOST = {"seed": 2**63 - 1, "bootstrap": 10**6, "cache.limit_gb": 10**9}  # torch's seeds; what no memory or disk holds
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 NAMED = ("model", "dataset", "transform", "baseline")
@@ -65,8 +68,8 @@ def check(config: Node, registry: Registry) -> None:
     for dotted, expected in SCALARS.items():
         value = _at(config, dotted)
         check_type(dotted, value, expected)
-        if dotted in LEAST and value is not None and value < LEAST[dotted]:
-            raise ConfigError(f"{dotted}={value}: expected at least {LEAST[dotted]}")
+        _check_range(dotted, value, dotted)
+    _check_places(config)
     if not re.fullmatch(r"target|train|all|nli:(?!<).+", config["fit_on"]):
         raise ConfigError(f"fit_on={config['fit_on']!r}: no such choice{near(config['fit_on'], FIT_ON)}")
     check_mixes(config["sentence"]["mixes"])
@@ -74,11 +77,11 @@ def check(config: Node, registry: Registry) -> None:
         raise ConfigError(f"device={config['device']!r}: no such choice{near(config['device'], DEVICES)}")
     for kind in NAMED:
         node = config.get(kind)
-        if not isinstance(node, dict) or "name" not in node:
+        if not _named(node):
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
         check_node(kind, kind, node, registry)
     node = config.get("control")
-    if not isinstance(node, dict) or "name" not in node:
+    if not _named(node):
         raise ConfigError(f"control: expected one option, as in control=NAME ({', '.join(CONTROLS)})")
     if node["name"] not in CONTROLS:
         raise UnknownName("control", str(node["name"]), CONTROLS)
@@ -88,9 +91,38 @@ def check(config: Node, registry: Registry) -> None:
     if not isinstance(metrics, dict) or not metrics:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
     for label, node in metrics.items():
-        if not isinstance(node, dict) or "name" not in node:
-            raise ConfigError(f"metric.{label}: expected a node with a name, got {node!r}")
+        if not _named(node):
+            raise ConfigError(f"metric.{label}: expected a node with a name, got {short(node)}")
         check_node("metric", f"metric.{label}", node, registry)
+
+
+def _named(node: Any) -> bool:
+    return isinstance(node, dict) and isinstance(node.get("name"), str)
+
+
+def _check_range(place: str, value: Any, bounds: str) -> None:
+    """Raise ConfigError unless the number, if it is one, lies in the range that a key of config.yaml has."""
+    if not isinstance(value, int | float):
+        return
+    if bounds in LEAST and value < LEAST[bounds]:
+        raise ConfigError(f"{place}={value}: expected at least {LEAST[bounds]}")
+    if bounds in MOST and value > MOST[bounds]:
+        raise ConfigError(f"{place}={short(value)}: expected at most {MOST[bounds]}")
+
+
+def _check_places(config: Node) -> None:
+    """Raise ConfigError for places where a run would write that are none, or lie outside of those that were given."""
+    tracking, cache = config["tracking"], config["cache"]["folder"]
+    for key, folder in (("tracking.folder", tracking["folder"]), ("cache.folder", cache)):
+        if folder is not None and not folder.strip():
+            raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
+        user_path(folder or ".")
+    if not tracking["experiment"].strip():
+        raise ConfigError(f"tracking.experiment={tracking['experiment']!r}: expected a name")
+    if not re.fullmatch(r"\w[\w.-]*", tracking["sweep"] or "_"):
+        raise ConfigError(
+            f"tracking.sweep={short(tracking['sweep'])}: expected letters, digits, _ . - (a sweep sets it for its jobs)"
+        )
 
 
 def named(config: Node) -> list[tuple[str, str]]:
@@ -141,6 +173,8 @@ def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> Non
             needed = _words(expected[key][0]).removesuffix(" or null")
             raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{needed}>")
         check_type(f"{place}.{key}", value, expected[key][0])
+        if key == "seed":
+            _check_range(f"{place}.seed", value, "seed")
     for key, (kind_of, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
             raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(kind_of)}>")
@@ -161,12 +195,12 @@ def check_type(place: str, value: Any, expected: Any) -> None:
     if not _is(value, expected):
         if get_origin(expected) is Literal:
             choices = [str(c) for c in get_args(expected)]
-            raise ConfigError(f"{place}={value!r}: no such choice{near(str(value), choices)}")
+            raise ConfigError(f"{place}={short(value)}: no such choice{near(str(value), choices)}")
         if not isinstance(value, list) and _is([value], expected):
-            hint = f"; a list has brackets, even of one: {place}=[{value}]"
+            hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
         else:
             hint = ""
-        raise ConfigError(f"{place}={value!r}: expected {_words(expected)}, got {_kind(value)}{hint}")
+        raise ConfigError(f"{place}={short(value)}: expected {_words(expected)}, got {_kind(value)}{hint}")
 
 
 def _is(value: Any, expected: Any) -> bool:
@@ -185,7 +219,7 @@ def _is(value: Any, expected: Any) -> bool:
     if expected is None or expected is types.NoneType:
         return value is None
     if expected is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # no NaN
     if expected is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, expected) if isinstance(expected, type) else True
@@ -206,6 +240,8 @@ def _words(expected: Any) -> str:
 
 def _kind(value: Any) -> str:
     inner = dict.fromkeys(map(_kind, value)) if isinstance(value, list) else ()
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
     return f"list[{' | '.join(inner)}]" if inner else type(value).__name__
 
 

@@ -27,7 +27,8 @@ from contextlib import contextmanager
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
     """At most two of `known` that `name` may have meant: what it begins, then what it resembles."""
     names = sorted(known)
-    begun = [n for n in names if len(name) > 2 and n.startswith(name)]
+    name = name[:100]
+    begun = [n for n in names if (len(name) > 2 and n.startswith(name)) or n.casefold() == name.casefold()]
     return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=0.6)))[:2]
 
 
@@ -39,13 +40,27 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"{hint} ({', '.join(names)})"
 
 
+def short(value: object) -> str:
+    """The value as Python writes it, in one line of at most 80 characters: a message is read, whatever was typed."""
+    try:
+        return line(repr(value), 80)
+    except RecursionError:
+        return f"a {type(value).__name__} of many levels"
+
+
+def line(text: str, most: int = 1000) -> str:
+    """The text in one line of at most so many characters."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= most else f"{joined[: most - 3]}..."
+
+
 def said(error: BaseException) -> str:
     """The error's type and words, `KeyError: 'x'`, in one line of at most 500 characters, whatever they are."""
     try:
-        words = " ".join(str(error).split())
+        words = str(error)
     except Exception:  # a stranger's exception may not even print
         words = "(its message can't be shown)"
-    return f"{type(error).__name__}: {words}"[:500].removesuffix(": ")
+    return line(f"{type(error).__name__}: {words}".removesuffix(": "), 500)
 
 
 class Terminated(SystemExit):
@@ -74,9 +89,9 @@ class ConfigError(CtxexpError):
 class UnknownName(ConfigError):  # noqa: N818  # it is a name that is unknown, as KeyError is a key
     """A name that nothing registered."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
-        super().__init__(f"no {kind} {name!r}{near(name, self.known)}")
+        super().__init__(f"no {kind} {short(name)}{hint}{near(name, self.known)}")
 
 
 class DataError(CtxexpError):

@@ -16,7 +16,7 @@ from ctxexp.config import Node
 from ctxexp.errors import CtxexpError
 from ctxexp.fit import load_text
 from ctxexp.paths import user_path
-from ctxexp.progress import Progress
+from ctxexp.progress import Progress, show
 from ctxexp.results import Results
 from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
 from ctxexp.sweep_tables import write_tables, written
@@ -31,7 +31,7 @@ def execute(cfg: DictConfig) -> None:
         _execute(cfg)
     except CtxexpError as error:
         _failed.append(str(error))
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        show(f"error: {error}", sys.stderr)
     except Exception as error:  # a bug, ours or a plugin's: its traceback is wanted, the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
         traceback.print_exc()
@@ -66,7 +66,7 @@ def _execute(cfg: DictConfig) -> None:
     if config["resume"] and key:
         held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
         if held:
-            print(f"{name}: finished before, results in {held}", flush=True)
+            show(f"{name}: finished before, results in {held}")
             return
     with tracking.job(
         lambda: tracking.MlflowSink(uri, where["experiment"], folder, store=store),
@@ -91,11 +91,11 @@ def _execute(cfg: DictConfig) -> None:
         if not sweep:
             write_tables([(name, results)], folder)
         job.log(results)
-    print(summary(results), flush=True)
+    show(summary(results))
     if not sweep:
         for table in written(folder):
-            print(f"\n{table}")
-        print(f"results: {folder}\nrun:     {job.link}", flush=True)
+            show(f"\n{table}")
+        show(f"results: {folder}\nrun:     {job.link}")
 
 
 def close(*, multirun: bool) -> int:
@@ -109,18 +109,17 @@ def close(*, multirun: bool) -> int:
     if not report.rows:
         return 1
     width = max(len(row.label) for row in report.rows)
-    print("\njobs")
+    show("\njobs")
     for row in report.rows:
         error = " ".join(row.error.strip().splitlines()[-1:]) if row.error else ""
-        print(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
+        show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
     if report.error:
-        print(f"error: {report.error}", file=sys.stderr)
+        show(f"error: {report.error}", sys.stderr)
     for table in written(report.folder / "summary") if report.folder else ():
-        print(f"\n{table}")
-    print(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
+        show(f"\n{table}")
+    show(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
     if started.uri.startswith("sqlite"):
-        print("            after `make ui` (or `ctxexp ui`), which serves them")
-    sys.stdout.flush()
+        show("            after `make ui` (or `ctxexp ui`), which serves them")
     return 0 if report.status == "FINISHED" and not report.error else 1
 
 

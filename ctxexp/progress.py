@@ -13,12 +13,25 @@ from typing import Any, Protocol, TextIO
 log = logging.getLogger("ctxexp")
 
 
-def show(text: str) -> None:
-    """Print a long text; a reader that has seen enough, as `head` has, ends it quietly."""
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print to standard output, or to `stream`; a reader that has seen enough, as `head` has, or a full disk behind it
+    silences the stream and ends nothing."""
+    stream = stream or sys.stdout
     try:
-        print(text, flush=True)
+        print(text, file=stream, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
+        silence(stream)
+    except OSError as error:
+        silence(stream)
+        if stream is not sys.stderr:
+            show(f"warning: what is printed can't be written: {error.strerror}", sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Let what is still in the stream's buffer, and what follows, go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 class Stage(Protocol):

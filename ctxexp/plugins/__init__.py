@@ -20,6 +20,7 @@ from typing import Any
 import pluggy
 
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, near, said, stranger
+from ctxexp.plugins.published import brought_by
 
 Factory = Callable[..., Any]
 Register = Callable[[str, Factory], None]
@@ -115,7 +116,7 @@ class Registry:
         try:
             return self.offers[kind, name]
         except KeyError:
-            raise UnknownName(kind, name, self.names(kind)) from None
+            raise UnknownName(kind, name, self.names(kind), brought_by(kind, name)) from None
 
     def add(self, offer: Offer) -> None:
         held = self.offers.get((offer.kind, offer.name))

@@ -1,0 +1,119 @@
+"""The words of the command line before Hydra composes them: hints, choices that exist, the jobs of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, QuotedString
+from hydra.errors import HydraException
+
+from ctxexp.errors import ConfigError, UnknownName, line, said, short, suggestions
+from ctxexp.plugins import KINDS
+from ctxexp.plugins.published import brought_by
+
+GROUPS = (*KINDS, "control", "weights", "experiment")
+COMMANDS = {"ui": "ctxexp ui", "cache": "ctxexp cache", "upload": "ctxexp upload", "help": "ctxexp --help"}
+LONGEST = 200  # letters of a key
+MAX_VALUES = 100_000  # of one key in a sweep
+
+Options = Callable[[str], list[str]]
+"""A group's names: `Options("model")` -> ["bert", ...]."""
+
+
+def plain(texts: Sequence[str]) -> list[str]:
+    """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood: the key is there."""
+    return [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
+
+
+def parse(texts: Sequence[str], options: Options, loader: Any) -> list[Override]:
+    """The overrides as Hydra reads them, every choice of a group among the group's names. Raises ConfigError."""
+    parsed: list[Override] = []
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{text[:60]!a}: expected UTF-8") from None
+        if len(key := text.partition("=")[0]) > LONGEST:
+            raise ConfigError(f"no config key {short(key)}")
+        if "=" not in text and not text.startswith("~"):
+            raise ConfigError(f"{short(text)} is no override, which is key=value{_meant(text, options)}")
+        try:
+            parsed += OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
+        except HydraException as error:
+            raise ConfigError(line(str(error))) from None
+        except Exception as error:  # RecursionError and what else its parser makes of odd values
+            raise ConfigError(f"{line(text, 80)}: it can't be read ({said(error)})") from None
+    for one in parsed:
+        _check_choice(one, options)
+    return parsed
+
+
+def choices(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[list[str]]:
+    """The values of each override, one list an override; their product is the sweep's jobs. Raises ConfigError."""
+    found: list[list[str]] = []
+    for o in parsed:
+        key, text = o.key_or_group, o.input_line or ""
+        if key in GROUPS and key != "experiment" and o.value() is None and not o.is_delete():
+            raise ConfigError(f"{key}=null: a run needs one ({', '.join(options(key))})")
+        if o.is_sweep_override() and not multirun:
+            raise ConfigError(
+                f"{line(key, 80)} has several values; a sweep needs -m, as in: python -m ctxexp -m {line(text, 80)}"
+            )
+        if not o.is_sweep_override():
+            found.append([text])
+        elif o.is_discrete_sweep():
+            if not 0 < (n := _count(o)) <= MAX_VALUES:
+                raise ConfigError(
+                    f"{line(text, 80)}: expected 1 to {MAX_VALUES:,} values, got {'more' if n else 'none'}"
+                )
+            found.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
+        # else an interval for some sweeper: it is checked in its job
+    return found
+
+
+def _count(o: Override) -> int:
+    """How many values a sweep has, in [0, MAX_VALUES + 1]; a long range is not written out. Raises ConfigError."""
+    try:
+        values = o.value().range() if o.is_range_sweep() else o.sweep_iterator()
+        return sum(1 for _ in islice(values, MAX_VALUES + 1))
+    except Exception as error:  # a step of 0, a bound that is no number
+        raise ConfigError(f"{line(o.input_line or '', 80)}: it can't be read ({said(error)})") from None
+
+
+def _check_choice(o: Override, options: Options) -> None:
+    """Raise ConfigError unless the names that a group's override chooses are among the group's."""
+    group, known = o.key_or_group, []
+    if group in GROUPS or group.startswith("hydra/"):
+        known = options(group)
+    if not known or o.is_delete() or o.is_interval_sweep() or o.is_range_sweep():
+        return
+    if o.is_add() and group in GROUPS and o.package is None:
+        raise ConfigError(
+            f"{line(o.input_line or '', 80)}: a run has a {group} already; leave the + out to choose another"
+        )
+    if isinstance(o.value(), list) and group in GROUPS and group != "metric":
+        names = list(map(str, o.value()))
+        raise ConfigError(f"{group}={names}: a run has one {group}; sweep with -m {group}={','.join(names)}")
+    values = o.sweep_iterator() if o.is_sweep_override() else [o.value()]
+    for value in values:
+        for name in value if isinstance(value, list) else [value]:
+            name = name.text if isinstance(name, QuotedString) else name
+            if name is not None and not isinstance(name, str):
+                raise ConfigError(f"{group}={short(name)}: expected a name ({', '.join(known)})")
+            if name not in (None, "???") and name not in known:
+                raise UnknownName(group, name, known, brought_by(group, name))
+
+
+def _meant(word: str, options: Options) -> str:
+    """`; did you mean ...?`: the command, or the option of some group, that the word is or resembles."""
+    meant = dict(COMMANDS)
+    for group in GROUPS:
+        meant |= {name: f"{group}={name}" for name in options(group) if name not in meant}
+    name = word.strip().lstrip("-")
+    close = [meant[one] for one in [name] if one in meant] or [meant[one] for one in suggestions(name, meant)]
+    close = close or [COMMANDS[one] for one in get_close_matches(name, COMMANDS, n=2, cutoff=0.5)]
+    return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"

@@ -1,0 +1,25 @@
+"""Which of the plugins that we publish brings a name: what an unknown name's message says."""
+
+from __future__ import annotations
+
+PUBLISHED = {
+    "ctxexp-minilm": {"model": ("minilm",)},
+    "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
+    "ctxexp-isotropy": {
+        "metric": (
+            "cluster_adjusted_similarity",
+            "effective_rank",
+            "intrinsic_dimension",
+            "isoscore",
+            "participation_ratio",
+            "partition_isotropy",
+            "rogue_dimensions",
+        )
+    },
+}
+
+
+def brought_by(kind: str, name: str) -> str:
+    """`; pip install ... brings it`, or nothing where no plugin of ours does."""
+    found = [plugin for plugin, names in PUBLISHED.items() if name in names.get(kind, ())]
+    return "".join(f"; the plugin {plugin} brings it: pip install {plugin}" for plugin in found)
