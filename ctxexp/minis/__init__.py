@@ -1,7 +1,8 @@
 """The small models that ship with ctxexp, and the recipe that trained them (`python -m ctxexp.minis.train`).
 
 BERT, GPT-2 and ELMo of one layer width, trained on the same text in the same order: what differs between them is their
-architecture and objective, not their data or their size. `CARD.md` says what they are and how good.
+architecture and objective, not their data or their size. `CARD.md` says what they are and how good
+(`python -m ctxexp.minis.card` measures it).
 """
 
 from __future__ import annotations

@@ -1,0 +1,157 @@
+"""`python -m ctxexp.minis.card --sts FOLDER [--write]`: the measured tables of the minis' card."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp import compose
+from ctxexp.corpus import Corpus
+from ctxexp.errors import CtxexpError, DataError
+from ctxexp.progress import Progress
+from ctxexp.results import Results
+from ctxexp.run import load_corpus, load_encoder, run
+
+CARD = Path(__file__).parent / "CARD.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+MODELS = ("bert", "gpt2", "elmo")
+WEIGHTS = ("mini", "untrained")
+FIRST = 100  # sentences that are measured alone too: what a test can repeat in a second
+FUNCTION_WORDS = ("the", "of", "to", "and", "a")
+
+Found = Mapping[str, Results]
+"""One model's runs: `words`, `first`, `sts`, `whitened`."""
+
+
+def measured(*overrides: str, first: int | None = None) -> Results:
+    """The results of the command with these overrides; of the first so many sentences alone."""
+    from hydra import compose as composed
+    from hydra import initialize_config_dir
+
+    compose.prepare()
+    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
+        config = compose.resolved(composed("config", overrides=["device=cpu", *overrides]))
+    registry = compose.registry()
+    corpus = load_corpus(config, registry)
+    if first is not None:
+        corpus = beginning(corpus, first)
+    with tempfile.TemporaryDirectory() as folder:
+        return run(config, corpus, load_encoder(config, registry), registry, Path(folder), Progress())
+
+
+def beginning(corpus: Corpus, n: int) -> Corpus:
+    """The first n sentences, without gold."""
+    return replace(corpus, sentences=corpus.sentences[:n], pairs=(), senses=())
+
+
+def measure_first(model: str, weights: str, *overrides: str) -> Results:
+    chosen = (f"model={model}", f"weights={weights}", "metric=self_similarity", "baseline=b100")
+    return measured(*chosen, *overrides, first=FIRST)
+
+
+def measure(model: str, weights: str, sts: Path) -> Found:
+    """Everything that the card says of one model."""
+    chosen = (f"model={model}", f"weights={weights}")
+    pairs = (*chosen, "dataset=sts_b", f"dataset.path={compose.quote(str(sts))}", "metric=sts")
+    return {
+        "sts": measured(*pairs),  # first: a wrong folder is said at once
+        "words": measured(*chosen, "metric=[self_similarity,sense_separation]"),
+        "first": measure_first(model, weights),
+        "whitened": measured(*pairs, "transform=whitening"),
+    }
+
+
+def section(found: Mapping[tuple[str, str], Found]) -> str:
+    """The tables, in Markdown: curves by layer, last layers with their intervals, single words."""
+    names = [f"{model}-mini" if weights == "mini" else "untrained" for model, weights in found]
+
+    def row(title: str, cell: Callable[[Results, str], str], part: str, key: str) -> list[str]:
+        return [title, *(cell(of[part], key) for of in found.values())]
+
+    tables = [
+        markdown(["layer 0, 1, ...", *names], [
+            row("self-similarity, raw", by_layer, "words", "self_similarity/raw"),
+            row("self-similarity, adjusted", by_layer, "words", "self_similarity/adjusted"),
+            row("same sense minus other sense, cosine", by_layer, "words", "sense_separation/raw"),
+            row("STS-B test, Spearman × 100, mean of words", by_layer, "sts", "sts/all"),
+            row("the same, whitened on these sentences", by_layer, "whitened", "sts/all"),
+            row(f"self-similarity, raw, first {FIRST} sentences alone", by_layer, "first", "self_similarity/raw"),
+        ]),
+        markdown(["last layer, 95% interval", *names], [
+            row("self-similarity, adjusted", at_last, "words", "self_similarity/adjusted"),
+            row("same sense minus other sense, cosine", at_last, "words", "sense_separation/raw"),
+            row("STS-B test", at_last, "sts", "sts/all"),
+            row("the same, whitened", at_last, "whitened", "sts/all"),
+        ]),
+        markdown(["words of lower self-similarity, mean over layers", *FUNCTION_WORDS, "lowest of all"], [
+            [f"{model}-mini" if weights == "mini" else f"{model}, untrained", *standing(of["words"])]
+            for (model, weights), of in found.items()
+        ]),
+    ]  # fmt: skip
+    return "\n\n".join(tables)
+
+
+def by_layer(results: Results, key: str) -> str:
+    return " ".join(number(value) for value in results.curves[key])
+
+
+def at_last(results: Results, key: str) -> str:
+    value, low, high = (number(results.curves[key + end][-1]) for end in ("", "_ci_low", "_ci_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def standing(results: Results) -> Iterator[str]:
+    """The share of words of lower self-similarity than each function word, and the five lowest."""
+    table = results.tables["self_similarity"].columns
+    words, means = np.array(table["word"]), np.asarray(table["mean"], float)
+    for word in FUNCTION_WORDS:
+        yield f"{(means < means[words == word][0]).mean():.0%}" if word in words else "-"
+    yield ", ".join(words[np.argsort(means, kind="stable")[:5]])
+
+
+def number(value: float) -> str:
+    """Three figures: ".670", "1", "36.4"."""
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    text = f"{value:.3f}".replace("0.", ".", 1)
+    return {"1.000": "1", "-.000": ".000"}.get(text, text)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    ruler = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
+
+
+def replaced(card: str, tables: str) -> str:
+    """The card with these tables between its markers."""
+    before, begin, rest = card.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise DataError(f"{CARD}: expected a line {BEGIN!r} and after it {END!r}, to put the tables between")
+    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ctxexp.minis.card", description=__doc__)
+    parser.add_argument("--sts", type=Path, required=True, help="the folder of the STS benchmark's files")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {CARD.name}")
+    asked = parser.parse_args(arguments)
+    try:
+        tables = section({(m, w): measure(m, w, asked.sts.absolute()) for m in MODELS for w in WEIGHTS})
+        print(tables)
+        if asked.write:
+            CARD.write_text(replaced(CARD.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    except CtxexpError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

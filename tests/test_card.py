@@ -1,0 +1,170 @@
+"""The minis' card: its tables are what the script measures, and its words agree with its tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp.errors import DataError
+from ctxexp.minis import card
+from ctxexp.results import Results, Table
+
+TEXT = card.CARD.read_text(encoding="utf-8")
+TABLES, PROSE = TEXT.partition(card.BEGIN)[2].split("## Limits")[0].split(card.END)
+COLUMNS = [(model, weights) for model in card.MODELS for weights in card.WEIGHTS]
+KEYS = ("self_similarity/raw", "self_similarity/adjusted", "sense_separation/raw", "sts/all")
+STANDINGS = "words of lower self-similarity, mean over layers"
+
+
+def rows() -> dict[str, dict[str, list[str]]]:
+    """The tables by their first heading, their rows by title: cells."""
+    found = {}
+    for table in TABLES.strip().split("\n\n"):
+        head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
+        found[head[0]] = {line[0]: line[1:] for line in lines}
+    return found
+
+
+def figures(title: str, model: str, weights: str = "mini", table: str = "layer 0, 1, ...") -> list[float]:
+    """Of curves a value a layer; of a last layer value, low and high."""
+    cell = rows()[table][title][COLUMNS.index((model, weights))]
+    return [float(number) for number in re.findall(r"-?[\d.]+", cell)]
+
+
+def last(title: str, model: str, weights: str = "mini") -> list[float]:
+    return figures(title, model, weights, "last layer, 95% interval")
+
+
+def standing(name: str) -> dict[str, float]:
+    cells = rows()[STANDINGS][name]
+    return {word: float(cell.rstrip("%")) for word, cell in zip(card.FUNCTION_WORDS, cells, strict=False)}
+
+
+@pytest.mark.parametrize("model", card.MODELS)
+def test_the_first_sentences_give_what_the_card_says(model: str, tmp_path: Path) -> None:
+    found = card.measure_first(model, "mini", f"cache.folder={tmp_path}", "bootstrap=0")
+    said = figures(f"self-similarity, raw, first {card.FIRST} sentences alone", model)
+    assert said == pytest.approx(found.curves["self_similarity/raw"].tolist(), abs=0.0011)  # its three figures
+
+
+RAW, ADJUSTED, SENSES = "self-similarity, raw", "self-similarity, adjusted", "same sense minus other sense, cosine"
+STS, WHITENED = "STS-B test, Spearman × 100, mean of words", "the same, whitened on these sentences"
+
+
+def above_below(title: str, a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Whether the last layer's interval of `a` is wholly above that of `b`."""
+    return last(title, *a)[1] > last(title, *b)[2]
+
+
+STATEMENTS: dict[str, Callable[[], bool]] = {
+    "bert-mini only, adjusted: in layer 3 barely": lambda: (
+        figures(ADJUSTED, "bert")[3] < figures(ADJUSTED, "bert", "untrained")[3]
+        and above_below(ADJUSTED, ("bert", "untrained"), ("bert",))
+    ),
+    "elmo-mini falls far below it raw, but adjusted it does not": lambda: (
+        figures(RAW, "elmo")[-1] < figures(RAW, "elmo", "untrained")[-1] - 0.2
+        and figures(ADJUSTED, "elmo")[-1] > figures(ADJUSTED, "elmo", "untrained")[-1]
+    ),
+    "gpt2-mini lies above its control either way": lambda: all(
+        mine > other
+        for title in (RAW, ADJUSTED)
+        for mine, other in zip(figures(title, "gpt2")[2:], figures(title, "gpt2", "untrained")[2:], strict=True)
+    ),
+    "all three trained models fall from layer 0 to their middle": lambda: all(
+        (curve := figures(ADJUSTED, model))[len(curve) // 2] < curve[0] for model in card.MODELS
+    ),
+    "in none of the three as the paper has it": lambda: all(
+        max(standing(f"{model}-mini").values()) >= 10 for model in card.MODELS
+    ),
+    "*of*, *to* and *and* are, *the* and *a* (23%) aren't": lambda: (
+        [standing("gpt2-mini")[word] < 10 for word in ("of", "to", "and", "the", "a")] == [True] * 3 + [False] * 2
+        and standing("gpt2-mini")["a"] == 23
+    ),
+    "In elmo-mini *of* and *and* are": lambda: {w for w, s in standing("elmo-mini").items() if s < 10} == {"of", "and"},
+    "bert-mini all five lie in the upper half": lambda: min(standing("bert-mini").values()) > 50,
+    "*Are* before all": lambda: all(rows()[STANDINGS][f"{m}-mini"][-1].startswith("Are,") for m in ("bert", "gpt2")),
+    "*dead* and *press* before all": lambda: rows()[STANDINGS]["elmo-mini"][-1].startswith("dead, press,"),
+    "in all three and in every layer above 0": lambda: all(
+        min(figures(SENSES, model)[1:]) > 0.01 and last(SENSES, model)[1] > 0.01 for model in card.MODELS
+    ),
+    "untrained BERT and GPT-2 they don't": lambda: all(
+        last(SENSES, model, "untrained")[1] <= 0 <= last(SENSES, model, "untrained")[2] for model in ("bert", "gpt2")
+    ),
+    "highest in layer 1": lambda: max(figures(SENSES, "bert")) == figures(SENSES, "bert")[1],
+    "It grows towards the top in gpt2-mini and elmo-mini": lambda: all(
+        figures(SENSES, model) == sorted(figures(SENSES, model)) for model in ("gpt2", "elmo")
+    ),
+    "only gpt2-mini gains": lambda: [
+        max(figures(STS, model)) > max(figures(STS, model, "untrained")) for model in card.MODELS
+    ] == [False, True, False],
+    "with intervals apart": lambda: all(
+        above_below("the same, whitened", (model, "untrained"), (model,)) for model in ("bert", "elmo")
+    ),
+    "is a gain, with intervals that overlap": lambda: (
+        figures(WHITENED, "gpt2")[-1] > figures(WHITENED, "gpt2", "untrained")[-1]
+        and not above_below("the same, whitened", ("gpt2",), ("gpt2", "untrained"))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", STATEMENTS)
+def test_what_the_card_says_its_tables_show(words: str) -> None:
+    assert words in " ".join(PROSE.split())
+    assert STATEMENTS[words]()
+
+
+def test_every_figure_of_the_cards_words_is_in_its_tables() -> None:
+    known = set(re.findall(r"-?\d*\.\d+", TABLES))
+    assert set(re.findall(r"(?<![\d-])\d*\.\d+", PROSE)) - {"4.5"} <= known  # 4.5: about half of each STS interval
+    halves = [(high - low) / 2 for model in card.MODELS for _, low, high in [last("STS-B test", model)]]
+    assert all(4 < half < 5.2 for half in halves)
+
+
+def test_the_tables_stand_between_their_markers() -> None:
+    assert card.replaced(TEXT, TABLES.strip()) == TEXT
+    assert card.replaced(f"a\n{card.BEGIN}\nold\n{card.END}\nb", "new") == f"a\n{card.BEGIN}\nnew\n{card.END}\nb"
+    with pytest.raises(
+        DataError, match=r"CARD\.md: expected a line '<!-- measured: begin -->' and after it '<!-- meas"
+    ):
+        card.replaced("no markers", "new")
+
+
+def test_tables_are_made_of_curves_intervals_and_words() -> None:
+    curves = {f"{key}{end}": np.array([0.5, 36.44]) for key in KEYS for end in ("", "_ci_low", "_ci_high")}
+    table = Table({"word": ["the", "a", "cat", "Are"], "mean": [0.9, 0.2, 0.5, 0.1]})
+    one = Results(curves=curves, tables={"self_similarity": table})
+    made = card.section({("bert", "mini"): dict.fromkeys(("words", "first", "sts", "whitened"), one)})
+    assert "| layer 0, 1, ... | bert-mini |\n| --- | ---: |\n| self-similarity, raw | .500 36.4 |\n" in made
+    assert "| STS-B test | 36.4 [36.4, 36.4] |\n" in made
+    assert made.endswith("| bert-mini | 75% | - | - | - | 25% | Are, a, cat, the |")
+    assert [table.splitlines()[0] for table in made.split("\n\n")] == [
+        f"| {head} | {' | '.join(columns)} |"
+        for head, columns in zip(
+            rows(), (["bert-mini"], ["bert-mini"], [*card.FUNCTION_WORDS, "lowest of all"]), strict=True
+        )
+    ]
+
+
+def test_a_folder_without_the_benchmark_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert card.main(["--sts", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path} (dataset.path) should hold")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.6701, ".670"),
+        (1.0, "1"),
+        (0.9996, "1"),
+        (-0.002, "-.002"),
+        (-0.0001, ".000"),
+        (36.44, "36.4"),
+        (5.25, "5.250"),
+    ],
+)
+def test_numbers_have_three_figures(value: float, said: str) -> None:
+    assert card.number(value) == said
