@@ -41,46 +41,19 @@ class Step(nn.Module):
         self.register_buffer("back", torch.argsort(order))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.trace(x)[0]
+        x = torch.addcmul(self.offset, x, self.log_scale.exp()).index_select(1, self.order)
+        kept, shifted = x[:, : self.kept], x[:, self.kept :]
+        return torch.cat([kept, shifted + self._shift(kept)], dim=1)
 
     def inverse(self, y: Tensor) -> Tensor:
         kept, shifted = y[:, : self.kept], y[:, self.kept :]
-        x = torch.cat([kept, shifted - self._shift(kept)[0]], dim=1)
+        x = torch.cat([kept, shifted - self._shift(kept)], dim=1)
         return (x.index_select(1, self.back) - self.offset) * torch.exp(-self.log_scale)
 
-    def trace(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The step's result (n, c), and the two hidden layers (n, width) on the way."""
-        x = torch.addcmul(self.offset, x, self.log_scale.exp()).index_select(1, self.order)
-        kept, shifted = x[:, : self.kept], x[:, self.kept :]
-        shift, first, second = self._shift(kept)
-        return torch.cat([kept, shift.add_(shifted)], dim=1), first, second
-
-    def gradients(self, x: Tensor, trace: tuple[Tensor, Tensor, Tensor], g: Tensor) -> Tensor:
-        """The gradient at x (n, c), given the step's trace on it and the gradient at its result; the weights' go to
-        their `grad`, whose content is replaced."""
-        y, first, second = trace
-        kept, g3 = y[:, : self.kept], g[:, self.kept :]
-        g2 = torch.mm(g3, self.w3.T).mul_(second.sign())  # a ReLU's slope is the sign of what it gave
-        g1 = torch.mm(g2, self.w2.T).mul_(first.sign())
-        for w, b, rows, slope in (
-            (self.w3, self.b3, second, g3),
-            (self.w2, self.b2, first, g2),
-            (self.w1, self.b1, kept, g1),
-        ):
-            torch.mm(rows.T, slope, out=w.grad)
-            torch.sum(slope, 0, out=b.grad)
-        g = g.clone()
-        g[:, : self.kept].addmm_(g1, self.w1.T)
-        g = g.index_select(1, self.back)
-        torch.sum(g, 0, out=self.offset.grad)
-        g.mul_(self.log_scale.exp())
-        torch.sum(g * x, 0, out=self.log_scale.grad)
-        return g
-
-    def _shift(self, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _shift(self, kept: Tensor) -> Tensor:
         first = torch.addmm(self.b1, kept, self.w1).relu_()
         second = torch.addmm(self.b2, first, self.w2).relu_()
-        return torch.addmm(self.b3, second, self.w3), first, second
+        return torch.addmm(self.b3, second, self.w3)
 
 
 class AdditiveFlow(nn.Module):
@@ -108,32 +81,12 @@ class AdditiveFlow(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """z (n, d), and the log of |det dz/dx|, in nats: one number for all rows, since couplings keep the volume."""
         z = self._through(x - self.center, lambda step, rows: step(rows))
-        return z, self._log_det()
+        return z, torch.cat([step.log_scale for step in self._steps()]).sum()
 
     def loss(self, x: Tensor) -> Tensor:
         """Mean negative log-likelihood of rows, in nats a dimension: (|z|^2 / 2 + d log(2 pi) / 2 - log det) / d."""
-        return self._loss(self(x)[0])
-
-    @torch.no_grad()
-    def descend(self, x: Tensor) -> Tensor:
-        """The loss of rows; its gradients go to the weights' `grad`, whose content is replaced.
-
-        Worked out by hand, since on batches of a few dozen rows autograd's bookkeeping takes longer than the products.
-        """
-        n, d = x.shape
-        seen: list[tuple[Step, Tensor, tuple[Tensor, Tensor, Tensor]]] = []
-
-        def traced(step: Step, rows: Tensor) -> Tensor:
-            seen.append((step, rows, step.trace(rows)))
-            return seen[-1][2][0]
-
-        z = self._through(x - self.center, traced)
-        g = z / (n * d)
-        for step, rows, trace in reversed(seen):
-            c = rows.shape[1]
-            g[:, :c] = step.gradients(rows, trace, g[:, :c])
-            step.log_scale.grad.sub_(1 / d)  # type: ignore[union-attr]
-        return self._loss(z)
+        z, log_det = self(x)
+        return 0.5 * (z.square().mean() + LOG_2PI) - log_det / z.shape[1]  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def inverse(self, z: Tensor) -> Tensor:
@@ -164,12 +117,6 @@ class AdditiveFlow(nn.Module):
         self.center.copy_(_mean_and_spread(x)[0])
         self._through(x - self.center, initialised)
 
-    def _loss(self, z: Tensor) -> Tensor:
-        return 0.5 * (z.square().mean() + LOG_2PI) - self._log_det() / z.shape[1]
-
-    def _log_det(self) -> Tensor:
-        return torch.cat([step.log_scale for step in self._steps()]).sum()
-
     def _through(self, x: Tensor, call: Callable[[Step, Tensor], Tensor]) -> Tensor:
         done: list[Tensor] = []  # columns that have left, the latest first
         for i, step in enumerate(self._steps()):
@@ -189,23 +136,14 @@ def likelihood_steps(flow: AdditiveFlow, batches: Iterable[Tensor], *, rate: flo
 
     Losses are in nats a dimension. A batch whose loss isn't finite is not learnt from.
     """
-    # All weights in one vector: Adam's operations are then a few long ones instead of many small ones per weight.
-    weights = list(flow.parameters())
-    flat = nn.utils.parameters_to_vector(weights).detach().clone()
-    nn.utils.vector_to_parameters(flat, weights)
-    flat.grad = torch.empty_like(flat)
-    for weight, part in zip(weights, flat.grad.split([w.numel() for w in weights]), strict=True):  # type: ignore[no-untyped-call]
-        weight.grad = part.view_as(weight)
-    adam = torch.optim.Adam([flat], lr=rate)
-    try:
-        for x in batches:
-            loss = float(flow.descend(x))
-            if math.isfinite(loss):
-                adam.step()
-            yield loss
-    finally:
-        for weight in weights:
-            weight.grad = None
+    adam = torch.optim.Adam(flow.parameters(), lr=rate, fused=True)
+    for x in batches:
+        loss = flow.loss(x)
+        if loss.isfinite():
+            loss.backward()
+            adam.step()
+            adam.zero_grad()
+        yield float(loss.detach())
 
 
 def _mean_and_spread(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -60,6 +60,12 @@ class Flow:
     def fit(self, x: np.ndarray) -> Self:
         import torch
 
+        with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
+            return self._fit(x)
+
+    def _fit(self, x: np.ndarray) -> Self:
+        import torch
+
         from ctxexp.flow import AdditiveFlow, likelihood_steps
 
         generator = torch.Generator().manual_seed(self.seed)
