@@ -120,10 +120,20 @@ def deduplicated(corpus: Corpus) -> Corpus:
     return Corpus(corpus.name, tuple(first), pairs, senses, {**corpus.choices, "deduplicate": "true"})
 
 
+def check_corpus(corpus: Corpus) -> None:
+    """Raise `DataError` unless the corpus keeps what the classes above say; they themselves trust who makes them."""
+    if not isinstance(corpus.name, str) or not corpus.name.strip():
+        raise DataError(f"a corpus's name is {corpus.name!r}; expected a text for charts and tables")
+    if not isinstance(corpus.sentences, tuple) or not corpus.sentences:
+        raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {str(corpus.sentences)[:40]}")
+    if wrong := {k: v for k, v in corpus.choices.items() if not isinstance(k, str) or not isinstance(v, str)}:
+        raise DataError(f"corpus {corpus.name!r}: choices are texts by name, got {str(wrong)[:80]}")
+    check_sentences(corpus)
+    check_gold(corpus)
+
+
 def check_sentences(corpus: Corpus) -> None:
     """Raise `DataError` unless each word of each sentence is what the text has at its span, and no text is damaged."""
-    if not isinstance(corpus.sentences, tuple):
-        raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {type(corpus.sentences).__name__}")
     seen: set[int] = set()
     for i, sentence in enumerate(corpus.sentences):
         if id(sentence) not in seen:

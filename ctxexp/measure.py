@@ -150,8 +150,8 @@ class Plan:
             word, contexts = self.occurrences.commonest
             log.warning(
                 f"{', '.join(labels)}: undefined (NaN) in every layer, since no word reaches "
-                f"min_contexts={self.occurrences.min_contexts} distinct sentences; the most frequent, {word!r}, has "
-                f"{contexts:,}"
+                f"min_contexts={self.occurrences.min_contexts} distinct sentences; the most frequent, {word[:40]!r}, "
+                f"has {contexts:,}"
             )
         if labels := idle.get("sense"):
             log.warning(

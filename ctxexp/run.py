@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp import __version__
 from ctxexp.config import Node, arguments, build, named
 from ctxexp.controls import control
-from ctxexp.corpus import Corpus, check_gold, check_sentences, deduplicated
+from ctxexp.corpus import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.encoder import Encoder, details
 from ctxexp.errors import DataError, MetricError, ModelError, TransformError
@@ -36,8 +36,7 @@ def load_corpus(config: Node, registry: Registry) -> Corpus:
         with registry.credit("dataset", config["dataset"]["name"]):
             raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
     with registry.credit("dataset", config["dataset"]["name"]):
-        check_sentences(corpus)
-        check_gold(corpus)
+        check_corpus(corpus)
     corpus = deduplicated(corpus) if config["words"]["deduplicate"] else corpus
     return control(config["control"]).corpus(corpus, config["seed"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxexp.corpus import Corpus, Pair, Sense, Sentence, check_gold, check_sentences, deduplicated
+from ctxexp.corpus import Corpus, Pair, Sense, Sentence, check_corpus, check_gold, check_sentences, deduplicated
 from ctxexp.errors import DataError
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.run import load_corpus
@@ -52,8 +52,22 @@ def test_sentences_that_contradict_themselves_are_refused(sentence: Sentence, me
 def test_whole_sentences_pass() -> None:
     spaced = Sentence(" a  b", ("a", "b"), ((1, 2), (4, 5)))
     check_sentences(Corpus("c", (Sentence("", (), ()), spaced, Sentence.of("漢字"))))
-    with pytest.raises(DataError, match="corpus 'c': expected a tuple of sentences, got list"):
-        check_sentences(Corpus("c", [Sentence.of("a")]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (Corpus("c", [Sentence.of("a")]), r"^corpus 'c': expected a tuple of sentences, got \[Sentence"),  # type: ignore[arg-type]
+        (Corpus("c", ()), r"^corpus 'c': expected a tuple of sentences, got \(\)"),
+        (Corpus(7, (Sentence.of("a"),)), r"^a corpus's name is 7; expected a text for charts and tables"),  # type: ignore[arg-type]
+        (Corpus("c", (Sentence.of("a"),), choices={"n": 3}), r"^corpus 'c': choices are texts by name, got \{'n': 3\}"),  # type: ignore[dict-item]
+        (Corpus("c", (Sentence("a", ("b",), ((0, 1),)),)), "the word is 'b'"),
+        (Corpus("c", (Sentence.of("a"),), (Pair(0, 1, 1.0),)), "points outside the 1 sentences"),
+    ],
+)
+def test_a_corpus_is_what_its_class_says(corpus: Corpus, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_corpus(corpus)
 
 
 def test_gold_that_points_nowhere_is_refused() -> None:

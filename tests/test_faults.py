@@ -82,7 +82,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
     assert [e.name for e in read_log(log)] == [name for name, _, _ in ENDINGS]
 
 
-SHORT = {"overrides": 12, "corpora": 8, "weights": 4, "plugin_files": 3, "damage": 12, "results_damage": 6}
+SHORT = {"overrides": 12, "corpora": 30, "weights": 4, "plugin_files": 3, "damage": 12, "results_damage": 6}
 """How many the suite tries; kills, concurrency and disk have their own tests, since each takes seconds."""
 
 
