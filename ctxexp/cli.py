@@ -116,21 +116,14 @@ def _experiment(argv: list[str]) -> int:
         return 0
     from ctxexp import jobs
 
-    interrupted = False
     try:
-        application()
-    except KeyboardInterrupt:
-        interrupted = True
-        show("interrupted: the runs that were under way are KILLED", sys.stderr)
+        return jobs.conduct(application, multirun=asked.multirun)
     except (HydraException, OmegaConfBaseException) as error:
         raise CtxexpError(compose.explain(error)) from error
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
         raise ConfigError(
             f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
         ) from error
-    finally:
-        status = jobs.close(multirun=asked.multirun)
-    return 130 if interrupted else status
 
 
 def task(cfg: DictConfig) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import sys
 import traceback
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +17,23 @@ from omegaconf import DictConfig
 from ctxexp import __version__, compose
 from ctxexp import config as configs
 from ctxexp.config import Node
-from ctxexp.errors import CtxexpError
+from ctxexp.errors import CtxexpError, Terminated
 from ctxexp.fit import load_text
 from ctxexp.paths import user_path
 from ctxexp.progress import Progress, show
 from ctxexp.results import Results
 from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
 from ctxexp.sweep_tables import write_tables, written
+from ctxexp.tracking.process import end_with_parent, held_back, terminated_like_interrupted
 from ctxexp.wording import mains
 
+Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
 
 
 def execute(cfg: DictConfig) -> None:
     """Run one job; a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on."""
+    end_with_parent()
     try:
         _execute(cfg)
     except CtxexpError as error:
@@ -41,7 +48,7 @@ def _execute(cfg: DictConfig) -> None:
     from ctxexp import tracking
     from ctxexp.tracking.sweep import here
 
-    config = compose.resolved(cfg)
+    config, shown = compose.resolved(cfg), tracking.as_written(cfg)
     compose.use(config.get("plugins"))
     compose.prepare()
     registry = compose.registry()
@@ -49,7 +56,7 @@ def _execute(cfg: DictConfig) -> None:
     where = config["tracking"]
     sweep, store = where["sweep"], user_path(where["folder"]).resolve()
     folder, overrides = here(store, sweep or tracking.new_id())
-    uri = where["uri"] if sweep and where["uri"] else tracking.prepare(store, where["uri"])
+    uri = tracking.whole(where["uri"]) if sweep and where["uri"] else tracking.prepare(store, where["uri"])
     name = label(config, registry)
     corpus, text, encoder, missing = None, None, None, None
     try:
@@ -73,8 +80,8 @@ def _execute(cfg: DictConfig) -> None:
         folder,
         name=name,
         key=key,
-        params=_params(config, plugins),
-        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        params=_params(shown, plugins),
+        config=yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),
         overrides=overrides,
         sweep=sweep,
         uri=uri,
@@ -98,14 +105,58 @@ def _execute(cfg: DictConfig) -> None:
         show(f"results: {folder}\nrun:     {job.link}")
 
 
-def close(*, multirun: bool) -> int:
+def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
+    from ctxexp.report import summarise
+
+    return summarise(runs, folder, published=any(results.info.get("published") for _, results in runs))
+
+
+def conduct(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
+    """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
+    killed. The exit status; what isn't an end of these raises, after all is settled."""
+    status, stopped = 0, None
+    other: Exception | SystemExit | None = None
+    with terminated_like_interrupted():
+        try:
+            application()
+        except KeyboardInterrupt:
+            status, stopped = 130, "interrupted"
+        except Terminated as end:
+            status, stopped = int(str(end.code)), f"ended by {signal.Signals(int(str(end.code)) - 128).name}"
+        except BrokenProcessPool as error:
+            status, stopped = 1, _killed_worker(error)
+        except SystemExit as error:
+            other = error
+        except Exception as error:
+            stopped, other = f"stopped by {type(error).__name__}", error
+        if status == 1:
+            show(f"error: {stopped}", sys.stderr)
+        elif status:
+            show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
+        with held_back():
+            closed = close(summarise, multirun=multirun, stopped=stopped)
+    if other:
+        raise other
+    return status or closed
+
+
+def _killed_worker(error: BaseException) -> str:
+    """A worker process that the system killed, in one line."""
+    signals = ", ".join(sorted(set(re.findall(r"\b(SIG[A-Z]+)\(", str(error)))))
+    return (
+        f"a worker process was killed{f' ({signals})' if signals else ''}, most often for want of memory: have fewer "
+        "at a time (hydra.launcher.n_jobs=1), and repeat the command with resume=true, which skips what finished"
+    )
+
+
+def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | None = None) -> int:
     """What is left to do when Hydra is done: settle a sweep and say how its jobs ended. The exit status."""
     from ctxexp import tracking
 
     started = tracking.current_sweep() if multirun else None
     if started is None:
         return 1 if _failed else 0
-    report = tracking.close_sweep(started, _summarise)
+    report = tracking.close_sweep(started, summarise, stopped=stopped)
     if not report.rows:
         return 1
     width = max(len(row.label) for row in report.rows)
@@ -113,20 +164,14 @@ def close(*, multirun: bool) -> int:
     for row in report.rows:
         error = " ".join(row.error.strip().splitlines()[-1:]) if row.error else ""
         show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
-    if report.error:
-        show(f"error: {report.error}", sys.stderr)
+    if problems := (report.error or "").removeprefix(stopped or "").strip():
+        show(f"error: {problems}", sys.stderr)
     for table in written(report.folder / "summary") if report.folder else ():
         show(f"\n{table}")
     show(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
     if started.uri.startswith("sqlite"):
         show("            after `make ui` (or `ctxexp ui`), which serves them")
     return 0 if report.status == "FINISHED" and not report.error else 1
-
-
-def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
-    from ctxexp.report import summarise
-
-    return summarise(runs, folder, published=any(results.info.get("published") for _, results in runs))
 
 
 def summary(results: Results) -> str:

@@ -6,7 +6,8 @@ import csv
 import json
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from ctxexp.errors import TrackingError
 from ctxexp.files import replacing, write_text
+from ctxexp.manifest import damaged
 
 FILE, REPLICATES = "results.json", "replicates.npz"
 
@@ -103,20 +105,26 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """Curves, scalars, info and replicates back from disk (tables stay in their CSV files)."""
+        """Curves, scalars, info and replicates back from disk (tables stay in their CSV files).
+
+        Raises TrackingError for a file that is missing, damaged since its folder was sealed, or not of this kind.
+        """
         path = folder / FILE
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            curves: Mapping[str, list[Any]] = document["curves"]
+            text = path.read_bytes().decode()
+            if what := damaged(folder, (FILE, REPLICATES)):
+                raise ValueError(what)
+            document = json.loads(text)
+            info, curves = dict(document["info"]), dict(document["curves"])
             return cls(
-                curves={k: np.array([_from_json(v) for v in values]) for k, values in curves.items()},
+                curves={k: np.array([_from_json(v) for v in values], dtype=np.float64) for k, values in curves.items()},
                 scalars={k: _from_json(v) for k, v in document.get("scalars", {}).items()},
-                info=document["info"],
+                info=info,
                 replicates=_replicates(folder / REPLICATES),
             )
         except FileNotFoundError:
             raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
 
 
@@ -126,7 +134,7 @@ def _replicates(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path) as held:
             return {key: held[key] for key in held.files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, LookupError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path.name}: {error}") from error
 
 

@@ -22,9 +22,11 @@ import numpy as np
 import pytest
 
 from ctxexp import tracking
-from ctxexp.errors import MetricError, TrackingError
+from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.results import Results, Table
 from ctxexp.tracking import database, process
+from ctxexp.tracking.sink import _dataset
+from ctxexp.tracking.state import write_state
 from ctxexp.tracking.values import flat, headline, metric_name, overview
 
 LAYERS = 5
@@ -58,6 +60,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("CTXEXP_TRACKING_URI", "")  # so that it is forgotten after the test
 
 
 @pytest.fixture
@@ -279,7 +282,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert tags[process.PID] == str(os.getpid())
     client = database.client(tracking.prepare(store))
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
-    assert names == {"config.yaml", "environment.json", "results.json", "run.json", "words.csv"}
+    assert names == {"config.yaml", "environment.json", "files.json", "results.json", "run.json", "words.csv"}
     environment = json.loads((folder / "environment.json").read_text())
     assert environment["packages"]["mlflow"]
     assert environment["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -368,6 +371,32 @@ def test_the_way_a_job_ends_is_on_disk_and_in_mlflow(
     assert isinstance(error, ZeroDivisionError) == ("Traceback" in found["error"])
 
 
+def test_a_run_whose_start_failed_keeps_its_error(store: Path) -> None:
+    (store / "artifacts").touch()  # no place for files
+    with pytest.raises(TrackingError, match="cannot start a run in sqlite"):
+        run_job(store)
+    [run] = runs(store)
+    assert run.info.status == "FAILED"
+    assert run.data.tags["ctxexp.error"].startswith("cannot start a run in sqlite")
+    assert state(tracking.job_folder(store, "single", 0, ["model=bert"]))["status"] == "FAILED"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_of_the_closing_is_answered_after_it(number: int) -> None:
+    closed = []
+
+    def close(times: int) -> None:
+        with process.terminated_like_interrupted(), process.held_back():
+            for _ in range(times):
+                signal.raise_signal(number)
+            closed.append(times)
+
+    for times in (1, 2):  # who asks twice means it
+        with pytest.raises((KeyboardInterrupt, Terminated)):
+            close(times)
+    assert closed == [1]
+
+
 def _run_for_ever(store: Path) -> None:
     run_job(store, body=lambda job: (Path(store, "running").touch(), time.sleep(60)))
 
@@ -393,6 +422,8 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     assert found["bert"].info.status == "KILLED"
     host = found["bert"].data.tags[process.HOST]
     assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
+    dead = state(tracking.job_folder(store, "single", 0, ["model=bert"]))
+    assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
 
 
 def test_termination_unwinds_like_an_interrupt(store: Path) -> None:
@@ -500,7 +531,8 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     [run] = [r for r in runs(store) if r.info.run_name == "bert"]
     done = tracking.finished_jobs(client, tracking.experiment(client, "study", store))
     assert done == {"key of bert": run.info.run_id}
-    assert tracking.finished_on_disk(store) == {"key of bert": folder}
+    assert tracking.finished_on_disk(store, "key of bert") == folder
+    assert tracking.finished_on_disk(store, "key of gpt2") is None
 
     def reuse(key: str, group: str) -> Path | None:
         place = tracking.job_folder(store, group, 0)
@@ -523,6 +555,82 @@ def test_resume_uploads_again_what_mlflow_lost(store: Path) -> None:
     client.delete_run(runs(store)[0].info.run_id)
     assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "x" / "y" / "z") == folder
     assert len(runs(store)) == 1
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def flip(path: Path) -> None:
+    """One digit of a number, so that it is a results file still."""
+    path.write_text(path.read_text().replace("0.", "1.", 1))
+
+
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damage: Callable[[Path], None]) -> None:
+    folder = run_job(store)
+    uri = tracking.prepare(store)
+    [run] = runs(store)
+
+    def reuse(group: str) -> Path | None:
+        place = tracking.job_folder(store, group, 0)
+        return tracking.reuse(store, uri, "study", key="key of bert", folder=place, sweep=group)
+
+    damage(folder / "results.json")
+    fetched = reuse("second")
+    assert fetched == tracking.job_folder(store, "second", 0)
+    np.testing.assert_equal(Results.load(fetched).curves, results().curves)
+    assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
+    damage(fetched / "results.json")
+    damage(store / "artifacts" / run.info.run_id / "artifacts" / "results.json")
+    assert reuse("third") is None
+
+
+def test_resume_computes_again_what_belongs_to_another_job(store: Path) -> None:
+    folder, other = run_job(store), run_job(store, "gpt2", number=1)
+    shutil.copy(other / "status.json", folder)  # says the other's key
+    assert tracking.finished_on_disk(store, "key of bert") is None
+    assert tracking.finished_on_disk(store, "key of gpt2") == other
+
+
+def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
+    run_job(store)
+    uri = tracking.prepare(store)
+    client = database.client(uri)
+    tags = {**process.process_tags(), process.STARTED: "long ago"}  # the number is another process' now
+    dead = client.create_run(tracking.experiment(client, "study", store), tags=tags).info.run_id
+    folder = tracking.job_folder(store, "killed", 0)
+    write_state(folder, fresh=True, status="RUNNING", process=tags)
+    assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "results" / "x" / "y")
+    assert client.get_run(dead).info.status == "KILLED"
+    assert state(folder)["status"] == "KILLED"
+
+
+def test_parallel_jobs_name_one_data_set(store: Path) -> None:
+    """MLflow looks for a data set and then inserts it: whoever does so at once is refused, and asks again."""
+    uri = tracking.prepare(store)
+    sinks = [tracking.MlflowSink(uri, "study", store) for _ in range(8)]
+    for number, sink in enumerate(sinks):
+        sink.start(name=str(number), tags={"ctxexp.sweep": "x"}, params={}, config="")
+    together, refused = threading.Barrier(len(sinks)), []
+
+    def log(sink: tracking.MlflowSink, fingerprint: str) -> None:
+        found = results()
+        found.info["fingerprint"] = fingerprint
+        together.wait()
+        try:
+            sink._inputs(_dataset(found))
+        except Exception as error:
+            refused.append(error)
+
+    for round in range(3):
+        threads = [threading.Thread(target=log, args=(sink, f"text {round}")) for sink in sinks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert refused == []
+    assert {len(run.inputs.dataset_inputs) for run in runs(store)} == {3}
 
 
 def test_importing_tracking_is_light() -> None:

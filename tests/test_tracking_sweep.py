@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,10 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 
-from ctxexp import tracking
+from ctxexp import jobs, tracking
+from ctxexp.claims.runs import on_disk
+from ctxexp.errors import Terminated
 from ctxexp.palette import colours
 from ctxexp.results import Results
 from ctxexp.tracking import database
@@ -25,7 +29,7 @@ import sys, time
 from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
-from ctxexp import tracking
+from ctxexp import jobs, tracking
 from ctxexp.errors import ModelError
 from ctxexp.results import Results
 from ctxexp.tracking.sweep import here
@@ -56,24 +60,8 @@ def summarise(pairs, folder):
     path.write_text("\\n".join(f"{label} {r.n_layers}" for label, r in pairs))
     return [path]
 
-def main():
-    code = 0
-    try:
-        task()
-    except SystemExit as stop:
-        code = stop.code
-    except KeyboardInterrupt:
-        code = 130
-    sweep = tracking.current_sweep()
-    if sweep:
-        report = tracking.close_sweep(sweep, summarise)
-        for row in report.rows:
-            print("ROW", row.label, row.status, (row.error or "").splitlines()[:1])
-        print("REPORT", report.status, report.error, report.link)
-    sys.exit(code)
-
 if __name__ == "__main__":
-    main()
+    sys.exit(jobs.conduct(task, multirun=True, summarise=summarise))
 """
 
 CONFIG = """
@@ -155,8 +143,8 @@ def test_a_failing_job_is_one_failed_run_and_the_sweep_goes_on(app: Path) -> Non
     for name, colour in expected.items():
         assert found[name].data.tags["mlflow.runColor"] == colour
     assert len(set(expected.values())) == 3
-    assert "ROW model=early FAILED ['before any run was open']" in out
-    assert "ROW model=swallowed FAILED ['it ended before its run began; its output says why']" in out
+    assert re.search(r"model=early +failed +before any run was open\n", out)
+    assert re.search(r"model=swallowed +failed +it ended before its run began; its output says why\n", out)
     assert f"ctxexp.sweep%60+%3D+%27{identity}%27" in out
     assert not list(app.glob("mlruns"))
     assert not (app / "mlflow.db").exists()
@@ -184,25 +172,30 @@ def test_parallel_jobs_lose_nothing(app: Path, jobs: int) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path, number: int) -> None:
     process = start(app, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "model=bert,slow")
     deadline = time.monotonic() + 120
     while not (app / "store with 'quotes'" / "slow").exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # what a terminal sends
+    send = os.killpg if number == signal.SIGINT else os.kill  # a terminal tells all, a cluster the parent alone
+    send(process.pid, number)
     try:
         out, err = process.communicate(timeout=40)
     except subprocess.TimeoutExpired:  # Python drops an interrupt that falls into a destructor: a person presses again
-        os.killpg(process.pid, signal.SIGINT)
+        send(process.pid, number)
         out, err = process.communicate(timeout=80)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     found = runs(app)
     assert found["slow"].info.status == "KILLED"
     [summary] = [run for name, run in found.items() if name.startswith("comparison")]
     assert summary.info.status == "KILLED"
-    assert "ROW slow KILLED" in out
+    assert re.search(r"slow +killed", out)
+    assert (
+        app / "store with 'quotes'" / "results" / summary.data.tags["ctxexp.sweep"] / "summary" / "jobs.json"
+    ).exists()
     while True:
         try:
             os.killpg(process.pid, 0)
@@ -216,7 +209,7 @@ def test_store_that_cannot_be_opened_stops_the_sweep_before_any_job(app: Path) -
     code, out, err = sweep(app, "model=bert,gpt2", "tracking.uri=./mlruns")
     assert code == 1
     assert "error: tracking uri './mlruns' is a folder" in err
-    assert "ROW" not in out
+    assert "jobs" not in out
     assert not (app / "store with 'quotes'" / "results").exists()
 
 
@@ -247,12 +240,68 @@ def stored_sweep(store: Path) -> tracking.Sweep:
     return tracking.Sweep("20260101-000000-abcdef", store, uri, "study", experiment, time.time(), ("model=a,b",))
 
 
+def finish_job(sweep: tracking.Sweep, name: str, number: int) -> Path:
+    folder = tracking.job_folder(sweep.folder, sweep.id, number, [f"model={name}"])
+    sink = tracking.MlflowSink(sweep.uri, "study", folder, store=sweep.folder)
+    with tracking.job(sink, folder, name=name, key=name, params={}, config="", sweep=sweep.id) as job:
+        job.log(Results({"self_similarity/raw": np.ones(2)}, {}, {}))
+    return folder
+
+
+def test_a_sweep_ended_between_its_jobs_is_killed(
+    app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = stored_sweep(app / "store with 'quotes'")
+    monkeypatch.setattr("ctxexp.tracking.sweep._current", found)
+    compared: list[str] = []
+
+    def application() -> None:
+        finish_job(found, "bert", 0)
+        signal.raise_signal(signal.SIGTERM)
+        finish_job(found, "elmo", 1)
+
+    def summarise(pairs: list, folder: Path) -> list[Path]:
+        signal.raise_signal(signal.SIGTERM)  # in the closing: answered after it
+        compared.extend(label for label, _ in pairs)
+        return []
+
+    with pytest.raises(Terminated):
+        jobs.conduct(application, multirun=True, summarise=summarise)
+    assert compared == ["bert"]
+    assert {n: run.info.status for n, run in runs(app).items()} == {
+        "bert": "FINISHED",
+        "comparison of 1 jobs": "KILLED",
+    }
+    assert runs(app)["comparison of 1 jobs"].data.tags["ctxexp.error"] == "ended by SIGTERM"
+    assert "ended by SIGTERM: the runs that were under way are KILLED" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    dies = joblib.delayed(exec)("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert jobs.conduct(lambda: joblib.Parallel(n_jobs=2)([dies, dies]), multirun=False) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "error: a worker process was killed (SIGKILL), most often for want of memory: have fewer at a"
+    )
+
+
+def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = stored_sweep(app / "store with 'quotes'")
+    bad, good = finish_job(found, "bert", 0), finish_job(found, "elmo", 1)
+    (bad / "results.json").write_bytes((good / "results.json").read_bytes()[:-9])
+    compared: list[str] = []
+    report = tracking.close_sweep(found, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
+    assert compared == ["elmo"]
+    assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
+    assert report.error.count("\n") == 0
+    assert [link for _, link, _ in on_disk(found.folder)] == [report.rows[1].link]  # nor the claims' report
+    assert "warning: left out: " in capsys.readouterr().err
+
+
 def test_summary_that_fails_hides_no_job(app: Path) -> None:
     found = stored_sweep(app / "store with 'quotes'")
-    folder = tracking.job_folder(found.folder, found.id, 0, ["model=bert"])
-    sink = tracking.MlflowSink(found.uri, "study", folder, store=found.folder)
-    with tracking.job(sink, folder, name="bert", key="k", params={}, config="", sweep=found.id) as job:
-        job.log(Results({"self_similarity/raw": np.ones(2)}, {}, {}))
+    finish_job(found, "bert", 0)
 
     def summarise(pairs: list, folder: Path) -> list[Path]:
         raise RuntimeError("no font")

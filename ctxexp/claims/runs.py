@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -23,13 +24,17 @@ Found = tuple[Results, str, Callable[[str], Table | None]]  # results, link to t
 
 def on_disk(folder: Path) -> Iterator[Found]:
     """Finished jobs under `<folder>/results`, the newest first; their tables are the CSV files beside."""
-    from ctxexp.tracking.jobs import read_json
-    from ctxexp.tracking.sink import STATE
+    from ctxexp.tracking.state import STATE, read_json
 
     for state_file in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
         place, state = state_file.parent, read_json(state_file)
         if state.get("status") == "FINISHED" and (place / FILE).exists():
-            yield Results.load(place), str(state.get("link") or place), cache(partial(_csv, place))
+            try:
+                results = Results.load(place)
+            except TrackingError as error:
+                _leave_out(error)
+                continue
+            yield results, str(state.get("link") or place), cache(partial(_csv, place))
 
 
 def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
@@ -54,14 +59,23 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
                 [held.experiment_id], query, max_results=1000, order_by=["attributes.start_time DESC"], page_token=token
             )
             for run in page:
-                with tempfile.TemporaryDirectory() as folder:
-                    client.download_artifacts(run.info.run_id, FILE, folder)
-                    results = Results.load(Path(folder))
+                try:
+                    with tempfile.TemporaryDirectory() as folder, failures(f"cannot fetch run {run.info.run_id}"):
+                        client.download_artifacts(run.info.run_id, FILE, folder)
+                        results = Results.load(Path(folder))
+                except TrackingError as error:
+                    _leave_out(error)
+                    continue
                 tables = cache(partial(_fetched, client, run.info.run_id))
                 yield results, run_link(uri, held.experiment_id, run.info.run_id), tables
             token = page.token
             if not token:
                 return
+
+
+def _leave_out(error: TrackingError) -> None:
+    """One bad run doesn't cost the report of the others."""
+    print(f"warning: left out: {error}", file=sys.stderr)
 
 
 def _csv(folder: Path, name: str) -> Table | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 
 from ctxexp.tracking.closing import Row, SweepReport, close_sweep
+from ctxexp.tracking.credentials import as_written, redact, whole
 from ctxexp.tracking.database import experiment, prepare
-from ctxexp.tracking.doctor import close_dead_runs
+from ctxexp.tracking.doctor import close_dead, close_dead_jobs, close_dead_runs
 from ctxexp.tracking.environment import environment
 from ctxexp.tracking.jobs import Job, job, job_folder, new_id
 from ctxexp.tracking.reuse import finished_jobs, finished_on_disk, reuse
@@ -29,6 +30,9 @@ __all__ = [
     "Sweep",
     "SweepCallback",
     "SweepReport",
+    "as_written",
+    "close_dead",
+    "close_dead_jobs",
     "close_dead_runs",
     "close_sweep",
     "current_sweep",
@@ -41,15 +45,18 @@ __all__ = [
     "last_sweep_link",
     "new_id",
     "prepare",
+    "redact",
     "reuse",
     "serve",
     "sweep_link",
     "upload",
+    "whole",
 ]
 
 for _name, _value in {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",  # a bar a file
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",  # seconds; MLflow's own 120 and 7 retries hang a run for minutes
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",

@@ -13,8 +13,9 @@ from ctxexp.errors import TrackingError
 from ctxexp.results import FILE, Results
 from ctxexp.tracking import process
 from ctxexp.tracking.failures import failures, redact
-from ctxexp.tracking.jobs import describe, read_state, write_json, write_state
-from ctxexp.tracking.sink import COLOUR, KIND, LOGGED, STATE, SWEEP, MlflowSink, run_link
+from ctxexp.tracking.jobs import describe
+from ctxexp.tracking.sink import COLOUR, KIND, LOGGED, SWEEP, MlflowSink, run_link
+from ctxexp.tracking.state import STATE, read_state, write_json, write_state
 from ctxexp.tracking.sweep import Sweep
 from ctxexp.tracking.values import headline
 
@@ -52,25 +53,24 @@ class SweepReport:
     error: str | None = None
 
 
-def close_sweep(sweep: Sweep, summarise: Summarise, *, wait: float = 5.0) -> SweepReport:
+def close_sweep(sweep: Sweep, summarise: Summarise, *, wait: float = 5.0, stopped: str | None = None) -> SweepReport:
     """Settle a sweep, however it ended: no job stays RUNNING, and a summary run compares those with results.
 
     Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get `wait` seconds to end by
     themselves. Doesn't raise for what the tracking store or `summarise` do: `error` says it, the rows are there.
+    `stopped` says what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
     `summarise` gets (label, results) of each job with results and a folder, and returns the files that it wrote there.
     """
     report = SweepReport(folder=sweep.results, link=sweep.link)
     report.rows = _rows(sweep, wait)
-    statuses = Counter(row.status for row in report.rows)
-    report.status = next((s for s in ("KILLED", "FAILED") if statuses[s]), "FINISHED")
+    statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
+    report.status = next((s for s in ("KILLED", "FAILED") if s in statuses), "FINISHED")
     if not report.rows:
         return report
-    compared = []
+    compared, problems = _compared(report.rows)
+    problems = [*([stopped] if stopped else []), *problems]
     folder = sweep.results / SUMMARY
     try:
-        for row in report.rows:
-            if (row.results / FILE).exists():
-                compared.append((row.label, Results.load(row.results)))
         folder.mkdir(parents=True, exist_ok=True)
         write_json(
             folder / "jobs.json", [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows]
@@ -78,12 +78,25 @@ def close_sweep(sweep: Sweep, summarise: Summarise, *, wait: float = 5.0) -> Swe
         if compared:
             summarise(compared, folder)
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
-        report.error = f"the comparison failed: {describe(error)}"
+        problems.append(f"the comparison failed: {describe(error)}")
+    report.error = "\n".join(problems) or None
     try:
         report.summary_link = _send(sweep, report, compared)
     except TrackingError as error:
-        report.error = f"{report.error}\n{error}" if report.error else str(error)
+        report.error = "\n".join([*problems, str(error)])
     return report
+
+
+def _compared(rows: Sequence[Row]) -> tuple[list[tuple[str, Results]], list[str]]:
+    """The results of every job that has them, by its label, and a line for each whose results can't be read."""
+    found, problems = [], []
+    for row in rows:
+        if row.status == "FINISHED" or (row.results / FILE).exists():
+            try:
+                found.append((row.label, Results.load(row.results)))
+            except TrackingError as error:
+                problems.append(f"{row.label} is left out of the comparison: {error}")
+    return found, problems
 
 
 def _rows(sweep: Sweep, wait: float) -> list[Row]:
@@ -93,13 +106,12 @@ def _rows(sweep: Sweep, wait: float) -> list[Row]:
         folder = path.parent
         state = read_state(folder)
         while state.get("status") == "RUNNING" and time.monotonic() < deadline:
-            tags = state.get("process", {})
-            if process.is_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED)):
+            if _gone(state):
                 break
             time.sleep(0.1)
             state = read_state(folder)
         if state.get("status") == "RUNNING":
-            write_state(folder, status="KILLED", error="interrupted with its sweep")
+            write_state(folder, status="KILLED", error=_gone(state) or "interrupted with its sweep")
             state = read_state(folder)
         row = Row(
             label=str(state.get("name") or ""),
@@ -117,6 +129,13 @@ def _rows(sweep: Sweep, wait: float) -> list[Row]:
     for row, label in zip(rows, labels([(r.label, r.overrides) for r in rows]), strict=True):
         row.label = label
     return rows
+
+
+def _gone(state: dict[str, Any]) -> str | None:
+    """Why the job's process no longer works on it, or None: it may."""
+    tags = state.get("process", {})
+    why = process.is_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
+    return f"{why}: killed, by its sweep's end or by the system" if why else None
 
 
 def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
@@ -174,11 +193,19 @@ def _send(sweep: Sweep, report: SweepReport, compared: list[tuple[str, Results]]
             config="\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
             began=int(sweep.began * 1000),
         )
-        sink._artifacts(folder)
-        client.set_tag(sink.run_id, LOGGED, "true")
+    failed: TrackingError | None = None
+    try:
+        with failures(f"cannot send the comparison of sweep {sweep.id} to {redact(sweep.uri)}", f". It is in {folder}"):
+            sink._artifacts(folder)
+            client.set_tag(sink.run_id, LOGGED, "true")
+    except TrackingError as error:
+        failed = error
     errors = [f"{row.label}: {headline(row.error)}" for row in report.rows if row.error]
-    status = "FAILED" if report.error and report.status == "FINISHED" else report.status
-    sink.finish(status, "\n".join([*errors, *([report.error] if report.error else [])]) or None)  # type: ignore[arg-type]
+    errors += [str(problem) for problem in (report.error, failed) if problem]
+    status = "FAILED" if (report.error or failed) and report.status == "FINISHED" else report.status
+    sink.finish(status, "\n".join(errors) or None)  # type: ignore[arg-type]
+    if failed:
+        raise failed
     return sink.link()
 
 

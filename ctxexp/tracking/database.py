@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ctxexp.errors import TrackingError
 from ctxexp.paths import user_path
 from ctxexp.tracking import sqlite
-from ctxexp.tracking.failures import failures, redact
+from ctxexp.tracking.credentials import VARIABLE, redact, whole
+from ctxexp.tracking.failures import failures
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 DATABASE = "mlflow.db"
-VARIABLE = "MLFLOW_TRACKING_URI"
 
 
 def prepare(folder: Path | str, uri: str | None = None) -> str:
@@ -28,13 +27,13 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     folder store, another MLflow version's schema, and a server that doesn't answer.
     """
     folder = user_path(folder).resolve()
-    uri = uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE)
-    scheme = urlsplit(uri).scheme
+    uri = whole(uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE))
+    scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
         raise TrackingError(
-            f"tracking uri {uri!r} is a folder, a kind of store that MLflow no longer writes; leave tracking.uri and "
-            f"{VARIABLE} unset for SQLite at {folder / DATABASE}, or give sqlite:////absolute/path.db or a server's "
-            "http:// address (old folders: mlflow migrate-filestore)"
+            f"tracking uri {redact(uri)!r} is a folder, a kind of store that MLflow no longer writes; leave "
+            f"tracking.uri and {VARIABLE} unset for SQLite at {folder / DATABASE}, or give sqlite:////absolute/path.db "
+            "or a server's http:// address (old folders: mlflow migrate-filestore)"
         )
     if not scheme.startswith("sqlite"):
         _ask(uri)
@@ -92,4 +91,7 @@ def _ask(uri: str) -> None:
         "; start it, or set tracking.uri to another (tracking.uri=null with "
         f"{VARIABLE} unset: a SQLite file, no server needed)",
     ):
-        client(uri).search_experiments(max_results=1)
+        try:
+            client(uri).search_experiments(max_results=1)
+        except ValueError as error:  # of a URI that can't be read
+            raise OSError(f"{error}; in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D") from error

@@ -1,17 +1,25 @@
-"""Runs whose process is gone are closed: a killed process can't say so itself."""
+"""Runs and jobs whose process is gone are closed: a killed process can't say so itself."""
 
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.tracking.failures import failures, redact
 from ctxexp.tracking.process import HOST, PID, STARTED, is_gone
+from ctxexp.tracking.state import STATE, read_state, write_state
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 CLOSED = "ctxexp.closed"
+
+
+def close_dead(client: MlflowClient, experiment_id: str, store: Path) -> None:
+    """Close what this host's killed processes left: their runs in MLflow, and on disk what status.json says of jobs."""
+    close_dead_runs(client, experiment_id)
+    close_dead_jobs(store)
 
 
 def close_dead_runs(client: MlflowClient, experiment_id: str) -> list[str]:
@@ -28,4 +36,18 @@ def close_dead_runs(client: MlflowClient, experiment_id: str) -> list[str]:
                 client.set_tag(run.info.run_id, CLOSED, why)
                 client.set_terminated(run.info.run_id, "KILLED")
                 closed.append(run.info.run_id)
+    return closed
+
+
+def close_dead_jobs(store: Path) -> list[Path]:
+    """Say KILLED in the status.json of jobs under `<store>/results` whose process is gone; their folders."""
+    closed = []
+    with failures(f"cannot close dead jobs in {store}"):
+        for path in sorted((store / "results").glob(f"*/*/{STATE}")):
+            state = read_state(path.parent)
+            tags = state.get("process", {})
+            why = state.get("status") == "RUNNING" and is_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
+            if why:
+                write_state(path.parent, status="KILLED", error=why)
+                closed.append(path.parent)
     return closed

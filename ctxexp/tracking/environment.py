@@ -14,6 +14,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from ctxexp.tracking.credentials import mask, redact
+
 
 @functools.cache
 def _git(folder: Path) -> dict[str, Any] | None:
@@ -45,10 +47,10 @@ def user() -> str:
 
 
 def command() -> str:
-    """The command line that started this process, as one would type it."""
+    """The command line that started this process, as one would type it, without credentials."""
     program = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path(sys.executable)
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
-    return shlex.join([*words, *sys.argv[1:]])
+    return mask(shlex.join(redact(word) for word in [*words, *sys.argv[1:]]))
 
 
 def _processor() -> str:

@@ -7,29 +7,27 @@ import re
 from collections.abc import Iterator
 
 from ctxexp.errors import TrackingError
+from ctxexp.tracking.credentials import mask, redact
+
+__all__ = ["failures", "redact"]
 
 
 @contextlib.contextmanager
 def failures(what: str, then: str = "") -> Iterator[None]:
-    """Turn whatever MLflow, its HTTP client, its database layer or the disk raises into a TrackingError."""
+    """Turn what MLflow, its HTTP client, its database layer, a missing driver, the disk raise into a TrackingError."""
     from mlflow.exceptions import MlflowException
     from requests import RequestException
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
-    except (MlflowException, RequestException, SQLAlchemyError, OSError) as error:
+    except (MlflowException, RequestException, SQLAlchemyError, ImportError, OSError) as error:
         raise TrackingError(f"{what}: {_reason(error)}{then}") from error
-
-
-def redact(uri: str) -> str:
-    """The URI without user and password, for messages and files."""
-    return re.sub(r"//[^/@]*@", "//", uri)
 
 
 def _reason(error: BaseException) -> str:
     """The innermost cause in one line, since HTTP errors wrap each other in several."""
-    text = str(error).strip()
+    text = mask(str(error)).strip()
     for pattern, words in (
         (r"Connection refused|actively refused", "connection refused"),
         (r"Name or service not known|getaddrinfo failed|nodename nor servname|name resolution", "unknown host"),

@@ -7,26 +7,26 @@ and status.json, which says how the job stands without asking MLflow.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import re
 import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.manifest import MANIFEST, seal
 from ctxexp.paths import user_path
 from ctxexp.results import FILE, Results
+from ctxexp.tracking.credentials import mask, masked, redact
 from ctxexp.tracking.environment import environment
-from ctxexp.tracking.process import process_tags, terminated_like_interrupted
-from ctxexp.tracking.sink import BUNDLE, COLOUR, KEY, KIND, STATE, SWEEP, Sink, Status, source_tags
+from ctxexp.tracking.process import held_back, process_tags, terminated_like_interrupted
+from ctxexp.tracking.sink import BUNDLE, COLOUR, KEY, KIND, SWEEP, Sink, Status, source_tags
+from ctxexp.tracking.state import write_json, write_state
 
 RUN = "run.json"
-SECRET = re.compile(r"//[^/@]*@")
 
 
 def new_id() -> str:
@@ -50,16 +50,19 @@ class Job:
     sink: Sink
     run_id: str = ""
     link: str = ""
-    logged: bool = field(default=False)
+    saved: bool = False
+    logged: bool = False
 
     def save(self, results: Results) -> None:
         """Put the results on disk: from here on nothing is lost."""
         results.save(self.folder)
+        seal(self.folder)
+        self.saved = True
         write_state(self.folder, measured=True)
 
     def log(self, results: Results) -> None:
         """Send results and folder to the sink; saves them first where that was not done."""
-        if not (self.folder / FILE).exists():
+        if not self.saved:
             self.save(results)
         self.sink.log(results, self.folder)
         self.logged = True
@@ -91,10 +94,13 @@ def job(
     if sweep:
         tags[SWEEP] = sweep
     folder.mkdir(parents=True, exist_ok=True)
+    for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
+        (folder / stale).unlink(missing_ok=True)
+    config, params, tags = mask(config), masked(dict(params)), masked(tags)
     (folder / "config.yaml").write_text(config, encoding="utf-8")
     write_json(folder / "environment.json", environment())
-    known = {"name": name, "key": key, "sweep": sweep, "began": began, "tags": tags, "params": dict(params)}
-    where = {"uri": "" if SECRET.search(uri) else uri, "experiment": experiment}
+    known = {"name": name, "key": key, "sweep": sweep, "began": began, "tags": tags, "params": params}
+    where = {"uri": redact(uri), "experiment": experiment}
     write_json(folder / RUN, {**known, **where, "overrides": list(overrides)})
     write_state(
         folder,
@@ -105,16 +111,16 @@ def job(
         overrides=list(overrides),
         process=process_tags(),
     )
-    running: Job | None = None
+    sink: Sink | None = None
     status: Status = "FINISHED"
     error: str | None = None
     with terminated_like_interrupted():
         try:
             sink = open_sink() if callable(open_sink) else open_sink
             run_id = sink.start(name=name, tags=tags, params=params, config=config, began=began)
-            running = Job(folder, sink, run_id, sink.link())
-            write_state(folder, run_id=run_id, link=running.link)
-            yield running
+            link = sink.link()
+            write_state(folder, run_id=run_id, link=link)
+            yield Job(folder, sink, run_id, link)
         except Exception as raised:
             status, error = "FAILED", describe(raised)
             raise
@@ -122,51 +128,29 @@ def job(
             status, error = "KILLED", f"interrupted ({type(raised).__name__})"
             raise
         finally:
-            try:
-                if running is not None:
-                    running.sink.finish(status, error)
-            except TrackingError as refused:
-                if error is None:
-                    status, error = "FAILED", str(refused)
-                    raise
-            finally:
-                write_state(folder, status=status, error=error)
+            with held_back():
+                _finish(sink, folder, status, error)
+
+
+def _finish(sink: Sink | None, folder: Path, status: Status, error: str | None) -> None:
+    """Close the run and say on disk how the job ended."""
+    try:
+        if sink is not None:
+            sink.finish(status, error)
+    except TrackingError as refused:
+        if error is None:
+            status, error = "FAILED", str(refused)
+            raise
+    finally:
+        write_state(folder, status=status, error=error)
 
 
 def describe(error: BaseException) -> str:
     """The message of an error that ctxexp raises on purpose; of any other the whole traceback."""
-    if isinstance(error, CtxexpError):
-        return str(error)
-    return "".join(traceback.format_exception(error))
+    return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))
 
 
 def _colour(name: str) -> dict[str, str]:
     from ctxexp.palette import colours
 
     return {COLOUR: colours([name])[name]}
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Atomic: a reader sees the old file or the new one."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(document, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
-    part.replace(path)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The file's object; empty if there is none or it was cut short."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def write_state(folder: Path, *, fresh: bool = False, **changes: Any) -> None:
-    """Update status.json; `fresh` forgets what it said."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / STATE, {**({} if fresh else read_json(folder / STATE)), **changes})
-
-
-def read_state(folder: Path) -> dict[str, Any]:
-    return read_json(folder / STATE)

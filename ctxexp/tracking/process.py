@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import platform
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +61,12 @@ def is_gone(host: str | None, pid: str | None, start: str | None) -> str | None:
     return f"process {pid} on {host} is another one now" if start and now != start else None
 
 
+def _stops() -> list[int]:
+    """The signals that ask a process to end: a cluster's, a closed terminal's; not those that it was told to ignore."""
+    found = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+    return [number for number in found if number and signal.getsignal(number) not in (signal.SIG_IGN, None)]
+
+
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM, a cluster's way to stop a job, unwinds the block as Ctrl-C does instead of ending the process."""
@@ -66,11 +74,64 @@ def terminated_like_interrupted() -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise Terminated(128 + number)
 
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, stop)
+    main = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _stops() if main and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """What asks the process to end is answered after the block; who asks again is answered at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def hear(number: int, frame: object) -> None:
+        if heard:
+            heard.clear()
+            answer(number)
+        heard.append(number)
+
+    def answer(number: int) -> None:
+        restore()
+        signal.raise_signal(number)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    interrupts = [] if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None) else [signal.SIGINT]
+    before = {number: signal.getsignal(number) for number in (*interrupts, *_stops())}
+    for number in before:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        restore()
+        if heard:
+            answer(heard[0])
+
+
+def end_with_parent() -> None:
+    """A worker of joblib whose parent was killed would work on, and then wait, for ever: end it with its job KILLED."""
+    worker = multiprocessing.current_process()
+    parent = multiprocessing.parent_process()
+    name = "end with parent"
+    if parent is None or "loky" not in type(worker).__module__ or name in (t.name for t in threading.enumerate()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent.pid:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)
+        os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=watch, name=name, daemon=True).start()

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxexp.errors import TrackingError
+from ctxexp.manifest import damaged
 from ctxexp.paths import user_path
-from ctxexp.results import FILE
+from ctxexp.results import FILE, Results
 from ctxexp.tracking.database import client as open_client
 from ctxexp.tracking.database import experiment as open_experiment
+from ctxexp.tracking.doctor import close_dead
 from ctxexp.tracking.failures import failures, redact
-from ctxexp.tracking.jobs import read_json, write_state
-from ctxexp.tracking.sink import KEY, KIND, LOGGED, STATE, SWEEP
+from ctxexp.tracking.jobs import RUN
+from ctxexp.tracking.sink import KEY, KIND, LOGGED, SWEEP
+from ctxexp.tracking.state import STATE, read_json, read_state, write_state
 from ctxexp.tracking.upload import upload
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+_log = logging.getLogger("ctxexp")
 
 
 def finished_jobs(client: MlflowClient, experiment_id: str) -> dict[str, str]:
@@ -38,14 +47,15 @@ def finished_jobs(client: MlflowClient, experiment_id: str) -> dict[str, str]:
     return found
 
 
-def finished_on_disk(folder: Path | str) -> dict[str, Path]:
-    """Job key -> folder of every finished job under `<folder>/results`; the newest folder of a key."""
-    found = {}
-    for path in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}")):
-        state = read_json(path)
-        if state.get("status") == "FINISHED" and state.get("key") and (path.parent / FILE).exists():
-            found[str(state["key"])] = path.parent
-    return found
+def finished_on_disk(store: Path | str, key: str) -> Path | None:
+    """The newest folder under `<store>/results` with whole results of a finished job of this `key`."""
+    for path in sorted((user_path(store).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
+        state = read_state(path.parent)
+        if state.get("status") == "FINISHED" and state.get("key") == key and (path.parent / FILE).exists():
+            if not (what := _unfit(path.parent, key)):
+                return path.parent
+            _log.warning("warning: results in %s are damaged (%s); they are not used", path.parent, what)
+    return None
 
 
 def reuse(
@@ -61,24 +71,53 @@ def reuse(
     """The folder with the results of a finished job of this `key`, or None: then it has to run.
 
     Its run takes the tag of the present sweep, so that this sweep's charts and summary are whole; `folder`, where the
-    job would have written, notes where the results are. Results that only MLflow still has are fetched into `folder`;
-    results that MLflow lost are uploaded again.
+    job would have written, notes where the results are. Results that are not on disk, or damaged there, are fetched
+    from MLflow into `folder`; results that MLflow lost are uploaded again.
     """
     client = open_client(uri)
     experiment_id = open_experiment(client, experiment, store)
-    held, run_id = finished_on_disk(store).get(key), finished_jobs(client, experiment_id).get(key)
-    if held is None and run_id is None:
+    if not sweep:  # a sweep does it once, before its jobs
+        close_dead(client, experiment_id, Path(store))
+    held, run_id = finished_on_disk(store, key), finished_jobs(client, experiment_id).get(key)
+    if held is None and (run_id is None or not _fetch(client, run_id, key, folder)):
         return None
+    held = held or folder
+    if run_id is None:
+        run_id = upload(held, uri=uri, experiment=experiment, store=store)[0].run_id
     with failures(f"cannot reuse the finished run of {redact(uri)}"):
-        if run_id is None:
-            run_id = upload(held, uri=uri, experiment=experiment, store=store)[0].run_id
-        elif held is None:
-            folder.mkdir(parents=True, exist_ok=True)
-            client.download_artifacts(run_id, FILE, str(folder))
-            held = folder
         if sweep:
             client.set_tag(run_id, SWEEP, sweep)
         name = client.get_run(run_id).info.run_name
     state = {"status": "FINISHED", "key": key, "name": name, "run_id": run_id, "overrides": list(overrides)}
     write_state(folder, **state, measured=True, logged=True, reused=True, results=str(held))
     return held
+
+
+def _unfit(folder: Path, key: str) -> str | None:
+    """Why the results there can't be taken for those of job `key`; None if they can."""
+    if what := damaged(folder):
+        return what
+    if read_json(folder / RUN).get("key") != key:
+        return f"{RUN} names another job"
+    try:
+        Results.load(folder)
+    except TrackingError as error:
+        return str(error)
+    return None
+
+
+def _fetch(client: MlflowClient, run_id: str, key: str, folder: Path) -> bool:
+    """Download the run's files into `folder`; False, with a word on why, if they are gone or damaged there too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            with failures(f"cannot fetch the results of run {run_id}"):
+                client.download_artifacts(run_id, "", place)
+            what = _unfit(Path(place), key)
+        except TrackingError as error:
+            what = str(error)
+        if what:
+            _log.warning("warning: run %s is computed again, since its results can't be used: %s", run_id, what)
+            return False
+        shutil.copytree(place, folder, dirs_exist_ok=True)
+    return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import random
+import re
 import shlex
 import time
 from collections.abc import Mapping
@@ -16,9 +18,11 @@ import numpy as np
 from ctxexp.errors import TrackingError
 from ctxexp.results import Results
 from ctxexp.tracking import database, doctor
+from ctxexp.tracking.credentials import redact
 from ctxexp.tracking.environment import command, git, user
-from ctxexp.tracking.failures import failures, redact
+from ctxexp.tracking.failures import failures
 from ctxexp.tracking.process import process_tags
+from ctxexp.tracking.state import STATE
 from ctxexp.tracking.values import flat, headline, metric_name, overview
 
 if TYPE_CHECKING:
@@ -30,14 +34,13 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 # disk, so that uploading it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
 SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
 COLOUR = "mlflow.runColor"
-STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 MAX_TAG, MAX_DIGEST = 8000, 36
 
 
 class Sink(Protocol):
-    """What takes a run's results: `start` once, `log` once, `finish` once."""
+    """What takes a run's results: `start` once, `log` once, `finish` once, also where `start` failed."""
 
     def start(
         self, *, name: str, tags: Mapping[str, str], params: Mapping[str, Any], config: str, began: int | None = None
@@ -101,11 +104,11 @@ class MlflowSink:
     """
 
     def __init__(self, uri: str, experiment: str, folder: Path, *, store: Path | None = None) -> None:
-        self.uri, self.folder = uri, folder
+        self.uri, self.folder, self.store = uri, folder, store or folder
         with failures(f"cannot open the tracking store {redact(uri)}"):
             self.client = database.client(uri)
         try:
-            self.experiment_id = database.experiment(self.client, experiment, store or folder)
+            self.experiment_id = database.experiment(self.client, experiment, self.store)
         except TrackingError as error:
             raise TrackingError(
                 f"{error}. Nothing was computed; when the store answers again, repeat the command with resume=true, "
@@ -126,7 +129,7 @@ class MlflowSink:
 
         self._began = began or int(time.time() * 1000)
         if SWEEP not in tags:  # a sweep does it once, before its jobs
-            doctor.close_dead_runs(self.client, self.experiment_id)
+            doctor.close_dead(self.client, self.experiment_id, self.store)
         tags = {**source_tags(), **process_tags(), **tags}
         with self._failures("start a run"):
             run = self.client.create_run(
@@ -162,9 +165,21 @@ class MlflowSink:
         tags = [RunTag("ctxexp.infinite", ", ".join(infinite)[:MAX_TAG])] if infinite else []
         with self._failures("log"):
             self._batches(metrics, [Param(k, v) for k, v in flat({"info": results.info}).items()], tags)
-            self.client.log_inputs(self.run_id, datasets=_dataset(results))
+            self._inputs(_dataset(results))
             self._artifacts(folder)
             self.client.set_tag(self.run_id, LOGGED, "true")
+
+    def _inputs(self, data: list[DatasetInput], tries: int = 10) -> None:
+        """MLflow looks for the data set, then inserts it: of jobs that do so at once, all but one need a second try."""
+        from mlflow.exceptions import MlflowException
+
+        for left in reversed(range(tries)):
+            try:
+                return self.client.log_inputs(self.run_id, datasets=data)
+            except MlflowException as error:
+                if not left or not re.search(r"(?i)unique|duplicate", str(error)):
+                    raise
+                time.sleep(random.uniform(0, 0.1))
 
     def _batches(self, metrics: list[Any] = [], params: list[Any] = [], tags: list[Any] = []) -> None:  # noqa: B006  # read only
         """One batch where the limits of MLflow's HTTP interface allow it."""
@@ -183,14 +198,17 @@ class MlflowSink:
             self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
 
     def finish(self, status: Status, error: str | None = None) -> None:
+        if not self.run_id:
+            return
         with self._failures("close a run"):
             if error:
                 self.client.set_tag(self.run_id, ERROR, headline(error))
-                self.client.log_text(self.run_id, error, "error.txt")
             stale = {doctor.CLOSED} | ({ERROR} if status == "FINISHED" else set())  # taken for dead, or mended since
             for tag in stale & set(self.client.get_run(self.run_id).data.tags):
                 self.client.delete_tag(self.run_id, tag)
             self.client.set_terminated(self.run_id, status)
+            if error:
+                self.client.log_text(self.run_id, error, "error.txt")
 
     def link(self) -> str:
         return run_link(self.uri, self.experiment_id, self.run_id)

@@ -16,9 +16,10 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from ctxexp.compose import quote
 from ctxexp.errors import CtxexpError
 from ctxexp.paths import user_path
-from ctxexp.tracking import database, process
-from ctxexp.tracking.doctor import close_dead_runs
-from ctxexp.tracking.jobs import describe, job_folder, new_id, read_state, write_state
+from ctxexp.tracking import credentials, database, process
+from ctxexp.tracking.doctor import close_dead
+from ctxexp.tracking.jobs import describe, job_folder, new_id
+from ctxexp.tracking.state import read_state, write_state
 from ctxexp.tracking.ui import sweep_link
 
 if TYPE_CHECKING:
@@ -66,8 +67,13 @@ def here(folder: Path | str, group: str) -> tuple[Path, list[str]]:
 
 def _here(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, list[str]]:
     number = OmegaConf.select(config, "hydra.job.num", throw_on_missing=False)
-    overrides = [o for o in config.hydra.overrides.task if not o.lstrip("+~").startswith("tracking.")]
+    overrides = [o for o in _overrides(config) if not o.lstrip("+~").startswith("tracking.")]
     return job_folder(folder, group, number, overrides), overrides
+
+
+def _overrides(config: DictConfig) -> list[str]:
+    """The task's overrides as they were typed: an environment variable stays its name."""
+    return [str(o) for o in OmegaConf.to_container(config.hydra.overrides.task, resolve=False)]
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
@@ -77,25 +83,29 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
     as overrides, the one way that needs neither a shared environment nor a shared disk.
     """
 
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        credentials.hide(config)
+
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         global _current
+        credentials.hide(config)
         tracking = config.tracking
         folder = user_path(str(tracking.folder)).resolve()
         try:
             uri = database.prepare(folder, tracking.get("uri"))
             client = database.client(uri)
             experiment_id = database.experiment(client, tracking.experiment, folder)
-            close_dead_runs(client, experiment_id)
+            close_dead(client, experiment_id, folder)
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
             raise SystemExit(f"error: {error}") from error
         sweep = tracking.get("sweep") or new_id()
         extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
-        if uri.startswith("sqlite"):
-            extra.append(f"tracking.uri={quote(uri)}")  # of a server it may hold a password: jobs ask as we did
+        if uri.startswith("sqlite") or tracking.get("uri"):
+            extra.append(f"tracking.uri={quote(credentials.redact(uri))}")
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
-        overrides = tuple(str(o) for o in config.hydra.overrides.task)
-        _current = Sweep(sweep, folder, uri, tracking.experiment, experiment_id, time.time(), overrides)
+        began, overrides = time.time(), tuple(_overrides(config))
+        _current = Sweep(sweep, folder, uri, tracking.experiment, experiment_id, began, overrides)
 
     def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: Any) -> None:
         tracking = config.tracking

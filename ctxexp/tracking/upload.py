@@ -10,8 +10,9 @@ from ctxexp.paths import user_path
 from ctxexp.results import FILE, Results
 from ctxexp.tracking import database, sqlite
 from ctxexp.tracking.failures import failures, redact
-from ctxexp.tracking.jobs import RUN, read_json, write_state
+from ctxexp.tracking.jobs import RUN
 from ctxexp.tracking.sink import BUNDLE, LOGGED, MlflowSink
+from ctxexp.tracking.state import read_json, write_state
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path |
     try:
         name, tags, params, began = known["name"], known["tags"], known["params"], int(known["began"])
         bundle = tags[BUNDLE]
-    except (KeyError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
     store = store or _store_of(folder)
     uri = database.prepare(store, uri or _still_there(known.get("uri")))
@@ -60,7 +61,7 @@ def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path |
         sink.reopen(held.info.run_id, began)
     else:
         config = folder / "config.yaml"
-        text = config.read_text(encoding="utf-8") if config.exists() else ""
+        text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
         sink.start(name=name, tags=tags, params=params, config=text, began=began)
     if not already:
         sink.log(results, folder)
