@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -24,6 +23,7 @@ from ctxexp.progress import Progress, show
 from ctxexp.results import Results
 from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
 from ctxexp.sweep_tables import write_tables, written
+from ctxexp.tracking.jobs import describe
 from ctxexp.tracking.process import end_with_parent, held_back, terminated_like_interrupted
 from ctxexp.wording import mains
 
@@ -41,7 +41,7 @@ def execute(cfg: DictConfig) -> None:
         show(f"error: {error}", sys.stderr)
     except Exception as error:  # a bug, ours or a plugin's: its traceback is wanted, the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
-        traceback.print_exc()
+        show(describe(error), sys.stderr)
 
 
 def _execute(cfg: DictConfig) -> None:

@@ -47,6 +47,7 @@ def results(label: str = "bert", layers: int = LAYERS) -> Results:
     curves["self_similarity/adjusted"][1] = np.nan
     info = {"model": label, "encoder": f"{label}-mini@0", "n_layers": layers, "corpus": "polysemy", "seed": 0}
     info |= {"fingerprint": "f" * 64, "n_sentences": 1200, "details": {"pooling": "mean"}}
+    info |= {"measures": {"anisotropy": {"main": "mean_cosine"}}}
     return Results(curves, tables={"words": Table({"word": ["bank"], "raw": [0.5]})}, info=info)
 
 
