@@ -28,6 +28,16 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
     return pearson(midranks(x), midranks(y)) if len(x) >= LEAST else float("nan")
 
 
+def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`spearman` of each row of x (m, n) with that of y (m, n), or with y (n,): (m,)."""
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(values, axis=-1) - (x.shape[-1] + 1) / 2 for values in (x, y))
+    scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    scale = np.where((scale > 0) & (x.shape[-1] >= LEAST), scale, np.nan)
+    return np.asarray(np.clip((a * b).sum(-1) / scale, -1.0, 1.0))
+
+
 def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
     """Spearman's correlation of x and y with the ranks of `given` held fixed, in [-1, 1].
 

@@ -1,47 +1,65 @@
-"""The shapes of a test: a bound in every layer, a trend over layers, a difference between models."""
+"""The shapes of a test: a bound in enough layers, a trend over layers, an association, a difference between models.
+
+An interval decides, or nothing does: a test is passed where the whole interval is on the claim's side, failed where all
+of it is on the other, and open between. Released figures have no intervals: their points are compared, which says what
+the figures say and is no verdict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 
 from ctxexp.claims.evidence import Evidence
-from ctxexp.correlation import spearman
+from ctxexp.claims.spans import NotMeasuredError
+from ctxexp.correlation import spearman, spearman_rows
 
-Z = 1.959964  # half-width of a 95% interval in standard errors
 DRAWS = 2000
+ORDERS = 7  # layers up to which all orders are tried
+NONE = 0.05
+"""The margin of equivalence for cosines: what lies within it of 0 is none; less than it isn't a change."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One test on one model: did it come out as claimed (None: it wasn't measured), with what effect.
+    """One test on one model: did it come out as claimed (None: open, or not measured), with what effect.
 
-    `low` and `high` are the effect's 95% interval, NaN where the evidence brings none (released figures). `said` is the
-    effect in words, or why there is none.
+    `low` and `high` are the effect's 95% interval, NaN where the evidence brings none (released figures). `brief` is
+    the outcome as a table has it ("6 of 12"), `said` the effect in words, or why there is none.
     """
 
     model: str
     variant: str = ""
     passed: bool | None = None
-    effect: float = float("nan")
-    low: float = float("nan")
-    high: float = float("nan")
-    n: float = float("nan")
+    effect: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: float = math.nan
     said: str = ""
     link: str = ""
+    brief: str = ""
+
+    @property
+    def measured(self) -> bool:
+        return math.isfinite(self.effect)
 
     def under(self, variant: str) -> Check:
         return replace(self, variant=variant)
 
 
-def missing(model: str, why: str) -> Check:
-    return Check(model, said=why)
+def checked(model: str, test: Callable[[], Check]) -> Check:
+    """The test's outcome, or why it wasn't measured."""
+    try:
+        return test()
+    except NotMeasuredError as why:
+        return Check(model, said=str(why))
 
 
-def every_layer(
+def in_layers(
     evidence: Evidence,
     key: str,
     *,
@@ -49,139 +67,173 @@ def every_layer(
     below: float | None = None,
     within: float | None = None,
     first: int = 1,
+    only: int | None = None,
+    least: float = 1.0,
     spared: int = 0,
-    interval: bool = True,
+    over: int | None = None,
 ) -> Check:
-    """Whether the curve's interval lies above, below, or within +- a bound in all layers from `first` but `spared`.
+    """Whether the curve lies above, below, or within +- a bound in enough layers from `first`: a share `least` of them,
+    all but those `spared`, or in one alone (`only`, negative: from the last).
 
-    The effect is the layer nearest to breaking it (the worst after those spared). Without an interval (`interval`
-    false) the value itself is taken; with one that wasn't computed, or where a layer has no value, nothing is decided.
+    With `over`, what is bounded is each other layer's difference from that one. The effect is that of the layer that
+    decides: the one nearest to breaking it after as many as may be spared.
     """
-    curve, low, high = intervals(evidence, key, interval)
-    if curve is None:
-        return missing(evidence.model, f"no {key} in its runs")
-    layers = np.arange(first, len(curve))
-    if why := _undefined(curve, key, first):
-        return missing(evidence.model, why)
-    if not np.isfinite(low[layers]).all():
-        return missing(evidence.model, f"{key} has no interval: run with bootstrap and baseline redraws")
+    spans = evidence.span(key)
+    count = len(spans.value)
+    layers = [i for i in range(first, count) if i != over] if only is None else [only % count]
+    if not layers:
+        raise NotMeasuredError(f"{key} has no layer {first}")
+    spans = spans if over is None else evidence.differences(key, over)
+    spans.require(key, layers)
+    low, high = spans.low[layers], spans.high[layers]
     if above is not None:
-        margins = low[layers] - above
+        worst, best = low - above, high - above
     elif below is not None:
-        margins = below - high[layers]
+        worst, best = below - high, below - low
     else:
         assert within is not None
-        margins = np.minimum(within - high[layers], within + low[layers])
-    order = layers[np.argsort(margins, kind="stable")]
-    worst = int(order[min(spared, len(order) - 1)])
-    least = float(np.sort(margins)[min(spared, len(order) - 1)])
-    said = f"nearest to the bound: layer {worst}"
-    if spared:
-        said += f" (spared: layer {', '.join(map(str, order[:spared].tolist()))})"
-    measure = key.rpartition("/")[0]
-    return Check(
-        evidence.model, "", least > 0, *_spread(curve, low, high, worst, interval),
-        evidence.n(measure, worst), said, evidence.link,
-    )  # fmt: skip
+        worst, best = np.minimum(within - high, within + low), np.minimum(within - low, within + high)
+        worst = np.where(np.abs(worst) < 1e-9, 1e-9, worst)  # the margin itself is within it
+    yes, no = int((worst > 0).sum()), int(((best <= 0) & (worst < 0)).sum())
+    needed = math.ceil(least * len(layers) - 1e-9) - spared
+    order = np.argsort(worst, kind="stable")
+    at = layers[int(order[len(layers) - needed])]
+    passed = True if yes >= needed else False if len(layers) - no < needed else None
+    brief = f"{yes} of {len(layers)}" if only is None else f"{spans.value[at]:.3f}"
+    said = f"layer {at}" if only is not None else f"{brief} layers, {no} not; layer {at} decides"
+    if over is None:
+        said += _twin(evidence, key, at)
+    n = evidence.n(key.rpartition("/")[0], at)
+    return Check(evidence.model, "", passed, *evidence.shown(*spans.at(at)), n, said, evidence.link, brief)
 
 
-def trend(evidence: Evidence, key: str, *, rises: bool, first: int = 0, interval: bool = True) -> Check:
-    """Whether the curve rises (falls) with depth: Spearman's rho of layer and value, its interval on that side of 0.
-
-    The interval redraws each layer's value within its own, independently, which errs on the wide side since layers
-    share their words. Steps against the trend are named.
-    """
-    curve, low, high = intervals(evidence, key, interval)
-    if curve is None:
-        return missing(evidence.model, f"no {key} in its runs")
-    layers = np.arange(first, len(curve))
-    if len(layers) < 3:
-        return missing(evidence.model, f"{key}: a trend needs 3 layers")
-    if why := _undefined(curve, key, first):
-        return missing(evidence.model, why)
-    if not np.isfinite(low[layers]).all():
-        return missing(evidence.model, f"{key} has no interval: run with bootstrap and baseline redraws")
-    values, sign = curve[layers], 1 if rises else -1
-    rho = spearman(values, layers)
-    ends = (float("nan"), float("nan"))
-    if interval:
-        sd = (high[layers] - low[layers]) / (2 * Z)
-        noisy = values + sd * np.random.default_rng(0).normal(size=(DRAWS, len(layers)))
-        drawn = [spearman(each, layers) for each in noisy]
-        ends = float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
-    passed = sign * rho > 0 and (not interval or min(sign * ends[0], sign * ends[1]) > 0)
-    against = [f"{a} to {b}" for a, b in pairwise(layers.tolist()) if sign * (curve[b] - curve[a]) < 0]
-    said = f"rho of layer and value; against it: layer {', '.join(against)}" if against else "rho; every step agrees"
-    n = evidence.n(key.rpartition("/")[0], int(layers[-1]))
-    return Check(evidence.model, "", bool(passed), float(rho), *ends, n, said, evidence.link)
-
-
-def smaller(
-    one: Evidence,
-    other: Evidence,
-    key: str,
-    layers: tuple[Sequence[int] | int, Sequence[int] | int],
-    *,
-    by: float = 0.0,
-    interval: bool = True,
-) -> Check:
-    """Whether `one` lies below `other` in a curve, at a layer or in the mean of some; the effect is one minus other.
-
-    The interval adds both standard errors in squares; a mean of layers takes the mean of theirs, as if layers erred
-    together. `by` is how far below it must be.
-    """
-    found = [_mean(evidence, key, at, interval) for evidence, at in zip((one, other), layers, strict=True)]
-    for evidence, pair in zip((one, other), found, strict=True):
-        if pair is None:
-            return missing(one.model, f"no {key} with an interval in runs of {evidence.model}")
-    (a, sa), (b, sb) = (pair for pair in found if pair is not None)
-    half = Z * float(np.hypot(sa, sb)) if interval else float("nan")
-    effect = a - b
-    passed = (effect + half if interval else effect) < -by
-    n = one.n(key.rpartition("/")[0], _indices(one, key, layers[0])[0])
-    said = f"{a:.3f} against {b:.3f} of {other.label or other.model}"
-    return Check(one.model, "", bool(passed), effect, effect - half, effect + half, n, said, one.link)
-
-
-def intervals(evidence: Evidence, key: str, wanted: bool) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """A curve with the ends of its interval: NaN where it has none, the curve itself where none is wanted."""
-    curve = evidence.curve(key)
-    if curve is None:
-        return None, np.empty(0), np.empty(0)
-    if not wanted:
-        return curve, curve, curve
-    nothing = np.full(len(curve), np.nan)
-    return curve, evidence.curves.get(f"{key}_ci_low", nothing), evidence.curves.get(f"{key}_ci_high", nothing)
-
-
-def _undefined(curve: np.ndarray, key: str, first: int) -> str:
-    """Which layers from `first` on have no value, in words; empty if all have."""
-    holes = [i for i in range(first, len(curve)) if not np.isfinite(curve[i])]
-    if not holes and first < len(curve):
+def _twin(evidence: Evidence, key: str, layer: int) -> str:
+    """How the layer differs from that of the untrained twin, in words; empty without one."""
+    if evidence.twin is None:
         return ""
-    return f"{key} is undefined in layer {', '.join(map(str, holes))}" if holes else f"{key} has no layer {first}"
+    try:
+        value, low, high = evidence.less(evidence.twin, key, layer, layer)
+    except NotMeasuredError:
+        return ""
+    return f"; less its untrained twin {value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _spread(
-    curve: np.ndarray, low: np.ndarray, high: np.ndarray, at: int, interval: bool
-) -> tuple[float, float, float]:
-    nan = float("nan")
-    return (float(curve[at]), float(low[at]), float(high[at])) if interval else (float(curve[at]), nan, nan)
+def trend(evidence: Evidence, key: str, *, rises: bool, least: float = NONE) -> Check:
+    """Whether the curve rises (falls) with depth: Spearman's rho of layer and value is on that side of 0, and the
+    change along the straight line through all layers at least `least`.
+
+    Both intervals redraw each layer's value within its own, independently, which errs on the wide side since layers
+    share their words. How often chance gives such an order, and the steps against it, are named.
+    """
+    spans = evidence.span(key)
+    layers = np.arange(len(spans.value))
+    if len(layers) < 3:
+        raise NotMeasuredError(f"{key}: a trend needs 3 layers")
+    spans.require(key, layers.tolist())
+    sign, values = (1 if rises else -1), spans.value
+    rho, change = spearman(values, layers), float(_change(values))
+    rho_ends, change_ends = (rho, rho), (change, change)
+    if not evidence.points:
+        drawn = spans.redrawn(DRAWS)
+        rho_ends = _middle(spearman_rows(drawn, layers))
+        change_ends = _middle(_change(drawn))
+    order, size = (side(sign, rho_ends, 0.0), side(sign, change_ends, least))
+    passed = False if False in (order, size) else None if None in (order, size) else True
+    against = [f"{a} to {b}" for a, b in pairwise(layers.tolist()) if sign * (values[b] - values[a]) < 0]
+    said = [f"rho, {'against it: layer ' + ', '.join(against) if against else 'every step agrees'}"]
+    said += [f"change {change:+.3f}" + ("" if evidence.points else f" [{change_ends[0]:+.3f}, {change_ends[1]:+.3f}]")]
+    said += [chance(values, layers, sign)]
+    if evidence.twin is not None and (twin := evidence.twin.curve(key)) is not None:
+        said.append(f"the untrained twin's change {float(_change(twin)):+.3f}")
+    n = evidence.n(key.rpartition("/")[0], int(layers[-1]))
+    found = evidence.shown(rho, *rho_ends)
+    return Check(evidence.model, "", passed, *found, n, "; ".join(said), evidence.link, f"{rho:.2f}")
 
 
-def _indices(evidence: Evidence, key: str, at: Sequence[int] | int) -> list[int]:
-    """Layer numbers, negative ones counted from the last."""
-    count = len(evidence.curves[key])
-    return [i % count for i in ([at] if isinstance(at, int) else at) if -count <= i < count]
+def accompanied(evidence: Evidence, one: str, other: str) -> Check:
+    """Whether two curves go against each other over layers: Spearman's rho is below 0, more than chance gives.
+
+    Here layers are what is counted: at p < .05 (of all orders up to 7 layers, in either direction) it is decided.
+    """
+    a, b = evidence.span(one), evidence.span(other)
+    layers = list(range(len(a.value)))
+    if len(layers) < 3:
+        raise NotMeasuredError(f"{one}: an association needs 3 layers")
+    a.require(one, layers)
+    b.require(other, layers)
+    rho, p = spearman(a.value, b.value), p_of(a.value, b.value)
+    ends = (rho, rho)
+    if not evidence.points:
+        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, stream=1)))
+    below = side(-1, ends, 0.0)
+    passed = None if p >= 0.05 else below
+    said = f"rho over {len(layers)} layers, {_p(p)}{'' if p < 0.05 else ': no more than chance gives'}"
+    brief = f"{rho:.2f} ({_p(p)})"
+    return Check(
+        evidence.model, "", passed, *evidence.shown(rho, *ends), float(len(layers)), said, evidence.link, brief
+    )
 
 
-def _mean(evidence: Evidence, key: str, at: Sequence[int] | int, interval: bool) -> tuple[float, float] | None:
-    """A curve's mean over layers and its standard error; None if the curve, the layer or its interval isn't there."""
-    curve, low, high = intervals(evidence, key, interval)
-    if curve is None:
-        return None
-    layers = _indices(evidence, key, at)
-    if not layers:
-        return None
-    value, se = float(curve[layers].mean()), float(((high - low)[layers] / (2 * Z)).mean())
-    return (value, se) if np.isfinite(value) and np.isfinite(se) else None
+def below(
+    one: Evidence, other: Evidence, key: str, layers: tuple[int, int], within: float | None = None, where: str = ""
+) -> Check:
+    """Whether `one` lies below `other` in a curve, each at its layer (negative: from the last), or within +- `within`
+    of it; the effect is one minus other. `where` names the place where it is no layer."""
+    at = tuple(i % len(e.span(key).value) for e, i in zip((one, other), layers, strict=True))
+    value, low, high = one.less(other, key, *at)
+    ends = low, high
+    if within is None:
+        passed = side(-1, ends, 0.0)
+    else:
+        passed = True if max(map(abs, ends)) <= within else False if max(-ends[1], ends[0]) > within else None
+    a, b = one.span(key).value[at[0]], other.span(key).value[at[1]]
+    said = f"{where or f'layers {at[0]} and {at[1]}'}: {a:.3f} against {b:.3f} of {other.label or other.model}"
+    n = one.n(key.rpartition("/")[0], at[0])
+    return Check(one.model, "", passed, *one.shown(value, low, high), n, said, one.link, f"{value:+.3f}")
+
+
+def side(sign: int, ends: tuple[float, float], bound: float) -> bool | None:
+    """Whether an interval lies beyond a bound on the side of `sign`: True, False if all of it doesn't, None if open."""
+    least, most = sorted((sign * ends[0], sign * ends[1]))
+    return True if least > bound else False if most <= bound else None
+
+
+def chance(x: np.ndarray, y: np.ndarray, sign: int) -> str:
+    """How often chance alone gives an order as far on this side, in words: "chance gives as much in 1 of 6 orders"."""
+    if len(x) > ORDERS:
+        from scipy.stats import spearmanr
+
+        p = float(spearmanr(x, y, alternative="greater" if sign > 0 else "less").pvalue)
+        return f"chance gives as much with {_p(p)}"
+    found = _orders(x, y)
+    count = int((sign * found >= sign * spearman(x, y) - 1e-9).sum())
+    return f"chance gives as much in {count} of {len(found)} orders"
+
+
+def p_of(x: np.ndarray, y: np.ndarray) -> float:
+    """How often chance alone gives an association as strong, in either direction, in [0, 1]."""
+    if len(x) > ORDERS:
+        from scipy.stats import spearmanr
+
+        return float(spearmanr(x, y).pvalue)
+    return float((np.abs(_orders(x, y)) >= abs(spearman(x, y)) - 1e-9).mean())
+
+
+def _p(p: float) -> str:
+    return f"p {p:.3f}" if p >= 0.0005 else "p < .001"
+
+
+def _orders(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    every = np.array(list(permutations(x.tolist())))
+    return spearman_rows(every, y)
+
+
+def _change(values: np.ndarray) -> np.ndarray:
+    """From the first layer to the last along the straight line (least squares) through values (..., layers): (...)."""
+    x = np.linspace(-0.5, 0.5, values.shape[-1])
+    return np.asarray(values @ x / (x @ x))
+
+
+def _middle(drawn: np.ndarray) -> tuple[float, float]:
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return float(low), float(high)

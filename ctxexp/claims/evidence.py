@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from ctxexp.claims.spans import NotMeasuredError, Span
 from ctxexp.results import Results
 from ctxexp.wording import attribute, canonical
 
@@ -24,12 +26,20 @@ LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
 SAMPLED = ("one_per_sentence", "uniform", None)  # baselines of random occurrences, as the paper's
 CORPUS = "sts_2012_2016"
 """The paper's own text."""
+DRAWN = ("seed", "bootstrap", "fingerprint")  # runs that agree in these drew the same resamples
+
+UNTRAINED = "untrained"
+
+Tables = Callable[[str], "dict[str, list[str]] | None"]
+"""Opens a run's table by name: cells by column; None where there is none."""
+
 Kind = Literal["published", "other", "released"]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run's curves, by curve key (n_layers,), or the figures that the authors released; `tables` opens a CSV of it.
+    """One run's curves, by curve key (n_layers,), or figures that were released as points; `tables` opens a CSV of it.
+    `twin` is the same run of untrained weights.
 
     `model` is elmo, bert or gpt2, or the name of what a file of word vectors holds. `link` leads to the run.
     """
@@ -39,12 +49,52 @@ class Evidence:
     label: str = ""
     link: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
-    tables: Callable[[str], dict[str, list[str]] | None] = lambda name: None
+    tables: Tables = lambda name: None
+    replicates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    twin: Evidence | None = None
+    points: bool = False
 
     def curve(self, key: str) -> np.ndarray | None:
         """The curve, if it has any value."""
         found = self.curves.get(key)
         return found if found is not None and np.isfinite(found).any() else None
+
+    def span(self, key: str, other: Evidence | None = None) -> Span:
+        """The curve with its intervals, and its replicates unless `other` drew other resamples; raises NotMeasuredError
+        if it isn't there."""
+        curve = self.curve(key)
+        if curve is None:
+            raise NotMeasuredError(f"{key} was not released" if self.points else f"no {key} in its runs")
+        if self.points:
+            return Span(curve, curve, curve)
+        nothing = np.full(len(curve), np.nan)
+        ends = [self.curves.get(f"{key}_ci_{end}", nothing) for end in ("low", "high")]
+        paired = other is None or all(self.info.get(k) == other.info.get(k) for k in DRAWN)
+        return Span(curve, *ends, self.replicates.get(key) if paired else None)
+
+    def differences(self, key: str, layer: int) -> Span:
+        """Every layer's difference from one of them, with its interval."""
+        span = self.span(key)
+        return Span(*np.array([span.less(span, i, layer) for i in range(len(span.value))]).T)
+
+    def less(self, other: Evidence, key: str, one: int, two: int) -> tuple[float, float, float]:
+        """This run's value at a layer less the other's at one of its own, low and high; raises NotMeasuredError."""
+        a, b = self.span(key, other), other.span(key, self)
+        a.require(key, [one])
+        b.require(key, [two])
+        return a.less(b, one, two)
+
+    def shown(self, value: float, low: float, high: float) -> tuple[float, float, float]:
+        """An effect as a report has it: the ends of its interval are NaN where the evidence brings none."""
+        return (value, math.nan, math.nan) if self.points else (value, low, high)
+
+    def hidden(self, key: str) -> Evidence:
+        """The mean of a curve over the hidden layers, as evidence of one layer; the ends of its interval are the means
+        of theirs, as if layers erred together, unless replicates say better."""
+        keys = (key, f"{key}_ci_low", f"{key}_ci_high")
+        means = {k: self.curves[k][1:].mean(keepdims=True) for k in keys if k in self.curves}
+        drawn = {key: self.replicates[key][1:].mean(axis=0, keepdims=True)} if key in self.replicates else {}
+        return replace(self, curves=means, replicates=drawn)
 
     def n(self, measure: str, layer: int) -> float:
         """How many groups the value of this layer is over; NaN if unknown."""
@@ -74,7 +124,7 @@ class Family:
         return [m for m in PAPER if m in held] + sorted(held - set(PAPER))
 
 
-def families(runs: Iterable[tuple[Results, str, Callable[[str], dict[str, list[str]] | None]]]) -> list[Family]:
+def families(runs: Iterable[tuple[Results, str, Tables]]) -> list[Family]:
     """Finished runs (results, link, how to open a table), newest first, sorted into families; the paper's own first.
 
     Only runs of the paper's models and of word-vector files count. The paper's own: the published weights, without a
@@ -86,7 +136,7 @@ def families(runs: Iterable[tuple[Results, str, Callable[[str], dict[str, list[s
         info = results.info
         name, label = str(info.get("name") or ""), str(info.get("model") or "")
         if name == "word_vectors":
-            files.append(Evidence(_file(info, label), _by_level(results, measured(results)), label, link, info, tables))
+            files.append(_evidence(_file(info, label), results, link, tables))
             continue
         if name not in PAPER:
             continue
@@ -98,13 +148,21 @@ def families(runs: Iterable[tuple[Results, str, Callable[[str], dict[str, list[s
             found[key] = Family(
                 "published" if own else "other", _title(weights, info, changed), str(info.get("corpus") or "")
             )
-        labels = measured(results)
-        curves = _by_level(results, labels)
-        found[key].members.append(Evidence(name, curves, label, link, info, partial(_table, labels, tables)))
+        found[key].members.append(_evidence(name, results, link, tables))
+    for key, family in found.items():
+        twins = found.get((UNTRAINED, *key[1:]))
+        if twins is not None and twins is not family:
+            family.members = [replace(m, twin=twins.find(m.model)) for m in family.members]
     every = sorted(found.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS))
     for family in every:
         family.members += files
     return every
+
+
+def _evidence(model: str, results: Results, link: str, tables: Tables) -> Evidence:
+    labels, label = measured(results), str(results.info.get("model") or "")
+    curves, replicates = (_by_level(results, labels, each) for each in (results.curves, results.replicates))
+    return Evidence(model, curves, label, link, results.info, partial(_table, labels, tables), replicates)
 
 
 def measured(results: Results) -> dict[str, str]:
@@ -119,23 +177,21 @@ def measured(results: Results) -> dict[str, str]:
     return labels
 
 
-def _table(
-    labels: Mapping[str, str], tables: Callable[[str], dict[str, list[str]] | None], name: str
-) -> dict[str, list[str]] | None:
+def _table(labels: Mapping[str, str], tables: Tables, name: str) -> dict[str, list[str]] | None:
     """A run's word table of what goes by this name; None where it measured no such thing."""
     return tables(labels[name]) if name in labels else None
 
 
-def _by_level(results: Results, labels: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """The curves by what they are of and what they are adjusted by: with `baseline=size_matched` plain `adjusted` is by
-    that level.
+def _by_level(results: Results, labels: Mapping[str, str], held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The curves (or replicates) held, by what they are of and what they are adjusted by: with `baseline=size_matched`
+    plain `adjusted` is by that level.
 
     Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper: left out.
     """
     baseline = results.info.get("baseline")
     curves = {}
     for name, label in labels.items():
-        for key, curve in results.curves.items():
+        for key, curve in held.items():
             measure, _, statistic = key.rpartition("/")
             if measure != label:
                 continue

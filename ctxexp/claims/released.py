@@ -13,6 +13,7 @@ from ctxexp import reference
 from ctxexp.claims.contexts import INTRA, SELF
 from ctxexp.claims.evidence import PAPER, Evidence, Family
 from ctxexp.claims.static import BENCHMARKS, MEASURE
+from ctxexp.claims.verdict import Finding
 from ctxexp.claims.words import VARIANCE
 
 LENGTHS = (10.7, 14.0)  # words a sentence: at the first, unrelated words score what ELMo's context-free layer 0 does
@@ -31,8 +32,9 @@ class Derivation:
 
 
 def family() -> Family:
-    """The released per-layer figures and Table 1 as evidence; without intervals, and without single words.
+    """The released per-layer figures and Table 1 as evidence: points without intervals, and no single words.
 
+    They are rounded to the three decimals that were released, so that a difference on a margin is on it.
     The length-matched level of intra-sentence similarity is not released: `length_null` at 10.7 words stands for it.
     """
     found = []
@@ -40,9 +42,21 @@ def family() -> Family:
         curves = reference.published(model)
         level = length_null(curves["anisotropy/mean_cosine"], LENGTHS[0])
         curves[f"{INTRA}/size_matched_adjusted"] = curves[f"{INTRA}/raw"] - level
-        found.append(Evidence(model, curves | _static(NAMES[model]), NAMES[model]))
-    found += [Evidence(name.lower(), _static(name), name) for name in ("GloVe", "FastText")]
+        points = {key: curve.round(3) for key, curve in (curves | _static(NAMES[model])).items()}
+        found.append(Evidence(model, points, NAMES[model], points=True))
+    found += [Evidence(name.lower(), _static(name), name, points=True) for name in ("GloVe", "FastText")]
     return Family("released", "the authors' released per-layer figures, and Table 1", members=found)
+
+
+def says(finding: Finding) -> str:
+    """What the released figures say of a claim in a few words, model by model under the first reading: "GPT-2: 6 of
+    12"; empty where they say nothing."""
+    reading = finding.claim.variants[0]
+    told: dict[str, list[str]] = {}
+    for check in finding.checks:
+        if check.measured and check.variant == reading and check.brief:
+            told.setdefault(NAMES.get(check.model, ""), []).append(check.brief)
+    return "; ".join(f"{name}: {', '.join(briefs)}" if name else ", ".join(briefs) for name, briefs in told.items())
 
 
 def length_null(mean_cosine: np.ndarray, n: float) -> np.ndarray:

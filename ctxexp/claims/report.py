@@ -8,29 +8,44 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ctxexp import reference
 from ctxexp.claims import ABSTRACT, CLAIMS, Family, Finding, evaluate, own_weights, released
 from ctxexp.claims.checks import Check
 from ctxexp.claims.evidence import CORPUS
-from ctxexp.claims.verdict import VERDICTS, Claim, reasons
+from ctxexp.claims.verdict import SAID, Claim, Outcome, reasons
 from ctxexp.files import write_text
 
 TITLE = "The claims of Ethayarajh (2019), tested"
 RULE = (
-    "Tests and thresholds were fixed before any run was looked at. A verdict is on the paper's claim and comes "
-    "from runs of the paper's own weights (bert-base-cased, gpt2, the original ELMo), without transform or "
-    "control, alone; the same tests on anything else say what came out there."
+    "Tests and thresholds were fixed before any run of the paper's own weights was looked at, and with the released "
+    "figures in view. Intervals decide: one that spans the bound leaves its test open. A verdict is on the paper's "
+    "claim and comes from runs of the paper's own weights (bert-base-cased, gpt2, the original ELMo), without "
+    "transform or control, alone; the same tests on anything else say what came out there."
 )
 NO_RUN = "no finished run of the paper's own weights (weights=published)"
+PILLS: dict[Outcome, str] = {"pass": "yes", "only": "part", "fail": "no", "open": "open", "none": "open"}
 _PAGE = Path(__file__).with_name("page.html")
+
+
+class Verdict(NamedTuple):
+    """On one claim: the outcome, the same in words, why it isn't another, and what the released figures say of it."""
+
+    claim: Claim
+    outcome: Outcome
+    words: str
+    why: str
+    figures: str
 
 
 @dataclass(frozen=True)
 class Report:
-    """A verdict a claim, with its reason; the findings of every family; derivations from the released figures."""
+    """A verdict a claim (all "not run" unless `ran`: there are runs of the paper's own weights), the findings of every
+    family, and derivations from the released figures."""
 
-    verdicts: tuple[tuple[Claim, str, str], ...]
+    verdicts: tuple[Verdict, ...]
+    ran: bool
     findings: tuple[tuple[Family, tuple[Finding, ...]], ...]
     derived: tuple[released.Derivation, ...]
 
@@ -42,13 +57,13 @@ def build(families: Sequence[Family]) -> Report:
     deciding = own_weights(families)
     own = next((found for family, found in findings if family is deciding), None)
     where = f"on {deciding.corpus}, not the paper's text" if deciding and deciding.corpus != CORPUS else ""
-    verdicts = tuple(
-        (claim, own[i].words, "; ".join(filter(None, [where, own[i].why])))
-        if own
-        else (claim, VERDICTS["none"], NO_RUN)
-        for i, claim in enumerate(CLAIMS)
-    )
-    return Report(verdicts, findings, tuple(released.derivations()))
+    verdicts = []
+    for i, figures in enumerate(findings[-1][1]):
+        found: tuple[Outcome, str, str] = ("none", SAID["published"]["none"], "")
+        if own:
+            found = own[i].outcome, own[i].words, "; ".join(filter(None, [where, own[i].why]))
+        verdicts.append(Verdict(figures.claim, *found, released.says(figures)))
+    return Report(tuple(verdicts), own is not None, findings, tuple(released.derivations()))
 
 
 def text(report: Report) -> str:
@@ -56,16 +71,18 @@ def text(report: Report) -> str:
     width = max(len(claim.id) for claim in CLAIMS)
     lines = [TITLE, "", "verdicts (* in the abstract)"]
     if unrun := _unrun(report):
-        lines.append(f"  {unrun}" + " Tests on your own runs stand below." * bool(report.findings))
-    for claim, words, why in report.verdicts:
-        lines.append(f"  {_starred(claim):<{width + 1}}  {words:<9} {claim.statement}")
-        if why and why != NO_RUN:
+        lines.append(f"  {unrun}" + " Tests on your own runs stand below." * (len(report.findings) > 1))
+    for claim, _, words, why, figures in report.verdicts:
+        lines.append(f"  {_starred(claim):<{width + 1}}  {words:<9} {claim.statement} ({_place(claim)})")
+        if why:
             lines.append(f"  {'':<{width + 1}}  {'':<9} ({why})")
+        if figures:
+            lines.append(f"  {'':<{width + 1}}  {'':<9} released figures: {figures}")
     for family, findings in report.findings:
         lines += ["", _heading(family)]
         untold: dict[str, list[str]] = {}
         for finding in findings:
-            shown = [f"    {_line(check)}" for check in finding.checks if check.passed is not None]
+            shown = [f"    {_line(check)}" for check in finding.checks if check.measured]
             if shown:
                 lines += [f"  {finding.claim.id:<{width}}  {finding.words}", *shown]
             else:
@@ -89,11 +106,15 @@ def markdown(report: Report) -> str:
         "",
         "## Verdicts",
         "",
-        "| claim | statement | verdict | why |",
-        "|---|---|---|---|",
+        *([unrun, ""] if (unrun := _unrun(report)) else []),
+        "| claim | section | statement | verdict | why | the released figures |",
+        "|---|---|---|---|---|---|",
     ]
-    lines += [f"| `{c.id}`{'*' if c.id in ABSTRACT else ''} | {_cell(c.statement)} | {words} | {_cell(why)} |"
-              for c, words, why in report.verdicts]  # fmt: skip
+    lines += [
+        f"| `{c.id}`{'*' * (c.id in ABSTRACT)} | {c.section} | {_cell(c.statement)} | {words} | {_cell(why)} "
+        f"| {_cell(figures)} |"
+        for c, _, words, why, figures in report.verdicts
+    ]
     lines += ["", "\\* in the abstract", "", "## Tests", "", "| claim | test |", "|---|---|"]
     lines += [f"| `{claim.id}` | {_cell(claim.test)} |" for claim in CLAIMS]
     for family, findings in report.findings:
@@ -101,7 +122,7 @@ def markdown(report: Report) -> str:
         lines += ["| claim | outcome | model | reading | as claimed | effect | 95% interval | n | | run |",
                   "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
         for finding in findings:
-            shown = [check for check in finding.checks if check.passed is not None]
+            shown = [check for check in finding.checks if check.measured]
             rest = reasons(finding.checks) or ([finding.why] if not finding.checks else [])
             for check in [*shown, *(Check("", said=why) for why in rest)]:
                 cells = [f"`{finding.claim.id}`", finding.words, *_cells(check)]
@@ -117,9 +138,10 @@ def page(report: Report) -> str:
     """One HTML page that fetches nothing."""
     verdicts = "".join(
         f"<tr><th><code>{claim.id}</code>{'<sup>*</sup>' if claim.id in ABSTRACT else ''}</th>"
-        f"<td>{html.escape(claim.statement)}<small>{html.escape(claim.test)}</small></td>"
-        f"<td>{_pill(words)}<small>{html.escape(why if why != NO_RUN else '')}</small></td></tr>\n"
-        for claim, words, why in report.verdicts
+        f"<td>{html.escape(claim.statement)} ({_place(claim)})<small>{html.escape(claim.test)}</small></td>"
+        f"<td>{_pill(outcome, words)}<small>{html.escape(why)}</small></td>"
+        f"<td>{html.escape(figures)}</td></tr>\n"
+        for claim, outcome, words, why, figures in report.verdicts
     )
     sections = "".join(_section(family, findings) for family, findings in report.findings)
     derived = "".join(f"<li>{html.escape(derivation.said)}</li>\n" for derivation in report.derived)
@@ -144,14 +166,19 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 def _heading(family: Family) -> str:
     if family.kind == "released":
-        return f"the same tests on {family.title} (they bring no intervals: signs and bounds only)"
+        return f"the same tests on {family.title} (points without intervals: no verdict)"
     models = ", ".join(family.models())
     return f"{'' if family.kind == 'published' else 'the same tests on '}{family.title}: {models}"
 
 
 def _unrun(report: Report) -> str:
     """Why no verdict could be reached; empty if some could."""
-    return f"Not run: {NO_RUN}." if all(why == NO_RUN for _, _, why in report.verdicts) else ""
+    return "" if report.ran else f"Not run: {NO_RUN}."
+
+
+def _place(claim: Claim) -> str:
+    """Where the claim stands in the paper: "section 4.2", "figure 2"."""
+    return f"section {claim.section}" if claim.section[0].isdigit() else claim.section
 
 
 def _starred(claim: Claim) -> str:
@@ -166,7 +193,7 @@ def _line(check: Check) -> str:
 
 def _cells(check: Check) -> list[str]:
     """model, reading, as claimed, effect, interval, n, in words."""
-    passed = {True: "yes", False: "no", None: ""}[check.passed]
+    passed = {True: "yes", False: "no", None: "open" if check.measured else ""}[check.passed]
     interval = f"[{check.low:.3f}, {check.high:.3f}]" if math.isfinite(check.low) else ""
     effect = f"{check.effect:.3f}" if math.isfinite(check.effect) else ""
     n = f"{check.n:,.0f}" if math.isfinite(check.n) else ""
@@ -178,19 +205,17 @@ def _cell(words: str) -> str:
     return " ".join(words.split()).replace("|", "\\|")
 
 
-def _pill(words: str) -> str:
-    kind = "no" if words in ("fails", "not as claimed") else "open" if words in ("not run", "not measured") else "yes"
-    kind = "part" if " only under " in words else kind
-    return f'<span class="pill {kind}">{html.escape(words)}</span>'
+def _pill(outcome: Outcome, words: str) -> str:
+    return f'<span class="pill {PILLS[outcome]}">{html.escape(words)}</span>'
 
 
 def _section(family: Family, findings: Sequence[Finding]) -> str:
     rows = ""
     for finding in findings:
-        shown = [check for check in finding.checks if check.passed is not None]
+        shown = [check for check in finding.checks if check.measured]
         rest = reasons(finding.checks) or ([finding.why] if not finding.checks else [])
         span = len(shown) + bool(rest)
-        first = f'<th rowspan="{span}"><code>{finding.claim.id}</code><br>{_pill(finding.words)}</th>'
+        first = f'<th rowspan="{span}"><code>{finding.claim.id}</code><br>{_pill(finding.outcome, finding.words)}</th>'
         for check in shown:
             model, reading, passed, effect, interval, n, said = map(html.escape, _cells(check))
             link = html.escape(check.link, quote=True)

@@ -9,22 +9,32 @@ from typing import Literal
 from ctxexp.claims.checks import Check
 from ctxexp.claims.evidence import Family
 
-Outcome = Literal["pass", "only", "fail", "none"]
-VERDICTS = {"pass": "holds", "only": "holds only under", "fail": "fails", "none": "not run"}
-"""On the paper's claim itself: only its own weights decide."""
-OUTCOMES = {"pass": "as claimed", "only": "as claimed only under", "fail": "not as claimed", "none": "not measured"}
-"""On anything else: what came out of the same test there."""
+Outcome = Literal["pass", "only", "fail", "open", "none"]
+SAID: dict[str, dict[Outcome, str]] = {
+    "published": {"pass": "holds", "only": "holds only under", "fail": "fails", "open": "open", "none": "not run"},
+    "other": {
+        "pass": "as claimed", "only": "as claimed only under", "fail": "not as claimed", "open": "open",
+        "none": "not measured",
+    },
+    "released": {
+        "pass": "figures agree", "only": "figures agree only under", "fail": "figures disagree", "open": "figures open",
+        "none": "not released",
+    },
+}  # fmt: skip
+"""By kind of evidence: on the paper's claim itself, which only its own weights decide; what came out of the same test
+on anything else; and on which side the released figures lie, which have no intervals to decide anything by."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper and its test, fixed before any run was looked at.
+    """A statement of the paper, where it stands there, and its test, fixed before any run was looked at.
 
     `check` tests it on a family: checks by model and variant. `variants` are the readings under which it is tested, in
     the order of reporting ("" if there is one); `needs` names the claims it follows from, whose outcome it takes.
     """
 
     id: str
+    section: str
     statement: str
     test: str
     check: Callable[[Family], list[Check]]
@@ -49,11 +59,10 @@ class Finding:
     @property
     def words(self) -> str:
         """The outcome in words: a verdict only where the paper's own weights were measured."""
-        said = (VERDICTS if self.family.kind == "published" else OUTCOMES)[self.outcome]
+        said = SAID[self.family.kind][self.outcome]
         if self.outcome != "only":
             return said
-        state = "run" if self.family.kind == "published" else "measured"
-        rest = f" ({self.open} other reading{'s' if self.open > 1 else ''} not {state})" if self.open else ""
+        rest = f" ({self.open} other reading{'s' if self.open > 1 else ''} open or not measured)" if self.open else ""
         return f"{said} {' or '.join(self.variants)}{rest}"
 
 
@@ -73,6 +82,8 @@ def judge(claim: Claim, family: Family, known: Sequence[Finding] = ()) -> Findin
         outcome = "pass" if len(passed) == len(claim.variants) else "only"
     elif not open_:
         outcome = "fail"
+    elif any(check.measured and check.passed is None for check in checks):
+        outcome = "open"
     variants = tuple(passed) if outcome == "only" else ()
     return Finding(claim, family, outcome, variants, checks, _why(claim, checks, open_), len(open_))
 
@@ -87,7 +98,7 @@ def reasons(checks: Sequence[Check]) -> list[str]:
     """What wasn't measured and why, each reason once: "bert, gpt2: no ... in its runs"."""
     said: dict[str, dict[str, None]] = {}
     for check in checks:
-        if check.passed is None and check.said:
+        if not check.measured and check.said:
             said.setdefault(check.said, {})[check.model] = None
     return [": ".join(filter(None, [", ".join(models), why])) for why, models in said.items()]
 
@@ -101,10 +112,11 @@ def _why(claim: Claim, checks: Sequence[Check], open_: Sequence[str]) -> str:
 
 def _follow(claim: Claim, family: Family, known: Sequence[Finding]) -> Finding:
     """An inference stands where everything that it rests on stands; the weakest of those decides."""
-    order: list[Outcome] = ["none", "fail", "only", "pass"]
+    order: list[Outcome] = ["fail", "none", "open", "only", "pass"]
     basis = [finding for finding in known if finding.claim.id in claim.needs]
-    if not basis:
-        return Finding(claim, family, "none", (), (), f"rests on {', '.join(claim.needs)}")
+    if len(basis) < len(claim.needs):
+        return Finding(claim, family, "none", (), (), f"rests on {' and '.join(claim.needs)}")
     weakest = min(basis, key=lambda finding: order.index(finding.outcome))
-    why = f"an inference from {', '.join(claim.needs)}: no better founded than that"
+    found = " and on ".join(f"{finding.claim.id} ({finding.words})" for finding in basis)
+    why = f"an inference, no better founded than the weaker of what it rests on: {found}"
     return Finding(claim, family, weakest.outcome, weakest.variants, (), why, weakest.open)
