@@ -611,7 +611,7 @@ def test_the_length_level_is_that_of_unrelated_words() -> None:
     from ctxexp.geometry import mean_cosine, mean_cosine_to_mean
 
     rng = np.random.default_rng(1)
-    x = rng.normal(size=(4000, 12, 300), dtype=np.float32) + 0.4  # sentences of unrelated words in a cone
+    x = rng.standard_normal((4000, 12, 300), dtype=np.float32) + 0.4  # sentences of unrelated words in a cone
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     everything = np.array(float(mean_cosine(x[:, 0])))
     assert float(mean_cosine_to_mean(x, unit_norm=True).mean()) == pytest.approx(
