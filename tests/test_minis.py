@@ -16,7 +16,7 @@ from ctxexp import minis
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.minis.data import BOUNDARY, CLS, MASK, SEP, SPECIAL, Pieces, Text, log_unigram, train_tokenizer, windows
 from ctxexp.minis.initialise import frequencies, local_attention, sinusoids
-from ctxexp.minis.optimiser import Muon, Optimiser, orthogonalise, rate_scale
+from ctxexp.minis.optimiser import Optimiser, rate_scale
 from ctxexp.minis.train import Run, train
 from ctxexp.minis.transformer import Transformer, build, mean_cosine
 
@@ -127,29 +127,22 @@ def test_log_unigram_by_hand() -> None:
 # --- optimiser ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(2, 12, 12), (1, 24, 8), (3, 8, 24)])
-def test_orthogonalise_keeps_the_singular_vectors_and_levels_the_values(shape: tuple[int, ...]) -> None:
-    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    y = orthogonalise(x)
-    values = torch.linalg.svdvals(y)
-    assert values.min() > 0.3
-    assert values.max() < 1.3
-    u, _s, v = torch.linalg.svd(x, full_matrices=False)
-    diagonal = u.mT @ y @ v.mT
-    assert torch.allclose(diagonal, torch.diag_embed(torch.diagonal(diagonal, dim1=-2, dim2=-1)), atol=1e-3)
-
-
-def test_muon_steps_a_fused_transposed_matrix_as_its_three_parts() -> None:
+def test_muon_steps_gpt2s_fused_transposed_attention_as_its_three_matrices() -> None:
+    shape = {"vocabulary": 50, "layers": 1, "width": 8, "heads": 2, "inner": 32, "positions": 16}
+    network = build("causal", shape, norm="pre", tied=True)
+    fused = network.transformer.h[0].attn.c_attn.weight  # (in, 3 out)
+    alone = [torch.nn.Parameter(m.detach().T.clone()) for m in fused.chunk(3, dim=1)]
+    optimiser = Optimiser(network, lambda n: ".h." in n, muon_rate=0.1, adamw_rate=0.1, weight_decay=0.01, clip=1e9)
+    plain = torch.optim.Muon(alone, lr=0.1, momentum=0.95, weight_decay=0.01)
     draw = torch.Generator().manual_seed(0)
-    parts = [torch.randn(6, 6, generator=draw) for _ in range(3)]
-    grads = [torch.randn(6, 6, generator=draw) for _ in range(3)]
-    fused = torch.nn.Parameter(torch.cat([p.T for p in parts], dim=1))
-    alone = [torch.nn.Parameter(p.clone()) for p in parts]
-    fused.grad = torch.cat([g.T for g in grads], dim=1)
-    for p, g in zip(alone, grads, strict=True):
-        p.grad = g
-    Muon([{"params": [fused], "transposed": True, "fused": 3}], lr=0.1, momentum=0.9, weight_decay=0.0).step()
-    Muon([{"params": alone}], lr=0.1, momentum=0.9, weight_decay=0.0).step()
+    for _ in range(2):
+        gradients = [torch.randn(8, 8, generator=draw) for _ in alone]
+        fused.grad = torch.cat([g.T for g in gradients], dim=1)
+        for p, g in zip(alone, gradients, strict=True):
+            p.grad = g
+        optimiser.step(1.0)
+        plain.step()
+    assert fused.grad is None
     assert torch.allclose(fused, torch.cat([p.T for p in alone], dim=1), atol=1e-3)
 
 
@@ -157,10 +150,13 @@ def test_every_parameter_is_stepped_by_exactly_one_optimiser() -> None:
     shape = {"vocabulary": 50, "layers": 2, "width": 8, "heads": 2, "inner": 32, "positions": 16}
     network = build("causal", shape, norm="pre", tied=True)
     optimiser = Optimiser(network, lambda n: ".h." in n, muon_rate=0.1, adamw_rate=0.1, weight_decay=0.0, clip=1.0)
-    owned = [id(p) for part in optimiser.parts for group in part.param_groups for p in group["params"]]
+    owned = [id(p) for group in optimiser.parts[0].param_groups for p in group["params"]]
+    owned += [id(weight) for weight, _, _ in optimiser.matrices]
     assert sorted(owned) == sorted(id(p) for p in network.parameters())
+    assert len(optimiser.matrices) == 2 * 4  # attention in, attention out, inner in, inner out, of two layers
     muon = [p for group in optimiser.parts[1].param_groups for p in group["params"]]
-    assert len(muon) == 2 * 4  # attention in, attention out, inner in, inner out, of two layers
+    assert len(muon) == 2 * (3 + 3)  # attention in is three
+    assert sum(p.numel() for p in muon) == sum(weight.numel() for weight, _, _ in optimiser.matrices)
 
 
 def test_the_schedule_climbs_stays_and_falls_to_nothing() -> None:
