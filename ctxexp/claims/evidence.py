@@ -68,9 +68,9 @@ class Evidence:
         if self.points:
             return Span(curve, curve, curve)
         nothing = np.full(len(curve), np.nan)
-        ends = [self.curves.get(f"{key}_ci_{end}", nothing) for end in ("low", "high")]
+        low, high = (self.curves.get(f"{key}_ci_{end}", nothing) for end in ("low", "high"))
         paired = other is None or all(self.info.get(k) == other.info.get(k) for k in DRAWN)
-        return Span(curve, *ends, self.replicates.get(key) if paired else None)
+        return Span(curve, low, high, self.replicates.get(key) if paired else None)
 
     def differences(self, key: str, layer: int) -> Span:
         """Every layer's difference from one of them, with its interval."""
