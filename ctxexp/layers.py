@@ -15,3 +15,10 @@ class Layers(Protocol):
     @property
     def dim(self) -> int: ...
     def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
+
+
+def lent(x: np.ndarray) -> np.ndarray:
+    """A view of x that can't be written to: what one metric or transform changed, the next would measure."""
+    view = x.view()
+    view.flags.writeable = False
+    return view

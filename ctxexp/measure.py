@@ -16,7 +16,7 @@ from ctxexp.baselines import Baseline, Matched, SizeMatched
 from ctxexp.described import describe
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
 from ctxexp.geometry import precision, sharing
-from ctxexp.layers import Layers
+from ctxexp.layers import Layers, lent
 from ctxexp.matched import Blocks, Twins, twin_means
 from ctxexp.metric import GroupBy, GroupMean, Metric, guard
 from ctxexp.occurrences import Groups, Occurrences
@@ -258,7 +258,7 @@ class Gather:
             np.take(vectors, rows.ravel(), axis=0, out=x, mode="clip")  # "clip" skips a copy; rows are the store's own
         else:
             x[...] = vectors[rows.ravel()]
-        return x.reshape(*rows.shape, self.dim)
+        return lent(x.reshape(*rows.shape, self.dim))
 
     def blocks(
         self, vectors: np.ndarray, groups: Groups

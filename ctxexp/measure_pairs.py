@@ -13,6 +13,7 @@ import numpy as np
 from ctxexp.corpus import Corpus
 from ctxexp.described import describe
 from ctxexp.errors import DataError
+from ctxexp.layers import lent
 from ctxexp.metric import guard
 from ctxexp.mixes import Mix
 from ctxexp.pairs import PairMetric, Pairs
@@ -37,7 +38,8 @@ class Subset:
         """The pairs whose sentences both have a vector."""
         kept = np.flatnonzero(defined[self.first] & defined[self.second])
         texts = self.texts if len(kept) == len(self.gold) else [self.texts[i] for i in kept.tolist()]
-        return Pairs(vectors[self.first[kept]], vectors[self.second[kept]], self.gold[kept], texts)
+        x, y = vectors[self.first[kept]], vectors[self.second[kept]]
+        return Pairs(lent(x), lent(y), lent(self.gold[kept]), texts)
 
 
 def measure_pairs(

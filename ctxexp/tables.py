@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from ctxexp.corpus import Corpus
 from ctxexp.encoder import EmbeddingTable, Encoder
 from ctxexp.errors import CtxexpError, EncodingError, MetricError, said, stranger
+from ctxexp.layers import lent
 from ctxexp.metric import Metric
 from ctxexp.progress import Progress
 from ctxexp.results import Results
@@ -48,8 +50,9 @@ def measure_tables(
     if tables:
         with progress.stage("measuring embedding tables", len(tables), "tables") as stage:
             for table in tables:
+                shown = replace(table, vectors=lent(table.vectors))
                 for label in users:
-                    _measure(results, label, metrics[label](), table, folder / label / f"table_{table.name}")
+                    _measure(results, label, metrics[label](), shown, folder / label / f"table_{table.name}")
                 stage.advance(1)
         results.info["tables"] = {
             t.name: {"rows": len(t.tokens), "dim": int(t.vectors.shape[1]), "note": t.note, "tied": t.tied}

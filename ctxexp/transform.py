@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ctxexp.errors import CtxexpError, TransformError, said, stranger
-from ctxexp.layers import Layers
+from ctxexp.layers import Layers, lent
 from ctxexp.occurrences import Occurrences
 from ctxexp.results import Table
 
@@ -85,7 +85,7 @@ class Calibration:
 
     def fit(self, x: np.ndarray, where: str) -> Any:
         """A new transform, fitted on x (n, d); `where` (`layer 3`) is for messages."""
-        fitted = self._call(where, "fit()", lambda: self.factory().fit(_lent(x)))
+        fitted = self._call(where, "fit()", lambda: self.factory().fit(lent(x)))
         if not callable(getattr(fitted, "apply", None)):
             raise TransformError(
                 f"transform {self.name!r}: fit() gave {type(fitted).__name__} at {where}; end it with `return self`"
@@ -104,7 +104,7 @@ class Calibration:
         """
         width = self.width(x.shape[1])
         for a, b in pieces(len(x), chunk or chunk_rows(x.shape[1])):
-            y = self._call(where, "apply()", partial(fitted.apply, _lent(x[a:b])))
+            y = self._call(where, "apply()", partial(fitted.apply, lent(x[a:b])))
             x[a:b, :width] = self._checked(where, (b - a, width), y)
         x[:, width:] = 0
         return x[:, :width]
@@ -200,10 +200,3 @@ def pieces(n: int, chunk: int) -> Iterator[tuple[int, int]]:
     """Bounds (a, b) of n rows in pieces of at most `chunk`."""
     for a in range(0, n, chunk):
         yield a, min(a + chunk, n)
-
-
-def _lent(x: np.ndarray) -> np.ndarray:
-    """A view that can't be written to."""
-    view = x.view()
-    view.flags.writeable = False
-    return view

@@ -421,9 +421,10 @@ def test_info_names_what_was_measured() -> None:
         2, DIM, "one_per_sentence", 250, 9,
     )  # fmt: skip
     assert info["n_words"] == len(occurrences.words)
-    assert info["measures"]["mev_centred"] == {
-        "name": "max_explainable_variance", "definition": "share of the first principal component (mean removed)",
-        "unit": "share", "over": "word",
+    mev = info["measures"]["mev_centred"]
+    assert {key: mev[key] for key in ("name", "definition", "unit", "over", "variant")} == {
+        "name": "max_explainable_variance", "definition": "centred: share of the first principal component",
+        "unit": "share", "over": "word", "variant": "centred",
     }  # fmt: skip
     assert info["measures"]["word_norm"]["over"] == "occurrence"
 
@@ -480,6 +481,14 @@ class Raises(Rank):
         raise ZeroDivisionError("no norm")
 
 
+class Centres(Rank):
+    """Changes what it is lent, which the metrics after it measure too."""
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        x -= x.mean(-2, keepdims=True)
+        return np.linalg.norm(x, axis=(-1, -2))
+
+
 class Misshapen(Rank):
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.zeros((*x.shape[:-2], 2))
@@ -494,6 +503,7 @@ class Forgets(Rank):
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
+        (Centres, r"metric 'mine' \(Centres\) failed at layer 0, .*: ValueError: .*read-only"),
         (Raises, r"metric 'mine' \(Raises\) failed at layer 0, word 'w\d+'.*: ZeroDivisionError: no norm"),
         (
             Misshapen,

@@ -116,7 +116,8 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
         f"dot/{p}/seen.txt" for p in ("layer_00", "layer_01", "layer_02", "layer_03", "last2", "layers_0_2")
     }
     stated = results.info["measures"]["dot"]
-    assert stated == {"name": "dot", "definition": "mean product", "unit": "product", "over": "pair", "main": "all"}
+    given = {"name": "dot", "definition": "mean product", "unit": "product", "over": "pair", "main": "all"}
+    assert stated == given | {"title": "", "variant": "", "line": None}
 
 
 def test_the_transform_is_fitted_on_the_distinct_sentences_of_that_layer_or_mix() -> None:
@@ -200,6 +201,10 @@ def test_errors_are_named_as_the_metrics() -> None:
         def update(self, subset: str, pairs: Pairs) -> None:
             if self.at == "update" and subset == "A/y":
                 raise ZeroDivisionError("oh")
+            if self.at == "gold":  # the metrics after it would be held against this
+                pairs.gold[:] = 0
+            if self.at == "vectors":
+                pairs.x[:] /= np.linalg.norm(pairs.x, axis=1, keepdims=True)
 
         def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
             if self.at == "compute":
@@ -211,6 +216,8 @@ def test_errors_are_named_as_the_metrics() -> None:
 
     for at, message in (
         ("update", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/y': ZeroDivisionError: oh"),
+        ("gold", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
+        ("vectors", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
         ("compute", r"metric 'dot' at layer 0, compute\(\): no pairs"),
         ("rows", r"metric 'dot' \(Broken\) failed at layer 0, rows\(\): KeyError"),
     ):

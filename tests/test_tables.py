@@ -162,7 +162,7 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     assert results.scalars == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
-    assert results.info["tables"]["input"] == {"rows": 2, "dim": 2, "note": "made up"}
+    assert results.info["tables"]["input"] == {"rows": 2, "dim": 2, "note": "made up", "tied": False}
     found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
     assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
     assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 2"
@@ -202,6 +202,11 @@ def test_a_metric_that_fails_on_a_table_is_named(tmp_path: Path) -> None:
         def table(self, table: EmbeddingTable) -> dict[str, float]:
             raise ZeroDivisionError("no rows")
 
+    class Centres(Tabled):
+        def table(self, table: EmbeddingTable) -> dict[str, float]:
+            table.vectors[:] -= table.vectors.mean(0)  # the model's own weights
+            return {}
+
     class Refuses(Tabled):
         def table(self, table: EmbeddingTable) -> dict[str, float]:
             raise MetricError("too small")
@@ -212,6 +217,7 @@ def test_a_metric_that_fails_on_a_table_is_named(tmp_path: Path) -> None:
 
     for metric, message in (
         (Broken, r"metric 'mine' failed, table 'input': ZeroDivisionError: no rows"),
+        (Centres, r"metric 'mine' failed, table 'input': ValueError: .*read-only"),
         (Refuses, r"metric 'mine', table 'input': too small"),
         (Mute, r"metric 'mine': table\(\) gave a NoneType; expected numbers by name"),
     ):
