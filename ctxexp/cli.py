@@ -95,7 +95,10 @@ def _experiment(argv: list[str]) -> int:
             show(f"warning: {line(broken)}", sys.stderr)
     only_shows = asked.help or asked.hydra_help or asked.cfg or asked.shell_completion or asked.info
     if not only_shows:
-        compose.check_command(asked.overrides, multirun=asked.multirun)
+        from ctxexp import jobs
+
+        for problem in compose.check_command(asked.overrides, multirun=asked.multirun):
+            jobs.tell(problem)  # at once; the job that it is of fails with it, is recorded, and a sweep's others go on
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
@@ -114,8 +117,6 @@ def _experiment(argv: list[str]) -> int:
             if asked.help:
                 show(f"\n== What each option is ==\n\n{compose.options()}")
         return 0
-    from ctxexp import jobs
-
     try:
         return jobs.conduct(application, multirun=asked.multirun)
     except (HydraException, OmegaConfBaseException) as error:

@@ -23,7 +23,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
 from ctxexp import config as configs
-from ctxexp.errors import ConfigError, line, near, suggestions
+from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.overrides import GROUPS, choices, parse, plain
 from ctxexp.paths import user_path
 from ctxexp.plugins import KINDS, Registry, build_registry
@@ -139,11 +139,15 @@ def resolved(cfg: DictConfig) -> dict[str, Any]:
     return {str(k): v for k, v in plain.items()}
 
 
-def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
-    """Compose and check every job that the command line asks for, before any of them starts.
+def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
+    """Why jobs of this command will fail, a sentence each: values, files or devices that they can't have.
 
-    Raises ConfigError with one sentence: what is wrong and which names are near.
+    Every job that the command line asks for is composed and checked before any of them starts. Raises ConfigError with
+    one sentence for what is no config at all: what is wrong and which names are near.
     """
+    from ctxexp.preflight import preflight
+
+    problems: dict[str, None] = {}
     with _hydra() as loader:
         parsed = parse(plain(overrides), _options, loader)
         planned = _planned(parsed, loader) if multirun else []
@@ -161,6 +165,11 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
                     f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"
                 )
+            try:
+                preflight(composed, registry())
+            except CtxexpError as error:
+                problems[line(str(error))] = None
+    return list(problems)
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ctxexp.controls import CONTROLS, control
-from ctxexp.errors import ConfigError, UnknownName, line, near, short
+from ctxexp.errors import ConfigError, MetricError, UnknownName, line, near, short
 from ctxexp.mixes import check_mixes
 from ctxexp.paths import user_path
 from ctxexp.plugins import Factory, Registry
@@ -136,10 +136,17 @@ def build(kind: str, node: Node, registry: Registry) -> Any:
     arguments = {key: value for key, value in node.items() if key != "name"}
     try:
         return registry.find(kind, node["name"]).factory(**arguments)
-    except ConfigError as error:
-        if type(error) is not ConfigError or re.search(rf"\b({kind}|{re.escape(node['name'])})\b", str(error)):
+    except (ConfigError, MetricError) as error:
+        whose = re.search(rf"\b({kind}|{re.escape(node['name'])})\b", str(error))
+        if whose or type(error) not in (ConfigError, MetricError):
             raise
-        raise ConfigError(f"{kind} {node['name']!r}: {error}") from error  # whose argument it speaks of
+        raise type(error)(f"{kind} {node['name']!r}: {error}") from error  # whose argument it speaks of
+
+
+def supplied(kind: str, node: Node, registry: Registry) -> Any:
+    """What `build` makes; what a stranger's factory raises is named as theirs."""
+    with registry.credit(kind, node["name"]):
+        return build(kind, node, registry)
 
 
 def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins: Sequence[Node] = ()) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import ConfigError, UnknownName
@@ -10,6 +14,8 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+DEV = Path("/dev")
+NODES = ("nvidia*", "nvhost*", "nvgpu*", "dxg", "kfd")  # NVIDIA, its Jetsons, WSL, AMD
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -34,6 +40,26 @@ def resolve_device(device: str = "auto") -> torch.device:
     elif colon and int(index) >= torch.cuda.device_count():
         raise ConfigError(f"device={device}: this machine has {torch.cuda.device_count()} CUDA devices, counted from 0")
     return torch.device(f"{kind}:{index}" if colon else kind)
+
+
+def check_device(device: str) -> None:
+    """Raise ConfigError for a device that this machine can't have, without loading torch; what it says of the others,
+    `resolve_device` finds out."""
+    kind = device.partition(":")[0]
+    why = _no_cuda() if kind == "cuda" else "" if kind != "mps" or sys.platform == "darwin" else "it is no Mac"
+    if why:
+        raise ConfigError(f"device={device}: this machine has none ({why}); use device=auto or device=cpu")
+
+
+def _no_cuda() -> str:
+    """Why torch can't find a CUDA device here; empty if it may."""
+    if version("torch").endswith("+cpu"):
+        return f"torch {version('torch')} is built without CUDA"
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return "CUDA_VISIBLE_DEVICES hides them all"
+    if sys.platform == "linux" and not any(any(DEV.glob(name)) for name in NODES):
+        return "there is no /dev/nvidia0 or its like"
+    return ""
 
 
 def resolve_dtype(dtype: str = "float32") -> torch.dtype:

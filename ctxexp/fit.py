@@ -25,6 +25,22 @@ def fits(config: Node, registry: Registry) -> bool:
         return not getattr(transform, "identity", False) and bool(getattr(transform, "fitted", True))
 
 
+def check_text(config: Node, registry: Registry) -> None:
+    """Raise ConfigError or DataError for a `fit_on` that the run can't have: a data set without splits, no file."""
+    fit_on, node = config["fit_on"], config["dataset"]
+    if fit_on == "target" or not fits(config, registry):
+        return
+    if fit_on.startswith("nli:"):
+        files_of(fit_on.removeprefix("nli:"))
+        return
+    known = arguments(registry.find("dataset", node["name"]).factory)
+    if known is None or "split" not in known:
+        raise ConfigError(
+            f"fit_on={fit_on}: dataset {node['name']!r} has no splits; use fit_on=target (the measured text itself), "
+            "or fit_on=nli:<path> with a file of sentences"
+        )
+
+
 def load_text(config: Node, registry: Registry, load: Callable[[Node, Registry], Corpus]) -> Corpus | None:
     """The text that the transform is fitted on, each sentence once; None where that is the measured text itself or
     nothing is fitted.
@@ -32,18 +48,14 @@ def load_text(config: Node, registry: Registry, load: Callable[[Node, Registry],
     `load` loads a config's data set. Raises ConfigError for a data set without splits, DataError for a file that isn't
     there or is of no known form.
     """
+    check_text(config, registry)
     fit_on, node = config["fit_on"], config["dataset"]
     if fit_on == "target" or not fits(config, registry):
         return None
     if fit_on.startswith("nli:"):
         words = config["words"]
         return deduplicated(sentences_of(fit_on.removeprefix("nli:"), words["tokenizer"], lower=words["lower"]))
-    known = arguments(registry.find("dataset", node["name"]).factory)
-    if known is None or "split" not in known:
-        raise ConfigError(
-            f"fit_on={fit_on}: dataset {node['name']!r} has no splits; use fit_on=target (the measured text itself), "
-            "or fit_on=nli:<path> with a file of sentences"
-        )
+    known = arguments(registry.find("dataset", node["name"]).factory) or {}
     if node.get("split", known["split"][1]) == fit_on:
         return None
     return deduplicated(load({**config, "dataset": {**node, "split": fit_on}}, registry))
@@ -61,16 +73,7 @@ def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
 
     Of a folder the .jsonl files are read if it has any, else .tsv, else .txt. Raises DataError naming file and line.
     """
-    place = user_path(path)
-    if place.is_dir():
-        kinds = [[f for f in sorted(place.iterdir()) if f.name.removesuffix(".gz").endswith(s)] for s in SUFFIXES]
-        files = next((found for found in kinds if found), [])
-        if not files:
-            raise DataError(f"no {', '.join(SUFFIXES)} file in {place} (fit_on=nli:{path})")
-    elif place.is_file():
-        files = [place]
-    else:
-        raise DataError(f"no such file or folder: {place} (fit_on=nli:{path})")
+    place, files = user_path(path), files_of(path)
     tokenize = make_tokenizer(tokenizer, lower=lower)
     known: dict[str, Sentence] = {}
     for file in files:
@@ -80,6 +83,20 @@ def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
     if not known:
         raise DataError(f"{place} has no sentence (fit_on=nli:{path})")
     return Corpus(place.name, tuple(known.values()), choices={"tokenizer": tokenizer, "lower": str(lower).lower()})
+
+
+def files_of(path: str) -> list[Path]:
+    """The file, or of a folder those of its first kind that is there. Raises DataError if there is none."""
+    place = user_path(path)
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise DataError(f"no such file or folder: {place} (fit_on=nli:{path})")
+    kinds = [[f for f in sorted(place.iterdir()) if f.name.removesuffix(".gz").endswith(s)] for s in SUFFIXES]
+    files = next((found for found in kinds if found), [])
+    if not files:
+        raise DataError(f"no {', '.join(SUFFIXES)} file in {place} (fit_on=nli:{path})")
+    return files
 
 
 def _read(file: Path) -> Iterator[str]:

@@ -16,9 +16,10 @@ from omegaconf import DictConfig
 from ctxexp import __version__, compose
 from ctxexp import config as configs
 from ctxexp.config import Node
-from ctxexp.errors import CtxexpError, Terminated
+from ctxexp.errors import CtxexpError, Terminated, line
 from ctxexp.fit import load_text
 from ctxexp.paths import user_path
+from ctxexp.preflight import preflight
 from ctxexp.progress import Progress, show
 from ctxexp.results import Results
 from ctxexp.run import label, load_corpus, load_encoder, run, supplied_by
@@ -28,7 +29,16 @@ from ctxexp.tracking.process import end_with_parent, held_back, terminated_like_
 from ctxexp.wording import mains
 
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
+
+_told: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
+
+
+def tell(error: str) -> None:
+    """Say on stderr what was not said before."""
+    if error not in _told:
+        _told.add(error)
+        show(f"error: {error}", sys.stderr)
 
 
 def execute(cfg: DictConfig) -> None:
@@ -38,7 +48,7 @@ def execute(cfg: DictConfig) -> None:
         _execute(cfg)
     except CtxexpError as error:
         _failed.append(str(error))
-        show(f"error: {error}", sys.stderr)
+        tell(line(str(error)))
     except Exception as error:  # a bug, ours or a plugin's: its traceback is wanted, the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
         show(describe(error), sys.stderr)
@@ -60,6 +70,7 @@ def _execute(cfg: DictConfig) -> None:
     name = label(config, registry)
     corpus, text, encoder, missing = None, None, None, None
     try:
+        preflight(config, registry)
         corpus = load_corpus(config, registry)
         text = load_text(config, registry, load_corpus)
         encoder = load_encoder(config, registry)

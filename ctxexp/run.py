@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import __version__
-from ctxexp.config import Node, arguments, build, named
+from ctxexp.config import Node, arguments, named, supplied
 from ctxexp.controls import control
 from ctxexp.corpus import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
@@ -31,7 +31,7 @@ PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 def load_corpus(config: Node, registry: Registry) -> Corpus:
     """The configured data set, deduplicated and shuffled if the config says so."""
-    corpus = _supplied("dataset", config["dataset"], registry)
+    corpus = supplied("dataset", config["dataset"], registry)
     if not isinstance(corpus, Corpus):
         with registry.credit("dataset", config["dataset"]["name"]):
             raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
@@ -43,7 +43,7 @@ def load_corpus(config: Node, registry: Registry) -> Corpus:
 
 def load_encoder(config: Node, registry: Registry) -> Encoder:
     """The configured model."""
-    encoder: Encoder = _supplied("model", config["model"], registry)
+    encoder: Encoder = supplied("model", config["model"], registry)
     missing = [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]
     if missing:
         with registry.credit("model", config["model"]["name"]):
@@ -85,7 +85,7 @@ def run(
 
     _require_senses(config, corpus, registry)
     metrics: dict[str, Callable[[], Any]] = {
-        label: partial(_supplied, "metric", node, registry) for label, node in config["metric"].items()
+        label: partial(supplied, "metric", node, registry) for label, node in config["metric"].items()
     }
     paired = {label: factory for label, factory in metrics.items() if isinstance(factory(), PairMetric)}
     others = {label: factory for label, factory in metrics.items() if label not in paired}
@@ -109,7 +109,7 @@ def run(
     spaces = Spaces(config, encoder, opened, sentences=bool(paired))
     results, words = Results(), None
     transform = config["transform"]
-    calibrated = partial(_supplied, "transform", transform, registry)
+    calibrated = partial(supplied, "transform", transform, registry)
     try:
         with registry.credit("transform", transform["name"]):
             fitting = Calibration(calibrated, transform["name"])
@@ -126,7 +126,7 @@ def run(
                 words,
                 occurrences,
                 others,
-                _supplied("baseline", config["baseline"], registry),
+                supplied("baseline", config["baseline"], registry),
                 seed=config["seed"],
                 bootstrap=config["bootstrap"],
                 progress=progress,
@@ -273,14 +273,8 @@ def calibration(config: Node, registry: Registry | None = None) -> str:
 def _require_senses(config: Node, corpus: Corpus, registry: Registry) -> None:
     """Before anything is encoded: metrics over senses need labels."""
     for label, node in config["metric"].items():
-        if not corpus.senses and getattr(_supplied("metric", node, registry), "over", None) == "sense":
+        if not corpus.senses and getattr(supplied("metric", node, registry), "over", None) == "sense":
             raise DataError(
                 f"metric {label!r} compares occurrences by their sense labels, but corpus {corpus.name!r} has none; "
                 "choose a data set that labels senses, such as dataset=polysemy"
             )
-
-
-def _supplied(kind: str, node: Node, registry: Registry) -> Any:
-    """Build what a factory supplies; what a stranger's factory raises is named as theirs."""
-    with registry.credit(kind, node["name"]):
-        return build(kind, node, registry)

@@ -85,7 +85,8 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path) -> None:
     done = ctxexp(
         place, "-m", "dataset=text", "dataset.path=nowhere.txt,text.txt", "metric=anisotropy", "baseline=b100", check=1
     )
-    assert "error: no such file or folder: nowhere.txt (dataset.path)" in done.stderr
+    assert done.stderr.startswith("error: no such file or folder: nowhere.txt (dataset.path)\n")  # before any work
+    assert done.stderr.count("nowhere.txt") == 1
     assert "Traceback" not in done.stderr
     assert "failed" in done.stdout
     assert "finished" in done.stdout
@@ -137,6 +138,8 @@ def test_start_up_imports_nothing_heavy() -> None:
     code = (
         "import sys, ctxexp.cli; from ctxexp import compose; compose.prepare();"
         "compose.check_command(['model=elmo'], multirun=False);"
+        "assert len(compose.check_command(['baseline.size=-5'], multirun=False)) == 1;"
+        "compose.check_command(['model=huggingface', 'model.checkpoint=a/b', 'device=cuda'], multirun=False);"
         "heavy = {'torch', 'mlflow', 'transformers', 'matplotlib', 'plotly', 'sklearn', 'scipy', 'pandas', 'h5py'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from ctxexp.corpus import Corpus, Pair, Sentence
 from ctxexp.datasets.download import fetched
@@ -35,7 +36,7 @@ def sts_2012_2016(
     *,
     path: str | None = None,
     years: list[int] | None = None,
-    split: str = "test",
+    split: Literal["test", "train", "all"] = "test",
     tokenizer: str = "english",
     lower: bool = False,
 ) -> Corpus:
@@ -66,7 +67,13 @@ def sts_2012_2016(
     return _corpus("sts_2012_2016", pairs, tokenizer, lower, choices)
 
 
-def sts_b(*, path: str | None = None, split: str = "test", tokenizer: str = "english", lower: bool = False) -> Corpus:
+def sts_b(
+    *,
+    path: str | None = None,
+    split: Literal["train", "dev", "test", "all"] = "test",
+    tokenizer: str = "english",
+    lower: bool = False,
+) -> Corpus:
     """The STS benchmark: sentence pairs scored 0 to 5; `split` is train, dev, test or all.
 
     `path` is the folder of sts-train.csv, sts-dev.csv and sts-test.csv (tab-separated, whatever their name says), or
@@ -84,7 +91,13 @@ def sts_b(*, path: str | None = None, split: str = "test", tokenizer: str = "eng
     return _corpus("sts_b", pairs, tokenizer, lower, {"split": split})
 
 
-def sick_r(*, path: str | None = None, split: str = "test", tokenizer: str = "english", lower: bool = False) -> Corpus:
+def sick_r(
+    *,
+    path: str | None = None,
+    split: Literal["train", "trial", "test", "all"] = "test",
+    tokenizer: str = "english",
+    lower: bool = False,
+) -> Corpus:
     """SICK relatedness (SemEval-2014 Task 1 release): pairs scored 1 to 5; `split` is train, trial, test or all.
 
     `path` is the folder of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, or its parent.

@@ -53,18 +53,24 @@ class Checkpoint:
 
 def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder or hub id, downloaded if not cached and the hub answers; else `ModelError`."""
+    folder = local(checkpoint, revision)
+    return from_hub((checkpoint,), revision) if folder is None else describe(folder, source=str(folder))
+
+
+def local(checkpoint: str, revision: str | None = None) -> Path | None:
+    """The folder of that checkpoint; None for a hub id. `ModelError` if it can be neither; nothing is read."""
     folder = user_path(checkpoint)
     if folder.is_dir():
         if revision is not None:
             raise ModelError(
                 f"revision={revision} names a commit of the hub, and {checkpoint} is a folder: leave it out"
             )
-        return describe(folder, source=str(folder))
+        return folder
     if folder.is_absolute() or checkpoint.startswith((".", "~")) or checkpoint.count("/") > 1:
         raise ModelError(f"no folder {folder} (checkpoint={checkpoint}); expected a folder of a model or a hub id")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", checkpoint):
         raise ModelError(f"checkpoint={checkpoint!r} is neither a folder nor a hub id such as bert-base-cased")
-    return from_hub((checkpoint,), revision)
+    return None
 
 
 def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:

@@ -2,15 +2,83 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
-from ctxexp.errors import ConfigError
+from ctxexp.errors import ConfigError, ModelError
+from ctxexp.paths import user_path
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
 Long = Literal["window", "refuse"]
 State = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+def check_arguments(
+    *,
+    weights: str = "mini",
+    checkpoint: str | None = None,
+    revision: str | None = None,
+    stride: int | None = None,
+    path: str | None = None,
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    state: str = "reset",
+    slots: int = 1,
+    seed: int = 0,
+    **_others: object,
+) -> None:
+    """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
+    if weights == "untrained":
+        check_seed(seed)
+    if stride is not None and stride < 1:
+        raise ConfigError(f"model.stride={stride}: expected at least 1 piece; leave it null for half a window")
+    check_slots(state, slots)
+    check_elmo_files(weights, options_file, weight_file)
+    if checkpoint is not None:
+        from ctxexp.models.checkpoints import local
+
+        local(checkpoint, revision)
+    elif revision is not None and weights != "published":
+        raise ConfigError(
+            f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
+            "use weights=published, or leave revision out"
+        )
+    if path is not None:
+        check_vector_file(user_path(path))
+
+
+def check_vector_file(path: Path) -> None:
+    """Raise `ModelError` unless there is a file."""
+    if not path.is_file():
+        raise ModelError(
+            f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"
+        )
+
+
+def check_slots(state: str, slots: int) -> None:
+    """Raise `ConfigError` for a number of slots that ELMo's `state` can't have."""
+    if slots < 1:
+        raise ConfigError(f"slots={slots}: expected a positive number of sentences a batch")
+    if state == "reset" and slots != 1:
+        raise ConfigError(f"slots={slots} has no meaning with state=reset; use state=carry, or leave slots out")
+
+
+def check_elmo_files(weights: str, options_file: str | None, weight_file: str | None) -> None:
+    """Raise ConfigError for one of ELMo's two files without the other, ModelError for one that isn't there."""
+    if weight_file is not None and (options_file is None or weights == "untrained"):
+        raise ConfigError(
+            f"weight_file={weight_file} needs its options_file, and weights other than untrained; "
+            f"got options_file={options_file} weights={weights}"
+        )
+    if options_file is not None and weight_file is None and weights != "untrained":
+        raise ConfigError(f"options_file={options_file} needs its weight_file (or weights=untrained)")
+    for key, given in (("options_file", options_file), ("weight_file", weight_file)):
+        if given is not None and not given.startswith(("http://", "https://")):
+            from ctxexp.models.elmo_locate import locate
+
+            locate(given, key)
 
 
 def check_seed(seed: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.encoder import Encoder
-from ctxexp.models.choices import Dtype, State, Weights, check_seed
+from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed
 
 
 def elmo(
@@ -29,7 +29,7 @@ def elmo(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    from ctxexp.errors import ConfigError, UnknownName
+    from ctxexp.errors import UnknownName
     from ctxexp.models.elmo_files import read_weights, sha256
     from ctxexp.models.elmo_locate import locate, published
     from ctxexp.models.elmo_options import read_options
@@ -38,13 +38,7 @@ def elmo(
         raise UnknownName("weights", weights, ("mini", "published", "untrained"))
     if weights == "untrained":
         check_seed(seed)
-    if weight_file is not None and (options_file is None or weights == "untrained"):
-        raise ConfigError(
-            f"weight_file={weight_file} needs its options_file, and weights other than untrained; "
-            f"got options_file={options_file} weights={weights}"
-        )
-    if options_file is not None and weight_file is None and weights != "untrained":
-        raise ConfigError(f"options_file={options_file} needs its weight_file (or weights=untrained)")
+    check_elmo_files(weights, options_file, weight_file)
 
     source = None
     if options_file is not None:

@@ -13,7 +13,8 @@ from torch import Tensor
 from ctxexp.corpus import Sentence
 from ctxexp.device import resolve_device, resolve_dtype
 from ctxexp.encoder import EmbeddingTable, Encoded
-from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.errors import UnknownName
+from ctxexp.models.choices import check_slots
 from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, State, character_ids
 from ctxexp.models.elmo_options import ElmoOptions
 
@@ -45,10 +46,7 @@ class ElmoEncoder:
     ) -> None:
         if state not in ("reset", "carry"):
             raise UnknownName("state of model elmo", state, ("reset", "carry"))
-        if slots < 1:
-            raise ConfigError(f"slots={slots}: expected a positive number of sentences a batch")
-        if state == "reset" and slots != 1:
-            raise ConfigError(f"slots={slots} has no meaning with state=reset; use state=carry, or leave slots out")
+        check_slots(state, slots)
         self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)

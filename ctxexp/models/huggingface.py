@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.encoder import Encoder
-from ctxexp.models.choices import Dtype, Long, Pooling, check_seed
+from ctxexp.models.choices import Dtype, Long, Pooling, check_arguments
 
 
 def huggingface(
@@ -64,22 +64,16 @@ def choose(
     `checkpoint` replaces the files that `weights` stands for, and must be of the same type; with `weights=untrained`
     its config and tokenizer are used, its weights drawn anew with `seed`.
     """
-    from ctxexp.errors import ConfigError, UnknownName
+    from ctxexp.errors import UnknownName
     from ctxexp.models.checkpoints import PUBLISHED, describe, from_hub, resolve
 
     if weights not in ("mini", "published", "untrained"):
         raise UnknownName("weights", weights, ("mini", "published", "untrained"))
-    if weights == "untrained":
-        check_seed(seed)
+    check_arguments(weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)
     if checkpoint is not None:
         found = resolve(checkpoint, revision)
     elif weights == "published":
         found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
-    elif revision is not None:
-        raise ConfigError(
-            f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
-            "use weights=published, or leave revision out"
-        )
     else:
         from ctxexp import minis
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp.corpus import Sentence
 from ctxexp.encoder import EmbeddingTable, Encoded
-from ctxexp.errors import ModelError
+from ctxexp.models.choices import check_vector_file
 from ctxexp.paths import user_path
 from ctxexp.vector_files import Format, look, read_vectors
 
@@ -31,10 +31,7 @@ class WordVectorEncoder:
     positional = False
 
     def __init__(self, path: Path, *, lower: bool, layout: Format) -> None:
-        if not path.is_file():
-            raise ModelError(
-                f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"
-            )
+        check_vector_file(path)
         shape = look(path, layout)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
