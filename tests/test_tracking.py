@@ -31,7 +31,7 @@ from ctxexp.tracking.values import flat, headline, metric_name, overview
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
-PROCESSES.set_forkserver_preload(["mlflow", "ctxexp.tracking"])
+PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.tracking"])
 
 
 def fork(target: Callable, *args: object) -> BaseProcess:

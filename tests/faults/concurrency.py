@@ -1,0 +1,70 @@
+"""Processes that start at once on a store that isn't there yet, all on one data set: each run is whole."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp import tracking
+from ctxexp.results import Results
+from ctxexp.tracking import database
+
+from . import Lost
+
+PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
+PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.tracking"])
+
+
+def cases(seed: int, count: int, folder: Path, processes: int = 16) -> Iterator[tuple[str, Callable[[], object]]]:
+    """`count` fresh stores."""
+    for place in range(count):
+        yield f"{processes} processes", lambda place=place: tried(folder / str(place), processes, seed + place)
+
+
+def tried(folder: Path, processes: int, seed: int) -> None:
+    """Starts them, and looks for a whole run of each."""
+    folder.mkdir()
+    children = [PROCESSES.Process(target=work, args=(folder, number, seed)) for number in range(processes)]
+    for child in children:
+        child.start()
+    while len(list(folder.glob("ready-*"))) < processes:
+        time.sleep(0.02)
+    (folder / "go").touch()
+    for child in children:
+        child.join()
+    client = database.client(tracking.prepare(folder))
+    runs = client.search_runs([tracking.experiment(client, "study", folder)])
+    statuses = Counter(run.info.status for run in runs)
+    if statuses != {"FINISHED": processes}:
+        raise Lost(f"expected {processes} FINISHED, got {dict(statuses)}; {(folder / 'errors').read_text()[-500:]}")
+    for run in runs:
+        history = client.get_metric_history(run.info.run_id, "self_similarity/raw")
+        if len(history) != 5 or len(run.inputs.dataset_inputs) != 1 or "ctxexp.logged" not in run.data.tags:
+            raise Lost(f"the run of job {run.info.run_name} isn't whole")
+
+
+def work(folder: Path, number: int, seed: int) -> None:
+    """One process: a job of 5 layers."""
+    (folder / f"ready-{number}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.001)
+    try:
+        uri, place = tracking.prepare(folder), tracking.job_folder(folder, "single", number)
+        info = {"model": "bert", "n_layers": 5, "corpus": "text", "fingerprint": str(seed)}
+        with tracking.job(
+            lambda: tracking.MlflowSink(uri, "study", place, store=folder),
+            place,
+            name=str(number),
+            key=str(number),
+            params={"seed": seed},
+            config="",
+        ) as job:
+            job.log(Results({"self_similarity/raw": np.arange(5.0)}, info=info))
+    except Exception as error:
+        with (folder / "errors").open("a") as file:
+            file.write(f"{number}: {error}\n")

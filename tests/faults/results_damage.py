@@ -1,0 +1,186 @@
+"""Damage to the files of finished jobs: resume fetches or computes again, and a comparison goes on without them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp import tracking
+from ctxexp.errors import TrackingError
+from ctxexp.results import Results, Table
+from ctxexp.tracking import closing, database
+
+from . import Lost, Silent
+
+JOBS = ("bert", "elmo", "gpt2")
+FILES = ("results.json", "run.json", "status.json", "files.json", "words.csv", "replicates.npz", "config.yaml")
+SWEEP = "20260101-000000-abcdef"
+
+
+def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every kind of damage in turn to drawn files; in a third of the cases MLflow's copy is damaged as well."""
+    rng = np.random.default_rng(seed)
+    order = [list(DAMAGES)[i] for i in rng.permutation(len(DAMAGES))]
+    made = cache(lambda: make(folder))
+    for place in range(count):
+        drawn = np.random.default_rng([seed, place])
+        file, how, both = str(drawn.choice(FILES)), order[place % len(order)], drawn.random() < 1 / 3
+        name = f"{file}: {how}{', in MLflow too' if both else ''}"
+        yield name, lambda file=file, how=how, both=both, drawn=drawn: tried(made(), file, how, both, drawn)
+
+
+def results(name: str) -> Results:
+    rng = np.random.default_rng(len(name))
+    curves = {"self_similarity/raw": rng.random(13), "self_similarity/adjusted": np.append(rng.random(12), np.nan)}
+    info = {"model": name, "n_layers": 13, "corpus": "text", "fingerprint": name, "measures": {}}
+    tables = {"words": Table({"word": ["bank", "river"], "raw": rng.random(2).tolist()})}
+    replicates = {"self_similarity/raw": rng.random((13, 8), dtype=np.float32)}
+    return Results(curves, tables, info, {"sts.last2/all": float(rng.random())}, replicates)
+
+
+def make(folder: Path) -> tracking.Sweep:
+    """A store with a sweep of three finished jobs, and a copy of its files to begin each case with."""
+    store = folder / "store"
+    uri = tracking.prepare(store)
+    experiment = tracking.experiment(database.client(uri), "study", store)
+    for number, name in enumerate(JOBS):
+        place = tracking.job_folder(store, SWEEP, number, [f"model={name}"])
+        sink = tracking.MlflowSink(uri, "study", place, store=store)
+        with tracking.job(sink, place, name=name, key=f"key of {name}", params={}, config="x: 1\n", sweep=SWEEP) as job:
+            job.log(results(name))
+    for part in ("results", "artifacts"):
+        shutil.copytree(store / part, folder / "whole" / part)
+    return tracking.Sweep(SWEEP, store, uri, "study", experiment, 0.0)
+
+
+def tried(sweep: tracking.Sweep, file: str, how: str, both: bool, rng: np.random.Generator) -> None:
+    """Damages a file of one job, compares the sweep's jobs, and resumes the job."""
+    store, whole = sweep.folder, sweep.folder.parent / "whole"
+    for part in ("results", "artifacts"):
+        shutil.rmtree(store / part)
+        shutil.copytree(whole / part, store / part)
+    job, other = rng.permutation(sorted(sweep.results.iterdir()))[:2]
+    name = Path(job).name.partition("=")[2]
+    run_id = json.loads((job / "status.json").read_text())["run_id"]
+    copy = next((store / "artifacts").glob(f"{run_id}/artifacts/"))
+    damages = [(job / file, other / file)] + ([(copy / file, other / file)] if both and file != "status.json" else [])
+    for path, another in damages:
+        DAMAGES[how](path, another, rng)
+    log = logging.getLogger("ctxexp")
+    log.disabled = True  # its warnings are the next tests' noise
+    try:
+        compared(sweep, name, Path(job))
+        resumed(sweep, name, file, fetchable=len(damages) == 1)
+    finally:
+        log.disabled = False
+
+
+def compared(sweep: tracking.Sweep, name: str, job: Path) -> None:
+    """The other two are in the comparison; the damaged one is as it was, or left out by name."""
+    rows = closing._rows(sweep, 0)
+    held, problems = closing._compared(rows)
+    found = {str(r.info.get("model")): r for _, r in held}
+    for one in JOBS:
+        if one in found and not same(found[one], results(one)):
+            raise Silent(f"other numbers of {one} in the comparison")
+        if one not in found and one != name:
+            raise Lost(f"{one} is not in the comparison: {problems}")
+    [row] = [row for row in rows if row.folder == job] or [None]
+    if name not in found and row and row.status == "FINISHED" and not problems:
+        raise Silent(f"{name} is left out of the comparison without a word")
+
+
+def resumed(sweep: tracking.Sweep, name: str, file: str, *, fetchable: bool) -> None:
+    """What resume takes over is what was computed, to the last bit; what MLflow has whole isn't computed again."""
+    again = tracking.job_folder(sweep.folder, "again", 0, [name])
+    try:
+        held = tracking.reuse(sweep.folder, sweep.uri, "study", key=f"key of {name}", folder=again, sweep="again")
+    except TrackingError as error:
+        raise Lost(f"the job can't be resumed: {error}") from error
+    if held is None:
+        if fetchable:
+            raise Lost(f"{name} is computed again, though MLflow has its results")
+        return
+    if not same(Results.load(held), results(name)):
+        raise Silent(f"resume takes other numbers for {name}")
+    whole = sweep.folder.parent / "whole" / "results" / SWEEP
+    if file == "words.csv" and (held / file).read_bytes() != next(whole.glob(f"*={name}/{file}")).read_bytes():
+        raise Silent("resume takes a damaged table")
+
+
+def same(one: Results, other: Results) -> bool:
+    pairs = [(one.curves, other.curves), (one.scalars, other.scalars), (one.replicates, other.replicates)]
+    return one.info == other.info and all(
+        a.keys() == b.keys() and all(np.array_equal(a[k], b[k], equal_nan=True) for k in a) for a, b in pairs
+    )
+
+
+def flip(path: Path, _: Path, rng: np.random.Generator) -> None:
+    data = bytearray(path.read_bytes())
+    data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
+    path.write_bytes(data)
+
+
+def digit(path: Path, _: Path, rng: np.random.Generator) -> None:
+    """Another digit: a JSON file stays one."""
+    data = bytearray(path.read_bytes())
+    digits = [i for i, byte in enumerate(data) if chr(byte).isdigit()] or [0]
+    at = digits[rng.integers(len(digits))]
+    data[at] = ord("0") + (data[at] - ord("0") + 1) % 10
+    path.write_bytes(data)
+
+
+def cut(path: Path, _: Path, rng: np.random.Generator) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: rng.integers(len(data))])
+
+
+def zeros(path: Path, _: Path, rng: np.random.Generator) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def noise(path: Path, _: Path, rng: np.random.Generator) -> None:
+    path.write_bytes(rng.bytes(200))
+
+
+def deep(path: Path, _: Path, rng: np.random.Generator) -> None:
+    path.write_text("[" * 100_000)
+
+
+def odd(path: Path, _: Path, rng: np.random.Generator) -> None:
+    """JSON of another shape: every value of another type."""
+    values: list[object] = [None, 5, "x", [1], {}, True, 1e999, 10**400]
+    try:
+        keys = list(json.loads(path.read_text()))
+    except ValueError:
+        keys = ["curves", "status"]
+    path.write_text(json.dumps({key: values[rng.integers(len(values))] for key in keys}))
+
+
+def copied(path: Path, other: Path, rng: np.random.Generator) -> None:
+    path.write_bytes(other.read_bytes())
+
+
+def folder(path: Path, _: Path, rng: np.random.Generator) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: dict[str, Callable[[Path, Path, np.random.Generator], None]] = {
+    "one bit": flip,
+    "one digit": digit,
+    "cut short": cut,
+    "zeros": zeros,
+    "noise": noise,
+    "deeply nested": deep,
+    "other types": odd,
+    "another job's": copied,
+    "a folder in its place": folder,
+    "gone": lambda path, _, rng: path.unlink(),
+}
