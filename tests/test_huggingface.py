@@ -303,6 +303,16 @@ def test_a_checkpoint_without_its_tokenizer_is_refused(folder: Folder, tmp_path:
         encoder(alone)
 
 
+def test_a_tokenizer_that_reads_otherwise_than_its_file_is_refused(folder: Folder, tmp_path: Path) -> None:
+    """Without tokenizer_config.json transformers takes its type's defaults, which lower-case the text of a BERT."""
+    ignore = shutil.ignore_patterns("tokenizer_config.json")
+    with pytest.raises(ModelError, match=r"without a tokenizer_config.json it is read as BertTokenizer, which splits"):
+        encoder(shutil.copytree(folder("bert"), tmp_path / "bert", ignore=ignore))
+    same = encoder(shutil.copytree(folder("llama"), tmp_path / "llama", ignore=ignore))
+    for a, b in zip(same.encode(SENTENCES), encoder(folder("llama")).encode(SENTENCES), strict=True):
+        np.testing.assert_allclose(a.layers, b.layers, atol=1e-6)
+
+
 def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path) -> None:
     other = shutil.copytree(folder("bert"), tmp_path / "other")
     shutil.copy(folder("gpt2") / "tokenizer.json", other)  # more pieces than the table has rows
@@ -317,6 +327,28 @@ def test_weights_that_are_no_numbers_are_refused(folder: Folder, tmp_path: Path,
     """Fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them."""
     odd = reweighted(shutil.copytree(folder("bert"), tmp_path / "odd"), lambda w: w[name].view(-1)[:1].fill_(value))
     with pytest.raises(ModelError, match=rf"the weight {name} holds NaN or infinite values; the file is damaged"):
+        encoder(odd)
+
+
+def test_weights_that_are_integers_are_refused(folder: Folder, tmp_path: Path) -> None:
+    """transformers would read them as floats, without the scale that made them."""
+
+    def rounded(weights: dict[str, torch.Tensor]) -> None:
+        weights["h.0.mlp.c_fc.weight"] = (weights["h.0.mlp.c_fc.weight"] * 9).to(torch.int8)
+
+    odd = reweighted(shutil.copytree(folder("gpt2"), tmp_path / "odd"), rounded)
+    with pytest.raises(
+        ModelError, match=r"the weight h.0.mlp.c_fc.weight is of type I8 in its file, .*isn't quantised"
+    ):
+        encoder(odd)
+
+
+def test_a_config_of_another_model_asks_for_no_memory(folder: Folder, tmp_path: Path) -> None:
+    """Its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing."""
+    odd = damaged(folder("t5"), tmp_path / "odd", model_type="qwen2")
+    with pytest.raises(
+        ModelError, match=r"describes [\d,]{12,} weights, its files hold [\d,]+; do they belong together"
+    ):
         encoder(odd)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from ctxexp.errors import ModelError
 
 MOST_LAYERS = 1000
 MOST_DRAWN = 10**10  # weights of an untrained model: beyond it no machine's memory is asked
+FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def check_size(config: Any, source: str) -> None:
@@ -24,12 +27,40 @@ def check_size(config: Any, source: str) -> None:
                 raise ModelError(f"{source}: its config.json says {key}={n}; expected 1 to {MOST_LAYERS:,} layers")
 
 
-def check_drawn(build: Any, source: str) -> None:
-    """Raise `ModelError` if the network that `build` makes is too large to be drawn; nothing is allocated."""
+def check_room(build: Callable[[], Any], held: Mapping[str, tuple[str, int]] | None, source: str) -> None:
+    """Raise `ModelError` if the network that `build` makes is far larger than its files (`held`: type and size of each
+    weight; None: it is drawn), or its floats are integers there; nothing is allocated."""
     with torch.device("meta"):
-        n = sum(p.numel() for p in build().parameters())
-    if n > MOST_DRAWN:
-        raise ModelError(f"{source}: its config.json describes {n:,} weights; at most {MOST_DRAWN:,} are drawn")
+        weights = dict(build().named_parameters())
+    n = sum(weight.numel() for weight in weights.values())
+    if held is None:
+        if n > MOST_DRAWN:
+            raise ModelError(f"{source}: its config.json describes {n:,} weights; at most {MOST_DRAWN:,} are drawn")
+        return
+    n_held = sum(size for _, size in held.values())
+    if n > 2 * n_held + 10**7:  # a pooler may be missing
+        raise ModelError(
+            f"{source}: its config.json describes {n:,} weights, its files hold {n_held:,}; do they belong together?"
+        )
+    for name, (kind, _) in held.items():
+        if kind not in FLOATS and any(name == own or name.endswith(f".{own}") for own in weights):
+            raise ModelError(
+                f"{source}: the weight {name} is of type {kind} in its file, and would be read without its scale; "
+                "expected floats: use the checkpoint that isn't quantised"
+            )
+
+
+def held_weights(files: Iterable[Path]) -> dict[str, tuple[str, int]]:
+    """Type and number of values of each weight in safetensors files, by its name, from their headers."""
+    from safetensors import safe_open
+
+    found = {}
+    for path in files:
+        with safe_open(path, "pt") as file:
+            for name in file.keys():  # noqa: SIM118  # the file is no mapping
+                part = file.get_slice(name)
+                found[name] = str(part.get_dtype()), math.prod(part.get_shape())
+    return found
 
 
 def check_layers(model: Any, unused: Collection[str], source: str) -> None:
@@ -70,4 +101,24 @@ def check_vocabulary(tokenizer: Any, model: Any, source: str) -> None:
             f"{source}: its tokenizer ({type(tokenizer).__name__}) knows {n:,} pieces besides its special ones, but "
             f"the model's embedding table has {rows:,} rows; the tokenizer's files (tokenizer.json, vocab.txt ...) are "
             "missing or another model's: save them there with AutoTokenizer.from_pretrained(original).save_pretrained"
+        )
+
+
+def check_reading(tokenizer: Any, folder: Path, source: str) -> None:
+    """Raise `ModelError` if text is read otherwise than tokenizer.json says, where no tokenizer_config.json says how:
+    transformers then takes the defaults of the model's type, which lower-case the text of a cased BERT."""
+    from tokenizers import Tokenizer
+
+    file = folder / "tokenizer.json"
+    if not file.is_file() or (folder / "tokenizer_config.json").is_file():
+        return
+    sample, tokens = "The naïve Café's 42 dogs, RUNNING (in Zürich) — 漢字.", []
+    for backend in (tokenizer.backend_tokenizer, Tokenizer.from_file(str(file))):
+        backend.no_truncation()
+        backend.no_padding()
+        tokens.append(backend.encode(sample, add_special_tokens=False).tokens)
+    if tokens[0] != tokens[1]:
+        raise ModelError(
+            f"{source}: without a tokenizer_config.json it is read as {type(tokenizer).__name__}, which splits text "
+            "otherwise than its own tokenizer.json does; put the checkpoint's tokenizer_config.json beside it"
         )

@@ -11,8 +11,16 @@ from typing import Any
 import torch
 
 from ctxexp.errors import CtxexpError, ModelError, said, stranger
-from ctxexp.models.checkpoints import Checkpoint
-from ctxexp.models.checks import check_drawn, check_finite, check_layers, check_size, check_vocabulary
+from ctxexp.models.checkpoints import Checkpoint, weight_files
+from ctxexp.models.checks import (
+    check_finite,
+    check_layers,
+    check_reading,
+    check_room,
+    check_size,
+    check_vocabulary,
+    held_weights,
+)
 
 
 def load(
@@ -23,48 +31,56 @@ def load(
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
-    folder = str(checkpoint.folder)
+    folder, source = checkpoint.folder, checkpoint.source
     try:
         with _quiet(), stranger():
             config = AutoConfig.from_pretrained(folder, **where)
             if expect is not None and config.model_type != expect:
                 raise ModelError(
-                    f"model={expect} expects a checkpoint of type {expect!r}, but {checkpoint.source} is a "
-                    f"{config.model_type!r}; use model=huggingface model.checkpoint={checkpoint.source}"
+                    f"model={expect} expects a checkpoint of type {expect!r}, but {source} is a "
+                    f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
                 )
-            check_size(config, checkpoint.source)
+            check_size(config, source)
             tokenizer = AutoTokenizer.from_pretrained(folder, **where)
+            check_reading(tokenizer, folder, source)
+            draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
             if untrained is None:
-                model, info = AutoModel.from_pretrained(
-                    folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **where
-                )
-                missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
-                unpooled = any("pooler" in key for key in info["missing_keys"])
-                if missing:
-                    raise ModelError(
-                        f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
-                        f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
-                    )
-                check_layers(model, info["unexpected_keys"], checkpoint.source)
+                if getattr(config, "quantization_config", None) is None:
+                    check_room(draw, held_weights(weight_files(folder)), source)
+                model, pooled = _trained(checkpoint, config=config, dtype=dtype, **where)
             else:
-                draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
-                check_drawn(draw, checkpoint.source)
+                check_room(draw, None, source)
                 with torch.random.fork_rng(devices=[]):
                     torch.default_generator.manual_seed(untrained)
-                    model = draw().to(dtype)
-                unpooled = False
-            check_finite(model, checkpoint.source)
-            check_vocabulary(tokenizer, model, checkpoint.source)
+                    model, pooled = draw().to(dtype), True
+            check_finite(model, source)
+            check_vocabulary(tokenizer, model, source)
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
-        raise ModelError(f"cannot load {checkpoint.source} ({checkpoint.folder}): {said(error)}{hint}") from error
+        raise ModelError(f"cannot load {source} ({folder}): {said(error)}{hint}") from error
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     model.config.use_cache = False
-    pooler = getattr(model, "pooler", None) is not None and not unpooled
-    return model.eval().requires_grad_(False), tokenizer, pooler
+    return model.eval().requires_grad_(False), tokenizer, pooled and getattr(model, "pooler", None) is not None
+
+
+def _trained(checkpoint: Checkpoint, **choices: Any) -> tuple[Any, bool]:
+    """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
+    from transformers import AutoModel
+
+    model, info = AutoModel.from_pretrained(
+        checkpoint.folder, use_safetensors=True, output_loading_info=True, **choices
+    )
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise ModelError(
+            f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
+            f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
+        )
+    check_layers(model, info["unexpected_keys"], checkpoint.source)
+    return model, len(info["missing_keys"]) == 0
 
 
 @contextmanager
