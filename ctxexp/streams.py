@@ -9,7 +9,7 @@ from enum import IntEnum, unique
 class Stream(IntEnum):
     """What is drawn, as in `default_rng([seed, Stream.TWINS])`. A number that was given once stays: results hang on it.
 
-    Zero names nothing: `[seed, 0]` is the stream of the bare `seed`.
+    Zero names nothing: `[seed, 0]` is the stream of the bare `seed`. 8 and 10 were k-means's beginnings.
     """
 
     BASELINE = 1  # the baseline's random groups
@@ -19,6 +19,4 @@ class Stream(IntEnum):
     PAIRS = 5  # bootstrap resamples of sentence pairs
     TWINS = 6  # groups' twins
     SHUFFLE = 7  # words in random places
-    KMEANS = 8  # beginnings of k-means over the words of a benchmark
     LABELS = 9  # permuted sense labels, a word each
-    CLUSTERS = 10  # beginnings of k-means over a layer's occurrences, a number of clusters each

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ctxexp import clusters
 from ctxexp.transforms.center import CHUNK
 
 SAMPLE = 10_000  # rows that centres are sought on
@@ -13,26 +14,16 @@ ROUNDS = 50  # of Lloyd's algorithm, at most
 def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int, *, sample: int = SAMPLE) -> np.ndarray:
     """At most k centres (c, d) float64, as differences to `origin`, of the rows of x (n, d).
 
-    scikit-learn's, from one k-means++ beginning, until no row changes its cluster or for 50 rounds. Of more than
-    `sample` rows as many are drawn. Rows come in the order of their distance to the origin, so that the centres depend
-    on the seed and on the rows as a set, up to rounding; a rotation turns them along. Fewer centres than k come back
-    where there are fewer different rows.
+    Of more than `sample` rows as many are drawn. Rows come in the order of their distance to the origin, so that the
+    centres depend on the seed and on the rows as a set, up to rounding; a rotation turns them along. Fewer centres than
+    k come back where there are fewer different rows.
     """
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
     rng = np.random.default_rng(seed)
     radius = np.concatenate([((x[at : at + CHUNK] - origin) ** 2).sum(axis=1) for at in range(0, len(x), CHUNK)])
     order = np.argsort(radius, kind="stable")
     if len(order) > sample:
         order = order[np.sort(rng.choice(len(order), sample, replace=False))]
-    rows = x[order] - origin
-    if len(np.unique(radius[order])) < k:
-        k = min(k, len(np.unique(rows, axis=0)))
-    with threadpool_limits(1):  # several threads add up in whatever order they end
-        found = KMeans(k, n_init=1, max_iter=ROUNDS, tol=0, random_state=seed).fit(rows)
-    centres: np.ndarray = found.cluster_centers_
-    return centres
+    return clusters.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
 
 
 def nearest(y: np.ndarray, centres: np.ndarray) -> np.ndarray:

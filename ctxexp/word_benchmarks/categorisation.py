@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.streams import Stream
+from ctxexp import clusters
 from ctxexp.word_benchmarks.score import Score
 from ctxexp.word_benchmarks.space import OutOfVocabulary, Space
 
@@ -62,12 +62,16 @@ def purity(clusters: np.ndarray, classes: np.ndarray) -> float:
 
 def _clusterings(x: np.ndarray, k: int, clustering: Clustering, seed: int) -> list[np.ndarray]:
     if clustering == "kmeans":
-        return [kmeans(x, k, seed=seed)]
+        return [_kmeans(x, k, seed)]
     linkages = [("average", "cosine")]
     if clustering == "best":
         linkages += [("ward", "euclidean"), ("complete", "cosine"), ("average", "euclidean")]
     found = [_agglomerative(x, k, method, metric) for method, metric in linkages]
-    return found if clustering == "agglomerative" else [kmeans(x, k, seed=seed), *found]
+    return found if clustering == "agglomerative" else [_kmeans(x, k, seed), *found]
+
+
+def _kmeans(x: np.ndarray, k: int, seed: int) -> np.ndarray:
+    return clusters.kmeans(x, k, seed=seed, starts=STARTS)[0]
 
 
 def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarray:
@@ -79,47 +83,3 @@ def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarra
         return np.arange(len(x))
     tree = linkage(np.maximum(np.nan_to_num(pdist(x, metric), nan=1.0), 0.0), method)  # a zero vector is at 1 from all
     return np.asarray(cut_tree(tree, n_clusters=k)[:, 0], np.int64)
-
-
-def kmeans(x: np.ndarray, k: int, *, seed: int = 0, starts: int = STARTS, rounds: int = 300) -> np.ndarray:
-    """(n,) cluster numbers below k: Lloyd's algorithm from seeded k-means++ beginnings, the one of least inertia."""
-    rng = np.random.default_rng([seed, Stream.KMEANS])
-    k = min(k, len(x))
-    best, chosen = np.inf, np.zeros(len(x), np.int64)
-    for _ in range(starts):
-        centres = _beginning(x, k, rng)
-        labels = np.full(len(x), -1)
-        for _ in range(rounds):
-            distances = _distances(x, centres)
-            new = distances.argmin(axis=1)
-            for empty in np.flatnonzero(np.bincount(new, minlength=k) == 0).tolist():
-                far = int(distances[np.arange(len(x)), new].argmax())  # an empty cluster takes the farthest row
-                new[far], distances[far] = empty, 0.0
-            if (new == labels).all():
-                break
-            labels = new
-            sums = np.zeros_like(centres)
-            np.add.at(sums, labels, x)
-            centres = sums / np.maximum(np.bincount(labels, minlength=k), 1)[:, None]
-        inertia = float(_distances(x, centres)[np.arange(len(x)), labels].sum())
-        if inertia < best:
-            best, chosen = inertia, labels
-    return chosen
-
-
-def _beginning(x: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """(k, dim) rows of x, each drawn with a chance that grows with its squared distance to those drawn before."""
-    chosen = [int(rng.integers(len(x)))]
-    nearest = _distances(x, x[chosen])[:, 0]
-    for _ in range(1, k):
-        total = nearest.sum()
-        weights = nearest / total if total > 0 else np.full(len(x), 1 / len(x))
-        chosen.append(int(rng.choice(len(x), p=weights)))
-        nearest = np.minimum(nearest, _distances(x, x[chosen[-1:]])[:, 0])
-    return x[chosen]
-
-
-def _distances(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """(n, k) squared distances, >= 0."""
-    squares = np.square(x).sum(-1)[:, None] - 2 * x @ centres.T + np.square(centres).sum(-1)
-    return np.asarray(np.maximum(squares, 0.0))

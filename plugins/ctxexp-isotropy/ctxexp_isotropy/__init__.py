@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctxexp
 from ctxexp.plugins import Register
-from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, k_means, mean_silhouette
+from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
 from ctxexp_isotropy.intrinsic import IntrinsicDimension, mle, neighbour_distances, two_nn
 from ctxexp_isotropy.partition import PartitionIsotropy, log_partition_ratio
 from ctxexp_isotropy.rogue import RogueDimensions, contributions
@@ -20,7 +20,6 @@ __all__ = [
     "RogueDimensions",
     "Spectrum",
     "contributions",
-    "k_means",
     "log_partition_ratio",
     "mean_silhouette",
     "mle",

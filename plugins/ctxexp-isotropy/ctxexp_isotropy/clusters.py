@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp.clusters import kmeans
 from ctxexp.errors import MetricError
 from ctxexp.geometry import mean_cosine
-from ctxexp.streams import Stream
 from ctxexp_isotropy.sample import SampleMetric
 
 STARTS, ROUNDS = 8, 100  # of k-means: runs from different seeds, and steps of each
@@ -58,37 +58,18 @@ class ClusterAdjustedSimilarity(SampleMetric):
 
     def _labels(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         if self.clusters is not None:
-            labels = k_means(x, min(self.clusters, len(x)), seed=self.seed)
+            labels = self._clusters(x, self.clusters)
             return labels, mean_silhouette(x, labels)
         best, score = np.zeros(len(x), np.intp), float("nan")
         for k in range(2, min(LARGEST, len(x) - 1) + 1):
-            labels = k_means(x, k, seed=self.seed)
+            labels = self._clusters(x, k)
             found = mean_silhouette(x, labels)
             if found >= LEAST and not found <= score:
                 best, score = labels, found
         return best, score
 
-
-def k_means(x: np.ndarray, k: int, *, seed: int = 0) -> np.ndarray:
-    """Cluster of each row of `x` (n, d), 0 to at most k - 1, none empty: (n,). Lloyd's steps from k-means++ seeds."""
-    rng = np.random.default_rng([seed, Stream.CLUSTERS, k])
-    best, least = np.zeros(len(x), np.intp), np.inf
-    for _ in range(STARTS if k > 1 else 0):
-        centres = _seeds(x, k, rng)
-        labels = np.full(len(x), -1)
-        for _ in range(ROUNDS):
-            squares = _squares(x, centres)
-            nearest = squares.argmin(axis=1)
-            if (nearest == labels).all():
-                break
-            labels = nearest
-            used = np.unique(labels)
-            centres = np.stack([x[labels == c].mean(axis=0) for c in used])
-            labels = np.searchsorted(used, labels)
-        inertia = float(_squares(x, centres).min(axis=1).sum())
-        if inertia < least * (1 - 1e-9):
-            best, least = labels, inertia
-    return best
+    def _clusters(self, x: np.ndarray, k: int) -> np.ndarray:
+        return kmeans(x, k, seed=self.seed, starts=STARTS, rounds=ROUNDS)[0]
 
 
 def mean_silhouette(x: np.ndarray, labels: np.ndarray) -> float:
@@ -96,22 +77,13 @@ def mean_silhouette(x: np.ndarray, labels: np.ndarray) -> float:
 
     A row alone in its cluster scores 0.
     """
-    x, labels = x[:SCORED], np.unique(labels[:SCORED], return_inverse=True)[1]
-    k = int(labels.max()) + 1
+    from sklearn.metrics import silhouette_score
+
+    x, labels = x[:SCORED], labels[:SCORED]
+    k = len(np.unique(labels))
     if k < 2:
         return float("nan")
-    member = np.eye(k)[labels]  # (n, k)
-    sizes = member.sum(axis=0)
-    totals = np.sqrt(_squares(x, x)) @ member  # (n, k): summed distances to each cluster
-    own = sizes[labels]
-    rows = np.arange(len(x))
-    within = totals[rows, labels] / np.maximum(own - 1, 1)
-    means = totals / sizes
-    means[rows, labels] = np.inf
-    outside = means.min(axis=1)
-    larger = np.maximum(within, outside)
-    score = np.divide(outside - within, larger, out=np.zeros(len(x)), where=(own > 1) & (larger > 0))
-    return float(score.mean())
+    return float(silhouette_score(x, labels)) if k < len(x) else 0.0
 
 
 def _within(x: np.ndarray, labels: np.ndarray) -> float:
@@ -125,21 +97,3 @@ def _within(x: np.ndarray, labels: np.ndarray) -> float:
             n = len(rows) * (len(rows) - 1)
             total, pairs = total + n * float(mean_cosine(rows)), pairs + n
     return total / pairs if pairs else float("nan")
-
-
-def _seeds(x: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """k-means++ (Arthur & Vassilvitskii 2007): each next seed with probability in its squared distance to the last."""
-    chosen = [int(rng.integers(len(x)))]
-    nearest = _squares(x, x[chosen])[:, 0]
-    while len(chosen) < k and nearest.sum() > 0:
-        at = min(int(np.searchsorted(np.cumsum(nearest), rng.random() * nearest.sum(), side="right")), len(x) - 1)
-        chosen.append(at)
-        nearest = np.minimum(nearest, _squares(x, x[at : at + 1])[:, 0])
-    return x[chosen]
-
-
-def _squares(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Squared distances (n, k) of the rows of `x` (n, d) to `centres` (k, d)."""
-    result: np.ndarray = (x**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * x @ centres.T
-    np.maximum(result, 0, out=result)
-    return result

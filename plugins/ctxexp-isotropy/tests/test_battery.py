@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ctxexp_isotropy.sample import SampleMetric
 
+from ctxexp.clusters import kmeans
 from ctxexp.metric import Metric
 from ctxexp.testing import check_metric
 
@@ -240,9 +241,9 @@ def test_one_direction_within_the_clusters_shows_and_one_cloud_is_one_cluster() 
     assert cloud["raw"] == cloud["single"] == pytest.approx(-1 / 399, abs=1e-3)
 
 
-def test_k_means_finds_planted_clusters_and_silhouettes_are_those_of_the_definition() -> None:
+def test_silhouettes_are_those_of_the_definition() -> None:
     x, labels = planted(40, 5, 4, apart=8)
-    found = iso.k_means(x, 4)
+    found = kmeans(x, 4, seed=0)[0]
     assert sorted(np.unique(np.stack([labels, found]), axis=1)[0].tolist()) == [0, 1, 2, 3]  # one to one
     scores = []
     for i in range(len(x)):
@@ -254,6 +255,7 @@ def test_k_means_finds_planted_clusters_and_silhouettes_are_those_of_the_definit
     lone = np.array([[0.0, 0], [0, 1], [9, 9]])
     assert iso.mean_silhouette(lone, np.array([0, 0, 1])) == pytest.approx(2 * (1 - 1 / np.hypot(9, 8.5)) / 3, rel=0.02)
     assert np.isnan(iso.mean_silhouette(lone, np.zeros(3, int)))
+    assert iso.mean_silhouette(lone, np.arange(3)) == 0
 
 
 @pytest.mark.parametrize(

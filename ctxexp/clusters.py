@@ -1,0 +1,21 @@
+"""k-means: scikit-learn's, the same on any number of processors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Cluster of each row of x (n, d), 0 to at most k - 1, none empty: (n,); and their centres (c, d).
+
+    Lloyd's algorithm from `starts` k-means++ beginnings, the one of least inertia, until no row changes its cluster or
+    for so many `rounds`. Fewer than k clusters where there are fewer different rows.
+    """
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    if len(np.unique((x**2).sum(axis=1))) < k:  # else there are k different rows, and no need to look for equal ones
+        k = min(k, len(np.unique(x, axis=0)))
+    with threadpool_limits(1):  # several threads add up in whatever order they end
+        found = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
+    return found.labels_, found.cluster_centers_
