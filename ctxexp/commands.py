@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 
 from ctxexp.datasets.download import cache_folder
+from ctxexp.errors import TrackingError
 from ctxexp.paths import user_path
 
 
@@ -19,8 +21,19 @@ def ui(argv: list[str]) -> int:
     asked = parser.parse_args(argv)
     from ctxexp.tracking import prepare, serve
 
+    _require_store(asked.folder, asked.uri)
     serve(prepare(asked.folder, asked.uri), asked.experiment, asked.port)
     return 0
+
+
+def _require_store(folder: str, uri: str | None) -> None:
+    """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
+    from ctxexp.tracking.database import DATABASE, VARIABLE
+    from ctxexp.tracking.sqlite import sqlite_path, sqlite_uri, whole
+
+    uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)
+    if uri.startswith("sqlite") and not whole(path := sqlite_path(uri)):
+        raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with --folder")
 
 
 def cache(argv: list[str]) -> int:

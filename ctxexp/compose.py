@@ -32,6 +32,8 @@ SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # argu
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
 
+# So that Hydra's own files lie where ours do: it knows no `~`.
+OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
 
 _files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
 _stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
@@ -44,7 +45,9 @@ def parse(texts: Sequence[str], options: Options, loader: Any) -> list[Override]
         try:
             parsed += OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
         except HydraException as error:
-            raise ConfigError(line(str(error))) from None
+            words = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
+            words = words.replace("LexerNoViableAltException: ", "Error parsing override ")
+            raise ConfigError(f"{line(words, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
         except Exception as error:  # RecursionError and what else its parser makes of odd values
             raise ConfigError(f"{line(text, 80)}: it can't be read ({said(error)})") from None
     for one in parsed:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp import cli, compose
-from ctxexp.errors import ConfigError, CtxexpError, UnknownName, line, short, suggestions
+from ctxexp import cli, commands, compose
+from ctxexp.errors import ConfigError, CtxexpError, TrackingError, UnknownName, line, short, suggestions
 from ctxexp.overrides import MAX_VALUES, plain
 from ctxexp.plugins import build_registry
 from ctxexp.plugins.published import PUBLISHED, brought_by
@@ -61,6 +61,7 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         ("+experiment=frequncy", "no experiment 'frequncy'; did you mean 'frequency'?"),
         ("+model=bert", "+model=bert: a run has a model already; leave the + out to choose another"),
         ("seed=\udcff", "'seed=\\udcff': expected UTF-8"),
+        ("tracking.folder=~/x", "Error parsing override tracking.folder=~/x; odd characters need quotes, as in 'key="),
         ("gpt2", "'gpt2' is no override, which is key=value; did you mean model=gpt2?"),
         ("gtp2", "'gtp2' is no override, which is key=value; did you mean model=gpt2?"),
         ("ui", "'ui' is no override, which is key=value; did you mean ctxexp ui?"),
@@ -190,3 +191,23 @@ def test_a_closed_output_ends_quietly(
     assert left.value.code == 0
     assert capsys.readouterr().err == ""
     assert not logging.raiseExceptions
+
+
+def test_the_home_that_was_typed_is_hydras_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    monkeypatch.setenv("HOME", "/at/home")
+    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
+        whole = hydra_compose("config", overrides=["tracking.folder='~/runs'"], return_hydra_config=True)
+    for place in (whole.hydra.run.dir, whole.hydra.sweep.dir):
+        assert place.startswith("/at/home/runs/hydra/")
+
+
+@pytest.mark.parametrize("words", [["--folder", "typo"], ["--uri", "sqlite:///typo/mlflow.db"]])
+def test_the_page_of_no_store_makes_none(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(TrackingError, match=rf"^no tracking store at {tmp_path}/typo/mlflow\.db; name the folder"):
+        commands.ui(words)
+    assert list(tmp_path.iterdir()) == []
