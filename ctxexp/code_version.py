@@ -1,4 +1,4 @@
-"""Which code made a vector: our own models and what they and the store import, told by their text."""
+"""Which code made a vector, or a result: our own, told by its text."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ def code_version(package: Path = PACKAGE) -> str:
             waiting += _imported(package, found[file].decode())
     every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + found[file] for file in sorted(found))
     return hashlib.blake2b(every, digest_size=4).hexdigest()
+
+
+@functools.cache
+def package_version(package: Path = PACKAGE) -> str:
+    """8 hex digits that change with any Python file of ctxexp: results of other code are no results of this one."""
+    digest = hashlib.blake2b(digest_size=4)
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _imported(package: Path, text: str) -> list[Path]:

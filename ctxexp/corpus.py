@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 
@@ -94,6 +94,12 @@ class Corpus:
     def fingerprint(self) -> str:
         """Hex digest (32 digits) of the sentences' texts and spans: equal iff the encoder's input is equal."""
         return fingerprint(self.sentences)
+
+    @cached_property
+    def content(self) -> str:
+        """Hex digest (32 digits) of all that measures read: sentences, gold pairs, senses, whatever else it holds."""
+        held = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "sentences", "choices")}
+        return hashlib.blake2b(f"{self.fingerprint} {held}".encode(), digest_size=16).hexdigest()
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:

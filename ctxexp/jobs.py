@@ -15,9 +15,13 @@ from omegaconf import DictConfig
 
 from ctxexp import __version__, compose
 from ctxexp import config as configs
+from ctxexp.code_version import package_version
 from ctxexp.config import Node
+from ctxexp.corpus import Corpus
+from ctxexp.encoder import Encoder
 from ctxexp.errors import CtxexpError, Terminated, line
 from ctxexp.fit import load_text
+from ctxexp.named_files import files_digest
 from ctxexp.paths import user_path
 from ctxexp.preflight import preflight
 from ctxexp.progress import Progress, show
@@ -28,6 +32,7 @@ from ctxexp.tracking.jobs import describe
 from ctxexp.tracking.process import end_with_parent, held_back, terminated_like_interrupted
 from ctxexp.wording import mains
 
+CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.encode`
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 
 _told: set[str] = set()  # errors that this process has printed
@@ -77,10 +82,7 @@ def _execute(cfg: DictConfig) -> None:
     except CtxexpError as error:
         missing = error  # raised again inside the job, so that it leaves a FAILED run
     plugins = supplied_by(config, registry)
-    key = ""
-    if corpus and encoder:
-        read = corpus.fingerprint + (text.fingerprint if text else "")
-        key = configs.job_key(config, read, encoder.name, __version__, plugins)
+    key = _key(config, corpus, text, encoder, plugins) if corpus and encoder else ""
     if config["resume"] and key:
         held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
         if held:
@@ -114,6 +116,12 @@ def _execute(cfg: DictConfig) -> None:
         for table in written(folder):
             show(f"\n{table}")
         show(f"results: {folder}\nrun:     {job.link}")
+
+
+def _key(config: Node, corpus: Corpus, text: Corpus | None, encoder: Encoder, plugins: list[Node]) -> str:
+    """What a finished job must have to stand for this one: all that its numbers come from."""
+    read = corpus.content + (text.content if text else "") + files_digest(config)
+    return configs.job_key(config, read, encoder.name, CODE, plugins)
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
