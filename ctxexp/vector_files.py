@@ -18,7 +18,7 @@ from typing import IO, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
-from ctxexp.errors import ConfigError, ModelError, near
+from ctxexp.errors import ConfigError, ModelError, near, said
 
 log = logging.getLogger("ctxexp")
 
@@ -94,8 +94,7 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
     if shape.n is not None and shape.n != n_file:
         raise ModelError(f"{path}: the header says {shape.n:,} words, the file has {n_file:,}; is it cut off?")
     kept.resize((len(number), shape.dim), refcheck=False)
-    if duplicates:
-        log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)
+    _warn(path, duplicates)
     return WordVectors(list(number), kept, n_file, duplicates)
 
 
@@ -238,13 +237,29 @@ def _numbers(path: Path, at: int, word: str, numbers: bytes, separator: bytes | 
 def _read_safetensors(path: Path, wanted: Callable[[str], bool] | None) -> WordVectors:
     from safetensors import safe_open
 
-    with safe_open(path, framework="np") as file:
-        words = json.loads((file.metadata() or {}).get("words", "null"))
-        vectors = file.get_tensor("vectors").astype(np.float32)
-    if not isinstance(words, list) or len(words) != len(vectors):
+    try:
+        with safe_open(path, framework="np") as file:
+            words = json.loads((file.metadata() or {}).get("words", "null"))
+            vectors = file.get_tensor("vectors")
+    except Exception as error:  # NumPy lacks bfloat16, and JSON may be none
+        raise ModelError(f"{path}: its words and vectors can't be read: {said(error)}") from None
+    if not isinstance(words, list) or len(words) != len(vectors) or not all(isinstance(word, str) for word in words):
         raise ModelError(f"{path}: expected `words` in the metadata, a JSON list of {len(vectors)} words")
+    if not vectors.size or not np.issubdtype(vectors.dtype, np.floating):
+        raise ModelError(f"{path}: {vectors.dtype} vectors of shape {vectors.shape}; expected floats (words, dim)")
+    with np.errstate(over="ignore"):
+        vectors = vectors.astype(np.float32)
+    if len(broken := np.flatnonzero(~np.isfinite(vectors).all(1))):
+        raise ModelError(f"{path}, word {broken[0] + 1}, {words[broken[0]]!r}: NaN or an infinite number")
     chosen: dict[str, int] = {}
+    duplicates = 0
     for i, word in enumerate(words):
         if wanted is None or wanted(word):
-            chosen.setdefault(word, i)
-    return WordVectors(list(chosen), vectors[list(chosen.values())], len(words))
+            duplicates += chosen.setdefault(word, i) != i
+    _warn(path, duplicates)
+    return WordVectors(list(chosen), vectors[list(chosen.values())], len(words), duplicates)
+
+
+def _warn(path: Path, duplicates: int) -> None:
+    if duplicates:
+        log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)

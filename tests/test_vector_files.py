@@ -175,6 +175,49 @@ def test_more_mistakes(tmp_path: Path) -> None:
     assert read_vectors(tmp_path / "u.safetensors", wanted="x y".__eq__).words == ["x y"]
 
 
+EYE = np.eye(3, dtype=np.float32)
+NAMES = '["a", "b", "c"]'
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words", "message"),
+    [
+        (np.where(EYE == 0, np.nan, EYE), NAMES, "word 1, 'a': NaN or an infinite number"),
+        (np.diag([1, 1, 1e300]), NAMES, "word 3, 'c': NaN or an infinite number"),
+        (EYE, "[1, 2, 3]", "expected `words` in the metadata, a JSON list of 3 words"),
+        (EYE, "[1", "its words and vectors can't be read: JSONDecodeError"),
+        (EYE, "[" * 100_000, "its words and vectors can't be read: RecursionError"),
+        (EYE.astype(np.int8), NAMES, r"int8 vectors of shape \(3, 3\); expected floats \(words, dim\)"),
+        (EYE[:, :0], NAMES, r"vectors of shape \(3, 0\); expected floats"),
+        (EYE[:0], "[]", r"vectors of shape \(0, 3\); expected floats"),
+    ],
+)
+def test_safetensors_hold_finite_floats_and_words(
+    tmp_path: Path, vectors: np.ndarray, words: str, message: str
+) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"vectors": np.ascontiguousarray(vectors)}, tmp_path / "v.safetensors", metadata={"words": words})
+    with pytest.raises(ModelError, match=message):
+        read_vectors(tmp_path / "v.safetensors")
+
+
+def test_safetensors_of_a_type_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file
+
+    save_file({"vectors": torch.eye(3, dtype=torch.bfloat16)}, tmp_path / "v.safetensors", metadata={"words": NAMES})
+    with pytest.raises(ModelError, match="its words and vectors can't be read: TypeError"):
+        read_vectors(tmp_path / "v.safetensors")
+
+
+def test_a_word_twice_in_safetensors_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_safetensors(tmp_path / "v.safetensors", ["a", "a", "b"], EYE)
+    found = read_vectors(tmp_path / "v.safetensors")
+    assert (found.words, found.duplicates) == (["a", "b"], 1)
+    assert "1 words stand there more than once" in caplog.text
+
+
 def test_text_and_binary_can_be_forced(tmp_path: Path) -> None:
     """Bytes of numbers that happen to read as text."""
     raw = b"1 1\nw 1234"
