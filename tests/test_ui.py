@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 from ctxexp import tracking
+from ctxexp.cli import main
 from ctxexp.errors import TrackingError
 from ctxexp.results import Results
 from ctxexp.tracking import database
+from ctxexp.tracking.credentials import WHOLE
 from ctxexp.tracking.ui import free_port, server
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
@@ -134,3 +139,47 @@ def test_a_port_that_is_none_is_refused(port: int) -> None:
 def test_no_free_port() -> None:
     with socket.create_server(("127.0.0.1", 65535)), pytest.raises(TrackingError, match="ports 65535 to 65535 are all"):
         free_port(65535)
+
+
+def test_a_password_is_in_no_file_no_store_and_no_message(
+    stored: tracking.Sweep,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    password, token = "pa/ss@w0rd", "hunter22"
+    uri = address.replace("://", f"://someone:{quote(password, safe='')}@")
+    (tmp_path / "vectors.txt").write_text("bank 1 0\nriver 0 1\nmoney 1 1\n")
+    (tmp_path / "text.txt").write_text("bank river money\nmoney bank river\nriver money bank\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(WHOLE, "")
+    monkeypatch.setenv("TOKEN", token)
+    command = [
+        "dataset=text",
+        "dataset.path=text.txt",
+        "model=word_vectors",
+        "model.path=vectors.txt",
+        "metric=word_norm",
+    ]
+    command += ["metric=word_norm", "min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", f"tracking.uri='{uri}'"]
+    for words in (["-m", "seed=0,1", *command], command):
+        monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code, capfd.readouterr().err
+    client = database.client(address)
+    runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 4
+    [folder, *_] = tmp_path.glob("mlruns/results/*/*seed=0*")
+    assert f"uri: {address}" in (folder / "config.yaml").read_text()
+    assert "cache-${oc.env:TOKEN}" in (folder / "config.yaml").read_text()
+    [sent] = tracking.upload(folder)  # to the same server, with the password that this process knows
+    assert sent.already
+    shutil.rmtree(tmp_path / f"cache-{token}")
+    secrets = [text.encode() for text in (password, quote(password, safe=""), "ss@w0rd", "w0rd", "someone", token)]
+    for path in (*tmp_path.rglob("*"), *stored.folder.rglob("*")):
+        held = path.read_bytes() if path.is_file() else b""
+        assert not [s for s in secrets if s in held or s in str(path).encode()], path
+    said = "".join(capfd.readouterr())
+    assert not [s for s in secrets if s.decode() in said]
