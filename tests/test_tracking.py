@@ -602,9 +602,14 @@ def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
     dead = client.create_run(tracking.experiment(client, "study", store), tags=tags).info.run_id
     folder = tracking.job_folder(store, "killed", 0)
     write_state(folder, fresh=True, status="RUNNING", process=tags)
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    for pid in (child.pid, os.getpid()):
+        (folder / f"results.json.{pid}.part").touch()
     assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "results" / "x" / "y")
     assert client.get_run(dead).info.status == "KILLED"
     assert state(folder)["status"] == "KILLED"
+    assert [path.name for path in folder.glob("*.part")] == [f"results.json.{os.getpid()}.part"]
 
 
 def test_parallel_jobs_name_one_data_set(store: Path) -> None:

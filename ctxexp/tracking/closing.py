@@ -15,7 +15,7 @@ from ctxexp.tracking import process
 from ctxexp.tracking.failures import failures, redact
 from ctxexp.tracking.jobs import describe
 from ctxexp.tracking.sink import COLOUR, KIND, LOGGED, SWEEP, MlflowSink, run_link
-from ctxexp.tracking.state import STATE, read_state, write_json, write_state
+from ctxexp.tracking.state import STATE, SUMMARY, read_state, write_json, write_state
 from ctxexp.tracking.sweep import Sweep
 from ctxexp.tracking.values import headline
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
-SUMMARY = "summary"
 
 
 @dataclass

@@ -6,9 +6,10 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxexp.files import PART
 from ctxexp.tracking.failures import failures, redact
-from ctxexp.tracking.process import HOST, PID, STARTED, is_gone
-from ctxexp.tracking.state import STATE, read_state, write_state
+from ctxexp.tracking.process import HOST, PID, STARTED, is_gone, started
+from ctxexp.tracking.state import STATE, SUMMARY, read_state, write_state
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -40,14 +41,25 @@ def close_dead_runs(client: MlflowClient, experiment_id: str) -> list[str]:
 
 
 def close_dead_jobs(store: Path) -> list[Path]:
-    """Say KILLED in the status.json of jobs under `<store>/results` whose process is gone; their folders."""
-    closed = []
+    """Say KILLED in the status.json of jobs under `<store>/results` whose process is gone; their folders.
+
+    What such a process was writing, there or in a sweep's summary, is removed.
+    """
+    closed: list[Path] = []
+    summaries = set()
     with failures(f"cannot close dead jobs in {store}"):
         for path in sorted((store / "results").glob(f"*/*/{STATE}")):
             state = read_state(path.parent)
             tags = state.get("process", {})
+            if tags.get(HOST) == platform.node():
+                summaries.add(path.parents[1] / SUMMARY)
             why = state.get("status") == "RUNNING" and is_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
             if why:
                 write_state(path.parent, status="KILLED", error=why)
                 closed.append(path.parent)
+        for place in (*closed, *summaries):
+            for part in place.rglob(f"*{PART}"):
+                pid = part.stem.rpartition(".")[2]
+                if pid.isdigit() and started(int(pid)) == "":
+                    part.unlink()
     return closed

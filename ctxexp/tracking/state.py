@@ -10,6 +10,7 @@ from ctxexp.files import write_text
 from ctxexp.tracking.credentials import masked
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
+SUMMARY = "summary"  # the folder of a sweep's comparison, and the kind of its run
 
 
 def write_json(path: Path, document: Any) -> None:

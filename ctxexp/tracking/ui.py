@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 
 from ctxexp.errors import TrackingError
 from ctxexp.tracking import database, sqlite
-from ctxexp.tracking.failures import failures, redact
+from ctxexp.tracking.credentials import mask, redact
+from ctxexp.tracking.failures import failures
 from ctxexp.tracking.process import terminated_like_interrupted
 from ctxexp.tracking.sink import KIND, SWEEP, base, run_link
 
@@ -78,11 +79,11 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_DISABLE_TELEMETRY": os.environ.get("MLFLOW_DISABLE_TELEMETRY", "true"),
     }
-    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_BACKEND_STORE_URI"):
-        environ.pop(name, None)
+    environ.pop("MLFLOW_TRACKING_URI", None)
+    environ["MLFLOW_BACKEND_STORE_URI"] = uri  # not in the command, which everyone on the machine can see
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [*command, "--backend-store-uri", uri],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -95,7 +96,7 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
                 ended = process.poll() is not None
                 if ended or time.monotonic() > deadline:
                     log.seek(0)
-                    tail = "\n".join(log.read().decode(errors="replace").splitlines()[-15:])
+                    tail = mask("\n".join(log.read().decode(errors="replace").splitlines()[-15:]))
                     why = "ended at once" if ended else f"did not answer within {START_TIMEOUT:.0f} s"
                     raise TrackingError(f"MLflow's server {why} on port {port}. It said:\n{tail}")
                 time.sleep(0.2)
