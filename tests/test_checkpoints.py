@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -193,9 +194,38 @@ def test_messages(tiny: Path, tmp_path: Path) -> None:
 def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": names[0], "b": names[1]}}))
+    index = {"metadata": {}, "weight_map": {"a": names[0], "b": names[1]}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     (tmp_path / names[0]).write_bytes(b"1")
     with pytest.raises(ModelError, match="lacks a part that its index names"):
         describe(tmp_path, source="x")
     (tmp_path / names[1]).write_bytes(b"2")
     assert len(describe(tmp_path, source="x").weights_hash) == 16
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ("", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ("{}", "KeyError: 'weight_map'"),
+        ('{"weight_map": 7}', "AttributeError"),
+        ('{"metadata": {}, "weight_map": {}}', r"its weight_map names \[\]"),
+        ('{"metadata": {}, "weight_map": {"a": 7}}', "its weight_map names"),
+        ('{"metadata": {}, "weight_map": {"a": ["b"]}}', "TypeError"),
+        ('{"metadata": {}, "weight_map": {"a": "../model.safetensors"}}', "its weight_map names"),
+        ('{"weight_map": {"a": "model.safetensors"}}', "KeyError: 'metadata'"),
+        ("\\udcff", "JSONDecodeError"),
+    ],
+)
+def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str, reason: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ModelError, match=rf"index.json is no index of weights \({reason}.*: expected a JSON object of"):
+        describe(tmp_path, source="x")
+
+
+def test_a_folder_with_the_name_of_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(tiny, tmp_path / "copy")
+    (copy / "vocab.json").mkdir()
+    assert describe(copy, source="x").content_hash == describe(tiny, source="x").content_hash

@@ -343,6 +343,23 @@ def test_weights_that_are_integers_are_refused(folder: Folder, tmp_path: Path) -
         encoder(odd)
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
+def test_a_file_that_is_cut_is_named(folder: Folder, tmp_path: Path, name: str) -> None:
+    odd = shutil.copytree(folder("gpt2"), tmp_path / "odd")
+    (odd / name).write_bytes((odd / name).read_bytes()[:-9])
+    with pytest.raises(
+        ModelError, match=rf"^cannot load \S*odd: {name} can't be read \(.*\); copy or download it again$"
+    ):
+        encoder(odd)
+
+
+def test_a_weight_of_another_shape_is_named(folder: Folder, tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelError, match=r"the weight \S+ has shape \(.*32.*\) in its file, its config.json asks for .*64"
+    ):
+        encoder(damaged(folder("bert"), tmp_path / "odd", intermediate_size=64))
+
+
 def test_a_config_of_another_model_asks_for_no_memory(folder: Folder, tmp_path: Path) -> None:
     """Its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing."""
     odd = damaged(folder("t5"), tmp_path / "odd", model_type="qwen2")
@@ -364,11 +381,11 @@ def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path:
         (
             "bert",
             {"num_hidden_layers": 1},
-            r"config.json says 1 layers \(encoder.layer\), its weights have 2",
+            r"layers end with encoder.layer.0, its weights go on to encoder.layer.1, which would",
         ),
-        ("gpt2", {"n_layer": 1}, r"config.json says 1 layers \(h\), its weights have 2: the rest would be dropped"),
-        ("llama", {"num_hidden_layers": 1}, r"config.json says 1 layers \(layers\), its weights have 2"),
-        ("t5", {"num_layers": 1}, r"config.json says 1 layers \(encoder.block\), its weights have 2"),
+        ("gpt2", {"n_layer": 1}, r"layers end with h.0, its weights go on to h.1, which would be dropped; do the two"),
+        ("llama", {"num_hidden_layers": 1}, r"layers end with layers.0, its weights go on to layers.1, which"),
+        ("t5", {"num_layers": 1}, r"layers end with encoder.block.0, its weights go on to encoder.block.1"),
         ("bert", {"num_hidden_layers": 10**7}, r"num_hidden_layers=10000000; expected 1 to 1,000 layers"),
         ("gpt2", {"n_layer": -1}, r"num_hidden_layers=-1; expected 1 to 1,000 layers"),
     ],

@@ -126,15 +126,17 @@ def _indexed(index: Path) -> set[str]:
     import json
 
     try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        held = json.loads(index.read_text(encoding="utf-8"))
+        names = set(held["weight_map"].values())
+        held["metadata"]  # which transformers asks for
         if names and all(isinstance(name, str) and re.fullmatch(r"[\w.-]+\.safetensors", name) for name in names):
             return names
         reason = f"its weight_map names {sorted(map(repr, names))[:3]}"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"
     raise ModelError(
-        f"{index} is no index of weights ({reason}): expected a JSON object whose weight_map gives each weight its "
-        ".safetensors file in the same folder; copy or download it again"
+        f"{index} is no index of weights ({reason}): expected a JSON object of metadata and a weight_map, which gives "
+        "each weight its .safetensors file in the same folder; copy or download it again"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ctxexp.errors import ModelError
+from ctxexp.errors import ModelError, said
 
 MOST_LAYERS = 1000
 MOST_DRAWN = 10**10  # weights of an untrained model: beyond it no machine's memory is asked
@@ -63,6 +64,19 @@ def held_weights(files: Iterable[Path]) -> dict[str, tuple[str, int]]:
     return found
 
 
+def damaged_file(folder: Path) -> str:
+    """What is wrong with the first file of a checkpoint that isn't what its name says; empty if all are."""
+    for path in sorted(folder.iterdir()):
+        try:
+            if path.suffix == ".json":
+                json.loads(path.read_text(encoding="utf-8"))
+            elif path.suffix == ".safetensors":
+                held_weights([path])
+        except Exception as error:  # safetensors has an exception of its own for each mishap
+            return f"{path.name} can't be read ({said(error)}); copy or download it again"
+    return ""
+
+
 def check_layers(model: Any, unused: Collection[str], source: str) -> None:
     """Raise `ModelError` if among the file's `unused` weights are those of layers that the config leaves out."""
     for name, stack in model.named_modules():
@@ -72,8 +86,8 @@ def check_layers(model: Any, unused: Collection[str], source: str) -> None:
         held = [int(found[1]) for found in map(numbers.search, unused) if found]
         if beyond := [n for n in held if n >= len(stack)]:
             raise ModelError(
-                f"{source}: its config.json says {len(stack)} layers ({name}), its weights have {max(beyond) + 1}: the "
-                "rest would be dropped; do the two files match?"
+                f"{source}: by its config.json the layers end with {name}.{len(stack) - 1}, its weights go on to "
+                f"{name}.{max(beyond)}, which would be dropped; do the two files match?"
             )
 
 

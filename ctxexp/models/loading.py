@@ -19,6 +19,7 @@ from ctxexp.models.checks import (
     check_room,
     check_size,
     check_vocabulary,
+    damaged_file,
     held_weights,
 )
 
@@ -59,7 +60,8 @@ def load(
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
-        raise ModelError(f"cannot load {source} ({folder}): {said(error)}{hint}") from error
+        reason = damaged_file(folder) or f"{said(error)}{hint}"
+        raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     model.config.use_cache = False
@@ -70,9 +72,13 @@ def _trained(checkpoint: Checkpoint, **choices: Any) -> tuple[Any, bool]:
     """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
     from transformers import AutoModel
 
-    model, info = AutoModel.from_pretrained(
-        checkpoint.folder, use_safetensors=True, output_loading_info=True, **choices
-    )
+    how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    model, info = AutoModel.from_pretrained(checkpoint.folder, **how, **choices)
+    for name, held, asked in sorted(info["mismatched_keys"]):
+        raise ModelError(
+            f"{checkpoint.source}: the weight {name} has shape {tuple(held)} in its file, its config.json asks for "
+            f"{tuple(asked)}; do the two files match?"
+        )
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
         raise ModelError(
