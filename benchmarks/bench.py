@@ -23,7 +23,7 @@ import numpy as np
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.corpus import Corpus
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance

@@ -5,7 +5,9 @@ from __future__ import annotations
 from ctxexp.corpus import Corpus, Pair, Sense, Sentence
 from ctxexp.encoder import Encoded, Encoder
 from ctxexp.errors import CtxexpError
+from ctxexp.face import compare, load, measure, runs
 from ctxexp.metric import GroupMean, Metric
+from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.plugins import hookimpl
 from ctxexp.results import Results, Table
 from ctxexp.transform import Transform
@@ -26,5 +28,11 @@ __all__ = [
     "Table",
     "Transform",
     "__version__",
+    "compare",
+    "from_arrays",
+    "from_transformers",
     "hookimpl",
+    "load",
+    "measure",
+    "runs",
 ]

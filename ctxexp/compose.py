@@ -194,6 +194,19 @@ def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
         raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
 
 
+def config_of(overrides: Sequence[str]) -> tuple[dict[str, Any], Registry]:
+    """The complete, checked config of one run that these overrides ask for, and the registry of its names.
+
+    Raises ConfigError with one sentence. Hydra is left as it was, not started.
+    """
+    overrides = take_plugins(overrides)
+    prepare()
+    with _hydra():
+        config = resolved(_composed(overrides))
+    configs.check(config, registry())
+    return config, registry()
+
+
 @contextmanager
 def _hydra() -> Iterator[Any]:
     """Hydra's config loader, for look-ups beside the application; leaves Hydra as it was, not started."""

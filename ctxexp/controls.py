@@ -27,6 +27,7 @@ CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
 class Nothing:
     """No control: the text as it is, every occurrence measured."""
 
+    name = "none"
     words = ""  # what labels and figures call the control
 
     def corpus(self, corpus: Corpus, seed: int) -> Corpus:
@@ -46,6 +47,8 @@ class Shuffled(Nothing):
     spaces. Senses follow their word; pairs keep their gold similarity, so that correlations with it show the chance
     level under `contexts`, and what the order of words adds under `order`.
     """
+
+    name = "shuffled"
 
     def __init__(self, *, how: Literal["contexts", "order"] = "contexts") -> None:
         self.how = how
@@ -76,6 +79,8 @@ class NoFirst(Nothing):
     """The `first` places of each sentence are encoded but not measured: a causal model's first word sees only itself,
     and may serve as an attention sink. Places count every unit that has a vector, punctuation included."""
 
+    name = "no_first"
+
     def __init__(self, *, first: int = 1) -> None:
         if first < 1:
             raise ConfigError(
@@ -92,6 +97,8 @@ class NoFirst(Nothing):
 class NoSinks(Nothing):
     """Occurrences whose norm exceeds `factor` times the layer's median norm in any layer are not measured: attention
     sinks and massive activations. Median over the occurrences that would be measured, before any transform."""
+
+    name = "no_sinks"
 
     def __init__(self, *, factor: float = 5.0) -> None:
         if not factor > 1:

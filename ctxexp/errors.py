@@ -79,7 +79,12 @@ def stranger() -> Iterator[None]:
 
 
 class CtxexpError(Exception):
-    """Base class: what was expected, what came, where, and what to do."""
+    """Base class: what was expected, what came, where, and what to do.
+
+    `of` is kind and label of what is at fault (`metric`, `self_similarity`), where that is known.
+    """
+
+    of: tuple[str, str] | None = None
 
 
 class ConfigError(CtxexpError):
@@ -111,9 +116,7 @@ class TransformError(CtxexpError):
 
 
 class MetricError(CtxexpError):
-    """A metric's input or output breaks its contract; `of` is kind and label of what failed, where that is known."""
-
-    of: tuple[str, str] | None = None
+    """A metric's input or output breaks its contract."""
 
 
 class StoreError(CtxexpError):
@@ -134,3 +137,20 @@ class ConformanceError(CtxexpError, AssertionError):
 
 class TrackingError(CtxexpError):
     """Results could not be sent to the tracking server; they are safe on disk."""
+
+
+@contextmanager
+def blamed(kind: str) -> Iterator[None]:
+    """What is raised inside is this kind's fault (`model`, `transform`), unless it says whose it is."""
+    try:
+        yield
+    except CtxexpError as error:
+        if error.of is None and (kind != "transform" or isinstance(error, TransformError)):
+            error.of = kind, ""
+        raise
+    except Exception as error:  # a stranger's code may raise anything
+        if kind != "model":
+            raise
+        failure = ModelError(f"the model failed: {type(error).__name__}: {error}")
+        failure.of = kind, ""
+        raise failure from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import textwrap
 import warnings
@@ -18,9 +19,16 @@ INK, FAINT = "#222222", "#666666"
 
 
 def blank(width: float, height: float) -> Figure:
+    """An empty figure that a notebook shows as it is, without pyplot."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=110)
+            return buffer.getvalue()
+
+    return Shown(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def dress(

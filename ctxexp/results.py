@@ -10,14 +10,20 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.errors import TrackingError
+from ctxexp.errors import MetricError, TrackingError, near
 from ctxexp.files import replacing, write_text
 from ctxexp.manifest import damaged
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
+INTERVAL = ("_ci_low", "_ci_high")
 FILE, REPLICATES = "results.json", "replicates.npz"
 
 
@@ -34,6 +40,13 @@ class Table:
             writer.writerow(self.columns)
             for row in zip(*self.columns.values(), strict=True):
                 writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row])
+
+    @classmethod
+    def read_csv(cls, path: Path) -> Table:
+        """What `write_csv` wrote: columns of whole numbers, of numbers (an empty cell is NaN), or of text."""
+        with path.open(newline="", encoding="utf-8") as file:
+            names, *rows = csv.reader(file)
+        return cls({name: _typed([row[i] for row in rows]) for i, name in enumerate(names)})
 
     def head(self, n: int) -> Table:
         return Table({name: column[:n] for name, column in self.columns.items()})
@@ -78,6 +91,66 @@ class Results:
     def get(self, key: str) -> np.ndarray | None:
         return self.curves.get(key)
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row a value: measure, task, statistic, place, layer, value, low, high, n.
+
+        `place` is `layer`, or the name of a mix of layers or an embedding table, where `layer` is missing. `low` and
+        `high` are the ends of the 95% interval, `n` how many groups the mean is over, missing where there is none.
+        """
+        import pandas as pd
+
+        rows = []
+        for key, curve in self.curves.items():
+            if key.endswith(INTERVAL):
+                continue
+            name, statistic = key.rsplit("/", 1)
+            measure, _, task = name.partition("/")
+            low, high, n = (self.curves.get(k) for k in (f"{key}_ci_low", f"{key}_ci_high", f"{name}/n"))
+            for layer, value in enumerate(curve.tolist()):
+                ends = [math.nan if c is None else float(c[layer]) for c in (low, high, n)]
+                rows.append((measure, task, statistic, "layer", layer, value, *ends))
+        for key, value in self.scalars.items():
+            if key.endswith(INTERVAL):
+                continue
+            name, statistic = key.rsplit("/", 1)
+            measured, _, task = name.partition("/")
+            measure, _, place = measured.partition(".")
+            ends = [self.scalars.get(k, math.nan) for k in (f"{key}_ci_low", f"{key}_ci_high", f"{name}/n")]
+            rows.append((measure, task, statistic, place, None, value, *ends))
+        frame = pd.DataFrame(rows, columns=list(COLUMNS))
+        return frame.astype({"layer": "Int64"})
+
+    def curve(self, measure: str, statistic: str = "raw", *, task: str = "") -> pd.Series:
+        """One curve by layer. Raises MetricError naming the curves that there are."""
+        import pandas as pd
+
+        key = f"{measure}/{task}/{statistic}" if task else f"{measure}/{statistic}"
+        if key not in self.curves:
+            raise MetricError(f"no curve {key!r} in these results{near(key, self.curves)}")
+        index = pd.RangeIndex(self.n_layers, name="layer")
+        return pd.Series(self.curves[key], index=index, name=key)
+
+    def plot(self, measure: str | None = None) -> Figure:
+        """One measure by layer with its interval; None: the overview. Raises MetricError naming the measures."""
+        from ctxexp.comparison import Comparison
+        from ctxexp.figures import run_figure
+
+        figure = run_figure(self, measure) if measure else None
+        if figure is None:
+            return Comparison(((str(self.info.get("model") or "run"), self),)).plot(measure)
+        return figure
+
+    def _repr_html_(self) -> str:
+        """What was measured, and each measure's main curve by layer."""
+        from html import escape
+
+        from ctxexp.comparison import Comparison
+
+        label, told = str(self.info.get("model") or "run"), self.info
+        head = f"{label}, {told.get('corpus')}: {self.n_layers} layers, baseline {told.get('baseline')}"
+        return f"<p>{escape(head)}</p>{Comparison(((label, self),))._repr_html_()}"
+
     def joined(self, others: Results) -> Results:
         """These results after `others` of the same run; what both say in `info` is the others'."""
         measures = {**others.info.get("measures", {}), **self.info.get("measures", {})}
@@ -104,8 +177,8 @@ class Results:
         write_text(folder / FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
     @classmethod
-    def load(cls, folder: Path) -> Results:
-        """Curves, scalars, info and replicates back from disk (tables stay in their CSV files).
+    def load(cls, folder: Path, *, tables: bool = False) -> Results:
+        """Curves, scalars, info and replicates back from disk; with `tables`, those of its CSV files.
 
         Raises TrackingError for a file that is missing, damaged since its folder was sealed, or not of this kind.
         """
@@ -121,11 +194,21 @@ class Results:
                 scalars={k: _from_json(v) for k, v in document.get("scalars", {}).items()},
                 info=info,
                 replicates=_replicates(folder / REPLICATES),
+                tables={path.stem: Table.read_csv(path) for path in sorted(folder.glob("*.csv"))} if tables else {},
             )
         except FileNotFoundError:
             raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring") from None
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
+
+
+def _typed(cells: list[str]) -> Sequence[Any]:
+    for kind in (int, lambda cell: float(cell or "nan")):
+        try:
+            return [kind(cell) for cell in cells]
+        except ValueError:
+            continue
+    return cells
 
 
 def _replicates(path: Path) -> dict[str, np.ndarray]:

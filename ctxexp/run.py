@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ctxexp import __version__
 from ctxexp.config import Node, arguments, named, supplied
-from ctxexp.controls import control
+from ctxexp.controls import Nothing, control
 from ctxexp.corpus import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
-from ctxexp.encoder import Encoder, details
-from ctxexp.errors import DataError, MetricError, ModelError, TransformError
+from ctxexp.encoder import Encoder
+from ctxexp.errors import CtxexpError, DataError, ModelError
+from ctxexp.fit import load_text
 from ctxexp.paths import user_path
 from ctxexp.plugins import Registry, Source
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.sentences import WORDS
-
-if TYPE_CHECKING:
-    from ctxexp.store import Store
-
-# Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
-PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+from ctxexp.study import Pooling, Study, Vectors, Words
 
 
 def load_corpus(config: Node, registry: Registry) -> Corpus:
@@ -36,9 +27,14 @@ def load_corpus(config: Node, registry: Registry) -> Corpus:
         with registry.credit("dataset", config["dataset"]["name"]):
             raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
     with registry.credit("dataset", config["dataset"]["name"]):
-        check_corpus(corpus)
+        return prepared(corpus, config, control(config["control"]))
+
+
+def prepared(corpus: Corpus, config: Node, chosen: Nothing) -> Corpus:
+    """The corpus checked, deduplicated if the config says so, and shuffled if the control says so."""
+    check_corpus(corpus)
     corpus = deduplicated(corpus) if config["words"]["deduplicate"] else corpus
-    return control(config["control"]).corpus(corpus, config["seed"])
+    return chosen.corpus(corpus, config["seed"])
 
 
 def load_encoder(config: Node, registry: Registry) -> Encoder:
@@ -60,6 +56,43 @@ def supplied_by(config: Node, registry: Registry) -> list[Node]:
     return [{**vars(source), "supplies": names} for source, names in brought.items()]
 
 
+def study_of(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, text: Corpus | None = None) -> Study:
+    """The study that a complete, checked config describes; `text` is what its transform is fitted on."""
+    words, sentence, transform = config["words"], config["sentence"], config["transform"]
+    supplied("transform", transform, registry)  # its mistakes, before anything is encoded
+    return Study(
+        corpus=corpus,
+        encoder=encoder,
+        metrics={label: partial(supplied, "metric", node, registry) for label, node in config["metric"].items()},
+        baseline=supplied("baseline", config["baseline"], registry),
+        transform=partial(supplied, "transform", transform, registry),
+        transform_name=transform["name"],
+        fit_on=text,
+        control=control(config["control"]),
+        words=Words(
+            min_contexts=config["min_contexts"],
+            punctuation=words["punctuation"] == "keep",
+            fold_case=words["fold_case"],
+        ),
+        pooling=Pooling(name=sentence["pooling"], mixes=tuple(sentence["mixes"])),
+        seed=config["seed"],
+        bootstrap=config["bootstrap"],
+        model=config["model"]["name"],
+        title=label(config, registry),
+    )
+
+
+def vectors_of(config: Node, registry: Registry) -> Vectors:
+    """How the config wants vectors computed and kept."""
+    limit, source = config["cache"]["limit_gb"], registry.source("model", config["model"]["name"])
+    return Vectors(
+        cache=vector_cache(config),
+        limit_bytes=None if limit is None else int(limit * 1e9),
+        batch_tokens=config["batch_tokens"],
+        version=f"{source.plugin} {source.version}" if source else "",
+    )
+
+
 def run(
     config: Node,
     corpus: Corpus,
@@ -74,143 +107,36 @@ def run(
     `folder` is where metrics may leave files of their own; the results are the caller's to save. `text` is what the
     transform is fitted on, where the caller has loaded it already.
     """
-    from ctxexp.encode import open_store
-    from ctxexp.fit import load_text
-    from ctxexp.measure import measure
-    from ctxexp.measure_pairs import measure_pairs, require_pairs
-    from ctxexp.pairs import PairMetric
-    from ctxexp.spaces import Spaces
-    from ctxexp.tables import measure_tables
-    from ctxexp.transform import Calibration, Measured, fit_table, transformed
-
-    _require_senses(config, corpus, registry)
-    metrics: dict[str, Callable[[], Any]] = {
-        label: partial(supplied, "metric", node, registry) for label, node in config["metric"].items()
-    }
-    paired = {label: factory for label, factory in metrics.items() if isinstance(factory(), PairMetric)}
-    others = {label: factory for label, factory in metrics.items() if label not in paired}
-    cache, model = config["cache"], config["model"]["name"]
-    if paired:
-        require_pairs(corpus, list(paired))
     text = text or load_text(config, registry, load_corpus)
+    return measured(study_of(config, corpus, encoder, registry, text), config, registry, folder, progress)
 
-    def opened(corpus: Corpus, encoder: Encoder) -> Store:
-        with registry.credit("model", model):
-            return open_store(
-                corpus,
-                encoder,
-                cache=vector_cache(config),
-                batch_tokens=config["batch_tokens"],
-                limit_bytes=None if cache["limit_gb"] is None else int(cache["limit_gb"] * 1e9),
-                progress=progress,
-                version=f"{source.plugin} {source.version}" if (source := registry.source("model", model)) else "",
-            )
 
-    spaces = Spaces(config, encoder, opened, sentences=bool(paired))
-    results, words = Results(), None
-    transform = config["transform"]
-    calibrated = partial(supplied, "transform", transform, registry)
+def measured(study: Study, config: Node, registry: Registry, folder: Path, progress: Progress) -> Results:
+    """The study's results under the names of the config that describes it."""
     try:
-        with registry.credit("transform", transform["name"]):
-            fitting = Calibration(calibrated, transform["name"])
-        if others:
-            store, occurrences = spaces.words(corpus)
-            words = transformed(
-                store,
-                occurrences,
-                calibrated,
-                name=transform["name"],
-                text=Measured(*spaces.words(text)) if text else None,
-            )
-            results = measure(
-                words,
-                occurrences,
-                others,
-                supplied("baseline", config["baseline"], registry),
-                seed=config["seed"],
-                bootstrap=config["bootstrap"],
-                progress=progress,
-                folder=folder,
-                eps=PRECISION[config["dtype"]] if store.dtype == np.float16 else None,
-            )
-            credit = registry.credit("model", model)
-            title = label(config, registry)
-            measure_tables(results, encoder, corpus, others, folder, progress, title=title, model=credit)
-        if paired:
-            found = measure_pairs(
-                spaces.sentences(corpus),
-                corpus,
-                paired,
-                calibration=None if fitting.identity else fitting,
-                text=spaces.sentences(text) if text else None,
-                mixes=spaces.mixes,
-                seed=config["seed"],
-                bootstrap=config["bootstrap"],
-                progress=progress,
-                folder=folder,
-            )
-            results = found.joined(results)
-        if (fits := fit_table(words, fitting)) is not None:
-            results.tables["transform_fit"] = fits
-    except TransformError:
-        with registry.credit("transform", transform["name"]):
-            raise
-    except MetricError as error:
+        results = study.run(vectors_of(config, registry), folder=folder, progress=progress)
+    except CtxexpError as error:
         if error.of is None:
             raise
         kind, at = error.of
         with registry.credit(kind, (config["metric"][at] if kind == "metric" else config[kind])["name"]):
             raise
-    if paired:
-        results.info |= {
-            "pooling": config["sentence"]["pooling"],
-            "pooling_details": spaces.pooling_details,
-            "mixes": {mix.name: str(mix) for mix in spaces.mixes},
-        }
-    unknown, pieces = spaces.unknown(corpus)
-    if fitting.fitted:
-        results.info |= fitted_on(config, corpus, text)
-    results.info.update(
-        {
-            "version": __version__,
-            "model": label(config, registry),
-            "name": config["model"]["name"],
-            "weights": weights(config),
-            "encoder": encoder.name,
-            "details": dict(details(encoder)),
-            "dtype": config["dtype"],
-            "transform": calibration(config, registry),
-            "transform_arguments": dict(transform),
-            "control": control(config["control"]).words or "none",
-            "left_out": spaces.left_out.get(corpus.fingerprint, 0),
-            "corpus": corpus.name,
-            "fingerprint": corpus.fingerprint,
-            "choices": {**corpus.choices, **{k: str(v) for k, v in config["words"].items()}},
-            "n_sentences": len(corpus.sentences),
-            "skipped": spaces.skipped(corpus)[0],
-            "skipped_share": spaces.skipped(corpus)[1],
-            "unknown": unknown,
-            "pieces": pieces,
-            "unknown_share": unknown / pieces if pieces else None,  # an encoder without pieces has no share of them
-            "encoded": spaces.encoded,
-            "min_contexts": config["min_contexts"],
-            "seed": config["seed"],
-        }
-    )
+    results.info |= names(config, registry)
+    results.info["choices"] = {**study.corpus.choices, **{k: str(v) for k, v in config["words"].items()}}
+    if "fit_on" in results.info:
+        results.info["fit_on"] = _text_name(config["fit_on"])
     return results
 
 
-def fitted_on(config: Node, corpus: Corpus, text: Corpus | None) -> Node:
-    """What the transform was fitted on: the choice, whether the measured sentences were all among its text
-    (`transductive`), their share, and how many sentences it has."""
-    from ctxexp.fit import overlap
-
-    share = 1.0 if text is None else overlap(text, corpus)
+def names(config: Node, registry: Registry) -> Node:
+    """What results call the run and its parts, as the config has them."""
     return {
-        "fit_on": _text_name(config["fit_on"]),
-        "transductive": share == 1,
-        "fit_overlap": share,
-        "fit_sentences": len(set(corpus.sentences) if text is None else text.sentences),
+        "model": label(config, registry),
+        "name": config["model"]["name"],
+        "weights": weights(config),
+        "dtype": config["dtype"],
+        "transform": calibration(config, registry),
+        "transform_arguments": dict(config["transform"]),
     }
 
 
@@ -268,13 +194,3 @@ def calibration(config: Node, registry: Registry | None = None) -> str:
     said = {k: v for k, v in node.items() if k != "name" and not (k in defaults and defaults[k] == v)}
     listed = ", ".join(f"{key}={value}" for key, value in said.items())
     return f"{node['name']} ({listed})" if listed else str(node["name"])
-
-
-def _require_senses(config: Node, corpus: Corpus, registry: Registry) -> None:
-    """Before anything is encoded: metrics over senses need labels."""
-    for label, node in config["metric"].items():
-        if not corpus.senses and getattr(supplied("metric", node, registry), "over", None) == "sense":
-            raise DataError(
-                f"metric {label!r} compares occurrences by their sense labels, but corpus {corpus.name!r} has none; "
-                "choose a data set that labels senses, such as dataset=polysemy"
-            )

@@ -21,7 +21,7 @@ from ctxexp.corpus import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.geometry import mean_cosine
 from ctxexp.matched import FrequencyMatched, PositionMatched, Twins, bands, pooled
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metric import GroupBy, Metric
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity

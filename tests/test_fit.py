@@ -21,7 +21,7 @@ from ctxexp.encode import open_store
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.fit import load_text, overlap, sentences_of
 from ctxexp.jobs import summary
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.occurrences import Occurrences
 from ctxexp.pairs import PairMetric, Pairs

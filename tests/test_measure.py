@@ -20,7 +20,7 @@ from ctxexp.encode import open_store
 from ctxexp.encoder import Encoded
 from ctxexp.errors import DataError, MetricError
 from ctxexp.geometry import mean_cosine
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metric import GroupBy, GroupMean, Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity

@@ -11,7 +11,7 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.corpus import Corpus
 from ctxexp.datasets import polysemy
 from ctxexp.encode import open_store
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance

@@ -12,15 +12,13 @@ import pytest
 from test_measure import Memory
 from test_occurrences import Shelf, shelve
 
-from ctxexp import compose
 from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.corpus import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.occurrences import Occurrences
-from ctxexp.progress import Silent
-from ctxexp.run import run
+from ctxexp.study import Study, Vectors
 
 
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:
@@ -225,11 +223,7 @@ def test_a_corpus_without_senses_is_refused_before_anything_is_encoded(tmp_path:
         def encode(self, batch: object) -> None:
             raise AssertionError("it was asked to encode")
 
-    config = {
-        "metric": {"senses": {"name": "sense_separation"}},
-        "cache": {"folder": str(tmp_path), "limit_gb": None},
-        "model": {"name": "bert"},
-    }
+    study = Study(corpus=Corpus.of("sts", [["a"]]), encoder=Untouched(), metrics={"senses": SenseSeparation})
     message = r"'senses' compares occurrences by their sense labels, but corpus 'sts' has none; .*dataset=polysemy"
     with pytest.raises(DataError, match=message):
-        run(config, Corpus.of("sts", [["a"]]), Untouched(), compose.registry(), tmp_path, Silent())  # type: ignore[arg-type]
+        study.run(Vectors(cache=tmp_path), folder=tmp_path)

@@ -15,7 +15,7 @@ from ctxexp.corpus import Corpus
 from ctxexp.directions import first_directions
 from ctxexp.encode import open_store
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metrics.static_vectors import StaticVectors
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.occurrences import Occurrences

@@ -18,7 +18,7 @@ from ctxexp.baselines import Uniform
 from ctxexp.config import job_key
 from ctxexp.corpus import Corpus
 from ctxexp.errors import CtxexpError, TransformError
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance

@@ -62,10 +62,17 @@ def load(
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
         reason = damaged_file(folder) or f"{said(error)}{hint}"
         raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
+    return reading(model.requires_grad_(False), tokenizer, pooled=pooled)
+
+
+def reading(model: Any, tokenizer: Any, *, pooled: bool = True) -> tuple[Any, Any, bool]:
+    """The model's encoder half, set to read; its tokenizer; and whether it has a pooler, `pooled` if with weights of
+    its own."""
+    model = model.base_model
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     model.config.use_cache = False
-    return model.eval().requires_grad_(False), tokenizer, pooled and getattr(model, "pooler", None) is not None
+    return model.eval(), tokenizer, getattr(model, "pooler", None) is not None and pooled
 
 
 def _trained(checkpoint: Checkpoint, **choices: Any) -> tuple[Any, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,8 @@ class TransformerEncoder:
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
-    `untrained` is None, or the seed of weights drawn anew.
+    `untrained` is None, or the seed of weights drawn anew. `loaded`, of `ctxexp.models.loading.reading`, takes the
+    place of the checkpoint's files.
     """
 
     sequential = False
@@ -44,6 +46,7 @@ class TransformerEncoder:
         dtype: str = "float32",
         untrained: int | None = None,
         expect: str | None = None,
+        loaded: tuple[Any, Any, bool] | None = None,
     ) -> None:
         check_pooling(pooling)
         if long not in ("window", "refuse"):
@@ -52,7 +55,9 @@ class TransformerEncoder:
         self.dtype = dtype
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
-        self._model, tokenizer, self.has_pooler = load(checkpoint, self._type, trust_remote_code, untrained, expect)
+        self._model, tokenizer, self.has_pooler = loaded or load(
+            checkpoint, self._type, trust_remote_code, untrained, expect
+        )
         self._model.to(self._device)
         self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source, rows=table_rows(self._model))
         self._waiting = Waiting(self._read)

@@ -15,7 +15,7 @@ from ctxexp.corpus import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.text import text
 from ctxexp.encode import open_store
 from ctxexp.encoder import Encoded
-from ctxexp.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.occurrences import Occurrences

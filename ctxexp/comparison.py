@@ -1,0 +1,50 @@
+"""Finished runs side by side: a frame, figures, and a table for a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs by label, each label once."""
+
+    runs: tuple[tuple[str, Results], ...]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The runs' frames (`ctxexp.Results.frame`) under each other, the run's label in the first column."""
+        import pandas as pd
+
+        parts = [results.frame.assign(run=label) for label, results in self.runs]
+        whole = pd.concat(parts, ignore_index=True)
+        return whole[["run", *whole.columns.drop("run")]]
+
+    def plot(self, measure: str | None = None) -> Figure:
+        """The runs' curves of one measure by layer (all its definitions); None: the overview. Raises MetricError."""
+        from ctxexp.charts import sweep_charts
+        from ctxexp.errors import MetricError, near
+        from ctxexp.figures import overview_figure, sweep_figure
+
+        charts = sweep_charts(self.runs)
+        if measure is None:
+            return overview_figure(charts, self.runs)
+        for chart in charts:
+            if measure in (chart.name, *(panel.measure for panel in chart.panels)):
+                return sweep_figure(chart, self.runs)
+        raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
+
+    def _repr_html_(self) -> str:
+        """Main statistic of each measure by run and layer."""
+        frame = self.frame
+        shown = frame[frame.statistic.isin(("adjusted", "mean_cosine")) & frame.layer.notna()]
+        table = shown.pivot_table(index=["measure", "run"], columns="layer", values="value", sort=False)
+        html: str = table.to_html(float_format="{:.3f}".format, na_rep="")
+        return html

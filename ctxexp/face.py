@@ -1,0 +1,153 @@
+"""The Python face: measure a model in a line, read finished runs back, compare them.
+
+`measure` composes what the command composes, with the same defaults and names, and gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ctxexp.corpus import Corpus, Sentence
+from ctxexp.encoder import Encoder
+from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.progress import Progress, Silent
+from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    from ctxexp.comparison import Comparison
+
+Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
+
+
+def measure(
+    model: str | Encoder,
+    text: Text | None = None,
+    *,
+    metrics: str | Sequence[str] | Mapping[str, Callable[[], Any]] | None = None,
+    baseline: Any = None,
+    transform: str | Callable[[], Any] | None = None,
+    control: Any = None,
+    options: Sequence[str] = (),
+    folder: str | Path | None = None,
+    progress: bool | Progress = True,
+) -> Results:
+    """What the command would measure, as an object; nothing is logged.
+
+    `model`: a name that the command knows (`gpt2`), or an encoder: of `from_transformers`, `from_arrays`, or your own.
+    `text`: sentences (strings, or lists of words), a path (a sentence a line), or a Corpus; None: the arrays' own
+    words, else the command's data set. `metrics`, `baseline`, `transform`, `control`: names as on the command line
+    (`metrics` also a list), or objects: factories by label, a Baseline, a factory, a Control; None: the command's
+    defaults. `options` are further words of the command line: `["min_contexts=3", "weights=untrained"]`. `folder`
+    takes what metrics write (None: it is thrown away). `progress`: bars, none, or your own.
+
+    Raises CtxexpError, with the command's own messages.
+    """
+    from ctxexp import run
+
+    config, registry = _composed(model, text, metrics, baseline, transform, control, options)
+    given = {"baseline": baseline, "control": control, "transform": transform}
+    given = {kind: part for kind, part in given.items() if part is not None and not isinstance(part, str)}
+    corpus = _corpus(model, text, config)
+    if corpus is None:
+        corpus = run.load_corpus(config, registry)
+    else:
+        corpus = run.prepared(corpus, config, given.get("control") or run.control(config["control"]))
+    encoder = run.load_encoder(config, registry) if isinstance(model, str) else model
+    study = run.study_of(config, corpus, encoder, registry, run.load_text(config, registry, run.load_corpus))
+    if isinstance(metrics, Mapping):
+        given["metrics"] = metrics
+    study = replace(study, **given)
+    for kind, part in given.items():  # what results and messages call it
+        config[kind] = {"name": str(getattr(part, "name", getattr(part, "__name__", type(part).__name__)))}
+    if isinstance(metrics, Mapping):
+        config["metric"] = {name: {"name": name} for name in metrics}
+    if not isinstance(model, str):
+        config["model"] = {"name": str(getattr(model, "title", model.name))}
+        config["dtype"] = getattr(model, "dtype", "float32")
+        study = replace(study, model=config["model"]["name"], title=config["model"]["name"])
+    shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    with TemporaryDirectory() as own:
+        return run.measured(study, config, registry, Path(folder or own), shown)
+
+
+def load(folder: str | Path) -> Results:
+    """The results in a run's folder (`mlruns/results/.../...`), tables included. Raises TrackingError if none are."""
+    return Results.load(Path(folder).expanduser(), tables=True)
+
+
+def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str, Results]:
+    """Finished runs of a tracking folder by their label, the newest first; `sweep`: of that one only, "last" the last.
+
+    Raises TrackingError if there are none.
+    """
+    from ctxexp.tracking.state import read_state
+    from ctxexp.wording import unique_labels
+
+    place = Path(folder).expanduser() / "results"
+    found = []
+    newest = ""
+    for state in sorted(place.glob("*/*/status.json"), reverse=True):
+        name = state.parent.parent.name
+        newest = newest or name
+        told = read_state(state.parent)
+        if told.get("status") != "FINISHED" or (sweep not in (None, name) and not (sweep == "last" and name == newest)):
+            continue
+        results = load(told.get("results") or state.parent)
+        found.append((str(results.info.get("model") or name), results))
+    if not found:
+        raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
+    return dict(unique_labels(found))
+
+
+def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
+    """Several runs side by side; in a notebook it shows itself as a table."""
+    from ctxexp.comparison import Comparison
+    from ctxexp.wording import unique_labels
+
+    named = (
+        results.items() if isinstance(results, Mapping) else ((str(r.info.get("model") or "run"), r) for r in results)
+    )
+    return Comparison(tuple(unique_labels(list(named))))
+
+
+def _composed(model: Any, text: Any, metrics: Any, baseline: Any, transform: Any, control: Any, options: Any) -> Any:
+    """The config that these words of a command line make, checked, and the registry of its names."""
+    from ctxexp import compose
+
+    groups = {"model": model, "baseline": baseline, "transform": transform, "control": control}
+    words = [f"{group}={name}" for group, name in groups.items() if isinstance(name, str)]
+    if isinstance(metrics, str):
+        words.append(f"metric={metrics}")
+    elif metrics is not None and not isinstance(metrics, Mapping):
+        words.append(f"metric=[{','.join(metrics)}]")
+    if isinstance(text, str | Path):
+        words += ["dataset=text", f"dataset.path={compose.quote(str(text))}"]
+    return compose.config_of([*words, *options])
+
+
+def _corpus(model: Any, text: Any, config: Any) -> Corpus | None:
+    """The text as a corpus; None where the config's data set is the text."""
+    from ctxexp.words import tokenizer
+
+    if text is None:
+        return getattr(model, "corpus", None)
+    if isinstance(text, str | Path):
+        return None
+    if isinstance(text, Corpus):
+        return text
+    read = tokenizer(config["words"]["tokenizer"], lower=config["words"]["lower"])
+    sentences: list[Sentence] = []
+    for one in text:
+        if isinstance(one, Sentence):
+            sentences.append(one)
+        elif isinstance(one, str):
+            sentences.append(read(one))
+        else:
+            sentences.append(Sentence.of(one))
+    if not sentences:
+        raise ConfigError("text: expected at least one sentence, got none")
+    return Corpus("sentences", tuple(sentences), choices={"tokenizer": config["words"]["tokenizer"]})

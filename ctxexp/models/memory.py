@@ -1,0 +1,109 @@
+"""Models and vectors that are in memory already: a transformers model and its tokenizer, or arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp.corpus import Corpus, Sentence
+from ctxexp.encoder import Encoded, Encoder
+from ctxexp.errors import EncodingError
+from ctxexp.models.choices import Long, Pooling
+
+
+def from_transformers(
+    model: Any,
+    tokenizer: Any,
+    *,
+    name: str | None = None,
+    pooling: Pooling = "mean",
+    final_norm: bool = True,
+    long: Long = "window",
+    stride: int | None = None,
+) -> Encoder:
+    """All layers of a transformers model in memory, on the device and in the type that it has, set to `eval()`.
+
+    Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit. `name` is what figures call
+    it (None: what it was loaded from, else its class); the vectors' cache is keyed by a hash of the weights. `pooling`,
+    `final_norm`, `long` and `stride` as there.
+    """
+    import torch
+
+    from ctxexp.models.checkpoints import Checkpoint
+    from ctxexp.models.checks import check_finite, check_vocabulary
+    from ctxexp.models.loading import reading, state_hash
+    from ctxexp.models.transformer import TransformerEncoder
+
+    title = name or Path(str(getattr(model.config, "_name_or_path", "") or type(model).__name__)).name
+    dtype = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}.get(model.dtype)
+    if dtype is None:
+        raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
+    check_finite(model, title)
+    check_vocabulary(tokenizer, model, title)
+    weights = state_hash(model)
+    words = hashlib.sha256(repr(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
+    content = hashlib.sha256(f"{weights} {words} {model.config.to_json_string()}".encode()).hexdigest()[:16]
+    encoder = TransformerEncoder(
+        Checkpoint(title, "", Path(), weights, content),
+        loaded=reading(model, tokenizer),
+        pooling=pooling,
+        final_norm=final_norm,
+        long=long,
+        stride=stride,
+        device=str(model.device),
+        dtype=dtype,
+    )
+    encoder.title = title
+    return encoder
+
+
+class ArrayEncoder:
+    """Vectors in hand as an encoder of the words that they are of."""
+
+    def __init__(self, vectors: Sequence[np.ndarray], corpus: Corpus, name: str) -> None:
+        self.corpus, self.title = corpus, name
+        self._vectors = dict(zip(corpus.sentences, vectors, strict=True))
+        digest = hashlib.blake2b(digest_size=8)
+        for one in vectors:
+            digest.update(np.ascontiguousarray(one).tobytes())
+        self.name = f"arrays:{digest.hexdigest()}"
+        self.n_layers, _, self.dim = vectors[0].shape
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        for sentence in batch:
+            if sentence not in self._vectors:
+                raise EncodingError(
+                    f"{self.title}: no vectors of {sentence.text[:60]!r}; these arrays have their own words"
+                )
+            yield Encoded(sentence.words, self._vectors[sentence])
+
+
+def from_arrays(vectors: Iterable[Any], words: Iterable[Sequence[str]], *, name: str = "arrays") -> ArrayEncoder:
+    """Vectors in hand: an array (n_layers, n_words, dim) or (n_words, dim) a sentence, and each sentence's words.
+
+    `ctxexp.measure(ctxexp.from_arrays(vectors, words))` measures them. Of equal sentences the first one's vectors
+    count. Raises EncodingError for arrays that don't fit their words or each other.
+    """
+    arrays, sentences = [], []
+    for i, (array, own) in enumerate(zip(vectors, words, strict=True)):
+        x = np.asarray(array, np.float32)
+        x = x[None] if x.ndim == 2 else x
+        shape = (*x.shape[:1], len(own), *x.shape[2:])
+        first = arrays[0].shape if arrays else x.shape
+        if x.ndim != 3 or x.shape != shape or (x.shape[0], x.shape[2]) != (first[0], first[2]):
+            raise EncodingError(
+                f"sentence {i}: vectors of shape {np.shape(array)} for {len(own)} words; expected (n_layers, n_words, "
+                f"dim), as many layers and columns in each sentence"
+            )
+        arrays.append(x)
+        sentences.append(Sentence.of(own))
+    if not arrays:
+        raise EncodingError("from_arrays needs at least one sentence")
+    once: dict[Sentence, np.ndarray] = {}
+    for sentence, x in zip(sentences, arrays, strict=True):
+        once.setdefault(sentence, x)
+    return ArrayEncoder(list(once.values()), Corpus(name, tuple(once)), name)

@@ -1,0 +1,235 @@
+"""A study: sentences, a model, metrics and a chance level, measured layer by layer.
+
+The command builds one from a config, a notebook by hand; neither knows more than the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.baselines import Baseline, OnePerSentence
+from ctxexp.controls import Nothing
+from ctxexp.corpus import Corpus
+from ctxexp.encoder import Encoder, details
+from ctxexp.errors import DataError, blamed
+from ctxexp.progress import Progress, Silent
+from ctxexp.results import Results
+from ctxexp.sentences import WORDS
+from ctxexp.transform import Calibration, Measured, fit_table, transformed
+
+if TYPE_CHECKING:
+    from ctxexp.spaces import Spaces
+
+# Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
+PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """Which of a sentence's words are measured, and which are one word."""
+
+    min_contexts: int = 5  # distinct sentences that a word needs
+    punctuation: bool = False  # whether marks are measured (they are always encoded)
+    fold_case: bool = False  # whether "The" and "the" are one word
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooling:
+    """How a sentence gets one vector, for metrics over sentence pairs."""
+
+    name: str = WORDS  # of `ctxexp.sentences.POOLINGS`, or of the encoder's own view of sentences
+    mixes: tuple[Any, ...] = ()  # of layers, as `ctxexp.mixes.layer_mixes` reads them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """How vectors are computed and kept; nothing here moves a number but by rounding."""
+
+    cache: Path  # the folder that holds them
+    limit_bytes: int | None = None  # of the whole cache: the least recently used go first
+    batch_tokens: int = 2048
+    version: str = ""  # of the code that made the encoder, where its name doesn't tell
+
+
+class NoTransform:
+    """The space as it is."""
+
+    identity = True
+    fitted = False
+
+    def fit(self, x: np.ndarray) -> NoTransform:
+        return self
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is measured, of which text, in which space, against which chance level.
+
+    `metrics` and `transform` are factories: one instance serves one layer. `fit_on` is the text that the transform is
+    fitted on (None: the measured one). `model` is what messages call the encoder, `title` what figures call the run.
+    """
+
+    corpus: Corpus
+    encoder: Encoder
+    metrics: Mapping[str, Callable[[], Any]]
+    baseline: Baseline = field(default_factory=OnePerSentence)
+    transform: Callable[[], Any] = NoTransform
+    transform_name: str = "none"
+    fit_on: Corpus | None = None
+    control: Nothing = field(default_factory=Nothing)
+    words: Words = field(default_factory=Words)
+    pooling: Pooling = field(default_factory=Pooling)
+    seed: int = 0
+    bootstrap: int = 1000
+    model: str = ""
+    title: str = ""
+
+    def run(self, vectors: Vectors, *, folder: Path, progress: Progress | None = None) -> Results:
+        """Encode (or read the cache), index, calibrate and measure every layer.
+
+        `folder` is where metrics may leave files of their own. Raises CtxexpError; its `of` names what is at fault, by
+        kind and label, where that is known.
+        """
+        from ctxexp.pairs import PairMetric
+        from ctxexp.spaces import Spaces
+
+        pairs = {label: factory for label, factory in self.metrics.items() if isinstance(factory(), PairMetric)}
+        others = {label: factory for label, factory in self.metrics.items() if label not in pairs}
+        self._require_gold(pairs, others)
+        spaces = Spaces(self, vectors, progress or Silent(), sentences=bool(pairs))
+        with blamed("transform"):
+            calibration = Calibration(self.transform, self.transform_name)
+        results, fitted = Results(), None
+        if others:
+            results, fitted = self._measure_words(spaces, others, folder)
+        if pairs:
+            results = self._measure_pairs(spaces, pairs, calibration, folder).joined(results)
+            results.info |= spaces.pooling_info
+        if (fits := fit_table(fitted, calibration)) is not None:
+            results.tables["transform_fit"] = fits
+        if calibration.fitted:
+            results.info |= self._fit_info()
+        results.info |= self._info(spaces)
+        return results
+
+    def _require_gold(self, pairs: Mapping[str, Any], others: Mapping[str, Callable[[], Any]]) -> None:
+        """Before anything is encoded: metrics over pairs need gold pairs, metrics over senses labels."""
+        from ctxexp.measure_pairs import require_pairs
+
+        if pairs:
+            require_pairs(self.corpus, list(pairs))
+        for label, factory in others.items():
+            if not self.corpus.senses and getattr(factory(), "over", None) == "sense":
+                raise DataError(
+                    f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
+                    "none; choose a data set that labels senses, such as dataset=polysemy"
+                )
+
+    def _measure_words(
+        self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], folder: Path
+    ) -> tuple[Results, Any]:
+        """What the metrics over words, sentences and samples say, tables included; and the space they saw."""
+        from ctxexp.measuring import measure
+        from ctxexp.tables import measure_tables
+
+        store, occurrences = spaces.words(self.corpus)
+        text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
+        with blamed("transform"):
+            space = transformed(store, occurrences, self.transform, name=self.transform_name, text=text)
+            results = measure(
+                space,
+                occurrences,
+                metrics,
+                self.baseline,
+                seed=self.seed,
+                bootstrap=self.bootstrap,
+                progress=spaces.progress,
+                folder=folder,
+                eps=PRECISION[getattr(self.encoder, "dtype", "float32")] if store.dtype == np.float16 else None,
+            )
+        measure_tables(
+            results,
+            self.encoder,
+            self.corpus,
+            metrics,
+            folder,
+            spaces.progress,
+            title=self.title or self.encoder.name,
+            model=blamed("model"),
+        )
+        return results, space
+
+    def _measure_pairs(
+        self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], calibration: Calibration, folder: Path
+    ) -> Results:
+        """What the metrics over gold pairs say of the sentences' vectors."""
+        from ctxexp.measure_pairs import measure_pairs
+
+        with blamed("transform"):
+            return measure_pairs(
+                spaces.sentences(self.corpus),
+                self.corpus,
+                metrics,
+                calibration=None if calibration.identity else calibration,
+                text=spaces.sentences(self.fit_on) if self.fit_on else None,
+                mixes=spaces.mixes,
+                seed=self.seed,
+                bootstrap=self.bootstrap,
+                progress=spaces.progress,
+                folder=folder,
+            )
+
+    def _fit_info(self) -> dict[str, Any]:
+        """What the transform was fitted on: the text, whether the measured sentences were all in it (`transductive`),
+        their share, and how many sentences it has."""
+        from ctxexp.fit import overlap
+
+        text = self.fit_on
+        share = 1.0 if text is None else overlap(text, self.corpus)
+        return {
+            "fit_on": "target" if text is None else text.name,
+            "transductive": share == 1,
+            "fit_overlap": share,
+            "fit_sentences": len(set(self.corpus.sentences) if text is None else text.sentences),
+        }
+
+    def _info(self, spaces: Spaces) -> dict[str, Any]:
+        """What names the run, as far as the study knows it."""
+        from ctxexp import __version__
+
+        corpus = self.corpus
+        unknown, pieces = spaces.unknown(corpus)
+        return {
+            "version": __version__,
+            "model": self.title or self.model or self.encoder.name,
+            "encoder": self.encoder.name,
+            "details": dict(details(self.encoder)),
+            "dtype": getattr(self.encoder, "dtype", "float32"),
+            "transform": self.transform_name,
+            "control": self.control.words or "none",
+            "left_out": spaces.left_out.get(corpus.fingerprint, 0),
+            "corpus": corpus.name,
+            "fingerprint": corpus.fingerprint,
+            "choices": corpus.choices,
+            "n_sentences": len(corpus.sentences),
+            "skipped": spaces.skipped(corpus)[0],
+            "skipped_share": spaces.skipped(corpus)[1],
+            "unknown": unknown,
+            "pieces": pieces,
+            "unknown_share": unknown / pieces if pieces else None,  # an encoder without pieces has no share of them
+            "encoded": spaces.encoded,
+            "min_contexts": self.words.min_contexts,
+            "seed": self.seed,
+        }
+
+    def of(self, corpus: Corpus) -> Study:
+        """The same study of another text."""
+        return replace(self, corpus=corpus)

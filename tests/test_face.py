@@ -1,0 +1,149 @@
+"""The Python face gives what the command gives, from names, from objects and from arrays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ctxexp
+from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
+from ctxexp.metrics.self_similarity import SelfSimilarity
+
+SENTENCES = [
+    "The bank of the river was wet.",
+    "The bank raised the rate of interest.",
+    "A river runs past the old bank.",
+    "The old house of the bank stood by the river.",
+    "The rate of the river is slow.",
+    "An old man fished from the bank of a river.",
+]
+FAST = ["min_contexts=3", "bootstrap=20"]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path_factory.getbasetemp() / "face"))
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tracking folder of the command's own run of the sentences."""
+    folder = tmp_path_factory.mktemp("command")
+    (folder / "text.txt").write_text("\n".join(SENTENCES))
+    words = [
+        "model=bert",
+        "dataset=text",
+        f"dataset.path={folder / 'text.txt'}",
+        f"tracking.folder={folder / 'mlruns'}",
+    ]
+    subprocess.run([sys.executable, "-m", "ctxexp", *words, *FAST], check=True, capture_output=True, cwd=folder)
+    return folder
+
+
+def same(a: ctxexp.Results, b: ctxexp.Results) -> None:
+    assert a.curves.keys() == b.curves.keys()
+    for key, curve in a.curves.items():
+        np.testing.assert_array_equal(curve, b.curves[key], err_msg=key)
+
+
+def test_a_path_measured_here_is_the_command_s_run_to_the_last_bit(command: Path) -> None:
+    here = ctxexp.measure("bert", command / "text.txt", options=FAST, progress=False)
+    (label, there), *others = ctxexp.runs(command / "mlruns", sweep="last").items()
+    assert (label, others) == ("bert", [])
+    same(here, there)
+    assert there.info["fingerprint"] == here.info["fingerprint"]
+    assert list(there.tables) == sorted(here.tables) or set(there.tables) == set(here.tables)
+    same(ctxexp.load(next((command / "mlruns/results").glob("*/*"))), here)
+
+
+def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
+    from ctxexp.words import tokenizer
+
+    read = tokenizer("english")
+    corpus = ctxexp.Corpus("c", tuple(read(s) for s in SENTENCES))
+    options = [*FAST, "metric=[self_similarity]"]
+    first = ctxexp.measure("elmo", SENTENCES, options=options, progress=False)
+    same(first, ctxexp.measure("elmo", corpus, options=options, progress=False))
+    same(first, ctxexp.measure("elmo", corpus, metrics="self_similarity", options=FAST, progress=False))
+    same(
+        first, ctxexp.measure("elmo", list(corpus.sentences), metrics=["self_similarity"], options=FAST, progress=False)
+    )
+
+
+def test_a_model_in_memory_is_its_checkpoint_to_the_last_bit() -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    from ctxexp import minis
+
+    folder = str(minis.folder("gpt2"))
+    model = ctxexp.from_transformers(
+        AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder), name="mine"
+    )
+    chosen = {"metrics": ["self_similarity", "max_explainable_variance"], "progress": False}
+    mine = ctxexp.measure(model, SENTENCES, options=FAST, **chosen)
+    theirs = ctxexp.measure("huggingface", SENTENCES, options=[*FAST, f"model.checkpoint={folder}"], **chosen)
+    same(mine, theirs)
+    assert mine.info["model"] == "mine"
+    assert model.name != theirs.info["encoder"]  # another key in the cache of vectors
+
+
+def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
+    rng = np.random.default_rng(0)
+    words = [["the", "bank", "of", str(i)] for i in range(6)]
+    vectors = [rng.normal(size=(2, 4, 8)).astype(np.float32) for _ in words]
+    results = ctxexp.measure(
+        ctxexp.from_arrays(vectors, words), metrics={"mine": SelfSimilarity}, options=FAST, progress=False
+    )
+    unit = [x / np.linalg.norm(x, axis=-1, keepdims=True) for x in vectors]
+    naive = []
+    for layer in range(2):
+        score = []
+        for place in range(3):
+            u = np.stack([x[layer, place] for x in unit]).astype(np.float64)
+            score.append(((u @ u.T).sum() - 6) / 30)
+        naive.append(np.mean(score))
+    np.testing.assert_allclose(results.curves["mine/raw"], naive, atol=1e-6)
+    flat = ctxexp.from_arrays([x[0] for x in vectors], words)
+    assert (flat.n_layers, flat.dim) == (1, 8)
+
+
+def test_what_cannot_be_measured_says_so() -> None:
+    with pytest.raises(ConfigError, match="no model 'brt'; did you mean 'bert'"):
+        ctxexp.measure("brt", SENTENCES)
+    with pytest.raises(ConfigError, match="at least one sentence, got none"):
+        ctxexp.measure("bert", [])
+    with pytest.raises(EncodingError, match=r"sentence 1: vectors of shape \(2, 3\) for 4 words"):
+        ctxexp.from_arrays([np.zeros((1, 3)), np.zeros((2, 3))], [["a"], ["a", "b", "c", "d"]])
+    with pytest.raises(EncodingError, match="at least one sentence"):
+        ctxexp.from_arrays([], [])
+    with pytest.raises(TrackingError, match="no finished run in"):
+        ctxexp.runs("nowhere")
+
+
+def test_the_frame_is_what_a_person_would_filter(command: Path) -> None:
+    (results,) = ctxexp.runs(command / "mlruns").values()
+    frame = results.frame
+    assert list(frame.columns) == ["measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
+    rows = frame[(frame.measure == "self_similarity") & (frame.statistic == "adjusted")]
+    np.testing.assert_array_equal(rows.value, results.curves["self_similarity/adjusted"])
+    np.testing.assert_array_equal(rows.low, results.curves["self_similarity/adjusted_ci_low"])
+    np.testing.assert_array_equal(rows.n, results.curves["self_similarity/n"])
+    assert list(results.curve("self_similarity", "adjusted").index) == list(range(results.n_layers))
+    with pytest.raises(MetricError, match=r"no curve 'self_similarity/ra'.*did you mean 'self_similarity/raw'"):
+        results.curve("self_similarity", "ra")
+
+
+def test_results_show_themselves_in_a_notebook(command: Path) -> None:
+    (results,) = ctxexp.runs(command / "mlruns").values()
+    assert "self_similarity" in results._repr_html_()
+    both = ctxexp.compare([results, results])
+    assert "bert #2" in both._repr_html_()
+    assert set(both.frame.run) == {"bert", "bert #2"}
+    for figure in (results.plot("self_similarity"), results.plot(), both.plot("anisotropy"), both.plot()):
+        assert figure._repr_png_()[:4] == b"\x89PNG"
+    with pytest.raises(MetricError, match="no measure 'self_simlarity' in these runs; did you mean 'self_similarity'"):
+        results.plot("self_simlarity")
