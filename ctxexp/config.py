@@ -91,6 +91,8 @@ def check(config: Node, registry: Registry) -> None:
     if not isinstance(metrics, dict) or not metrics:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
     for label, node in metrics.items():
+        if not re.fullmatch(r"\w[\w-]*", str(label)):
+            raise ConfigError(f"metric.{short(label)}: expected a name of letters, digits, _ and -")
         if not _named(node):
             raise ConfigError(f"metric.{label}: expected a node with a name, got {short(node)}")
         check_node("metric", f"metric.{label}", node, registry)

@@ -138,6 +138,14 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("model.names", {"a": 1}, r"model\.names=\{'a': 1\}: expected list\[str\] or null, got dict$"),
         ("metric", {}, r"metric: expected at least one of toy"),
         ("metric.toy", "x", r"metric\.toy: expected a node with a name, got 'x'"),
+        (
+            "metric",
+            {"../../x": {"name": "toy"}},
+            r"metric\.'\.\./\.\./x': expected a name of letters, digits, _ and -",
+        ),
+        ("metric", {"a/b": {"name": "toy"}}, "expected a name of letters"),
+        ("metric", {"a.b": {"name": "toy"}}, "expected a name of letters"),
+        ("metric", {"": {"name": "toy"}}, "expected a name of letters"),
         ("metric.toy.size", 1.5, r"metric\.toy\.size=1\.5: expected int, got float"),
     ],
 )

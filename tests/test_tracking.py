@@ -27,7 +27,7 @@ from ctxexp.results import Results, Table
 from ctxexp.tracking import database, process
 from ctxexp.tracking.sink import _dataset
 from ctxexp.tracking.state import write_state
-from ctxexp.tracking.values import flat, headline, metric_name, overview
+from ctxexp.tracking.values import flat, headline, metric_name, metric_names, overview
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
@@ -313,6 +313,11 @@ def test_more_metrics_and_params_than_a_batch(store: Path) -> None:
 
 def test_names_that_mlflow_refuses() -> None:
     assert metric_name("self_similarity/adjusted_ci_low") == "self_similarity/adjusted_ci_low"
+    odd = ["sts/A (x)/all", "sts/A [x]/all", "sts/A _x_/all", "y" * 300, "y" * 301]
+    named = metric_names(odd)
+    assert len(set(named.values())) == len(odd)
+    assert (named["sts/A (x)/all"], named["sts/A [x]/all"]) == ("sts/A _x_/all", "sts/A _x_/all 2")
+    assert max(map(len, named.values())) <= 250
     assert metric_name("/recall@5 (é)//x/..") == "recall_5 _é_/x/_"
     assert flat({"a": {"b": [1, 2], "c": True}, "d": "yes"}) == {"a.b": "[1, 2]", "a.c": "true", "d": "yes"}
 

@@ -23,7 +23,7 @@ from ctxexp.tracking.environment import command, git, user
 from ctxexp.tracking.failures import failures
 from ctxexp.tracking.process import process_tags
 from ctxexp.tracking.state import STATE
-from ctxexp.tracking.values import flat, headline, metric_name, overview
+from ctxexp.tracking.values import flat, headline, metric_names, overview
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -152,16 +152,17 @@ class MlflowSink:
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        metrics, infinite = [], []
+        metrics, infinite, extra = [], [], overview(results)
+        names = metric_names([*results.curves, *results.scalars, *extra])
         for key, curve in [*results.curves.items(), *((k, np.array([v])) for k, v in results.scalars.items())]:
             values = np.asarray(curve, dtype=np.float64)
             if np.isinf(values).any():
                 infinite.append(key)
             metrics += [
-                Metric(metric_name(key), v if math.isfinite(v) else math.nan, self._began, layer)
+                Metric(names[key], v if math.isfinite(v) else math.nan, self._began, layer)
                 for layer, v in enumerate(values.tolist())
             ]
-        metrics += [Metric(metric_name(k), v, self._began, 0) for k, v in overview(results).items()]
+        metrics += [Metric(names[k], v, self._began, 0) for k, v in extra.items()]
         tags = [RunTag("ctxexp.infinite", ", ".join(infinite)[:MAX_TAG])] if infinite else []
         with self._failures("log"):
             self._batches(metrics, [Param(k, v) for k, v in flat({"info": results.info}).items()], tags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,20 @@ def metric_name(key: str) -> str:
     """The key in the characters that MLflow allows (letters, digits, `_-./: `); keys of ctxexp pass unchanged."""
     kept = "".join(c if c.isalnum() or c in "_-./: " else "_" for c in key)
     return "/".join(part for part in kept.replace("..", "_").split("/") if part)[:MAX_NAME]
+
+
+def metric_names(keys: Iterable[str]) -> dict[str, str]:
+    """Each key's name in MLflow, none of them twice: keys that differ in other characters only get a number."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for key in keys:
+        name, n = metric_name(key), 1
+        while name in taken:
+            n += 1
+            name = f"{metric_name(key)[: MAX_NAME - 8]} {n}"
+        names[key] = name
+        taken.add(name)
+    return names
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
