@@ -64,8 +64,8 @@ def _asked(argv: list[str]) -> Namespace:
         raise ConfigError(f"{message}; ctxexp --help says what there is")
 
     parser = get_args_parser()
-    parser.error = refuse  # type: ignore[method-assign]
-    asked = parser.parse_args(argv)
+    parser.error = refuse
+    asked: Namespace = parser.parse_args(argv)
     if asked.cfg and asked.multirun:
         raise ConfigError("--cfg shows the config of one run: leave -m out")
     if asked.resolve and not (asked.cfg or asked.help):

@@ -12,7 +12,7 @@ def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 3
     for so many `rounds`. Fewer than k clusters where there are fewer different rows.
     """
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if len(np.unique((x**2).sum(axis=1))) < k:  # else there are k different rows, and no need to look for equal ones
         k = min(k, len(np.unique(x, axis=0)))

@@ -28,7 +28,8 @@ def ui(argv: list[str]) -> int:
 
 def _require_store(folder: str, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
-    from ctxexp.tracking.database import DATABASE, VARIABLE
+    from ctxexp.tracking.credentials import VARIABLE
+    from ctxexp.tracking.database import DATABASE
     from ctxexp.tracking.sqlite import sqlite_path, sqlite_uri, whole
 
     uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)

@@ -179,9 +179,10 @@ def _composed(overrides: Sequence[str]) -> DictConfig:
     from hydra import compose
 
     try:
-        return compose("config", overrides=list(overrides), return_hydra_config=True)
+        made: DictConfig = compose("config", overrides=list(overrides), return_hydra_config=True)
     except Exception as error:
         raise ConfigError(explain(error, overrides)) from None
+    return made
 
 
 def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:

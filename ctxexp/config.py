@@ -76,11 +76,11 @@ def check(config: Node, registry: Registry) -> None:
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", config["device"]):
         raise ConfigError(f"device={config['device']!r}: no such choice{near(config['device'], DEVICES)}")
     for kind in NAMED:
-        node = config.get(kind)
+        node = config.get(kind, {})
         if not _named(node):
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
         check_node(kind, kind, node, registry)
-    node = config.get("control")
+    node = config.get("control", {})
     if not _named(node):
         raise ConfigError(f"control: expected one option, as in control=NAME ({', '.join(CONTROLS)})")
     if node["name"] not in CONTROLS:

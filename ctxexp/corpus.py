@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from ctxexp.errors import DataError
 
@@ -151,11 +152,12 @@ def check_sentences(corpus: Corpus) -> None:
 _NO_TEXT = re.compile("[\\0\ud800-\udfff]")
 
 
-def _wrong(sentence: object) -> str:
+def _wrong(sentence: Any) -> str:
     """What is wrong with a sentence, to stand after its number; empty if nothing is."""
     if not isinstance(sentence, Sentence):
         return f": expected a ctxexp.Sentence, got {type(sentence).__name__}"
-    text, words, spans = sentence.text, sentence.words, sentence.spans
+    parts: tuple[Any, Any, Any] = sentence.text, sentence.words, sentence.spans  # annotations hold nobody to them
+    text, words, spans = parts
     if not isinstance(text, str) or not isinstance(words, tuple) or not isinstance(spans, tuple):
         return ": expected a text, a tuple of words and a tuple of spans"
     where = f", {text[:40]!r}"

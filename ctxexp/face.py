@@ -47,6 +47,8 @@ def measure(
     Raises CtxexpError, with the command's own messages.
     """
     from ctxexp import run
+    from ctxexp.controls import control as control_of
+    from ctxexp.fit import load_text
 
     config, registry = _composed(model, text, metrics, baseline, transform, control, options)
     given = {"baseline": baseline, "control": control, "transform": transform}
@@ -55,9 +57,9 @@ def measure(
     if corpus is None:
         corpus = run.load_corpus(config, registry)
     else:
-        corpus = run.prepared(corpus, config, given.get("control") or run.control(config["control"]))
+        corpus = run.prepared(corpus, config, given.get("control") or control_of(config["control"]))
     encoder = run.load_encoder(config, registry) if isinstance(model, str) else model
-    study = run.study_of(config, corpus, encoder, registry, run.load_text(config, registry, run.load_corpus))
+    study = run.study_of(config, corpus, encoder, registry, load_text(config, registry, run.load_corpus))
     if isinstance(metrics, Mapping):
         given["metrics"] = metrics
     study = replace(study, **given)

@@ -140,7 +140,7 @@ def likelihood_steps(flow: AdditiveFlow, batches: Iterable[Tensor], *, rate: flo
     for x in batches:
         loss = flow.loss(x)
         if loss.isfinite():
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's is untyped
             adam.step()
             adam.zero_grad()
         yield float(loss.detach())

@@ -113,7 +113,7 @@ class Store:
                     if not more:
                         raise DamagedError(f"{layer_name(i)} ends early")
                     n += more
-                if zlib.crc32(block) != expected:
+                if zlib.crc32(block.data) != expected:
                     raise DamagedError(f"the checksum of {layer_name(i)} differs")
 
 

@@ -47,7 +47,7 @@ def from_transformers(
     weights = state_hash(model)
     words = hashlib.sha256(repr(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
     content = hashlib.sha256(f"{weights} {words} {model.config.to_json_string()}".encode()).hexdigest()[:16]
-    encoder = TransformerEncoder(
+    return TransformerEncoder(
         Checkpoint(title, "", Path(), weights, content),
         loaded=reading(model, tokenizer),
         pooling=pooling,
@@ -56,9 +56,8 @@ def from_transformers(
         stride=stride,
         device=str(model.device),
         dtype=dtype,
+        title=title,
     )
-    encoder.title = title
-    return encoder
 
 
 class ArrayEncoder:
@@ -88,7 +87,8 @@ def from_arrays(vectors: Iterable[Any], words: Iterable[Sequence[str]], *, name:
     `ctxexp.measure(ctxexp.from_arrays(vectors, words))` measures them. Of equal sentences the first one's vectors
     count. Raises EncodingError for arrays that don't fit their words or each other.
     """
-    arrays, sentences = [], []
+    arrays: list[np.ndarray] = []
+    sentences: list[Sentence] = []
     for i, (array, own) in enumerate(zip(vectors, words, strict=True)):
         x = np.asarray(array, np.float32)
         x = x[None] if x.ndim == 2 else x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class TransformerEncoder:
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
     `untrained` is None, or the seed of weights drawn anew. `loaded`, of `ctxexp.models.loading.reading`, takes the
-    place of the checkpoint's files.
+    place of the checkpoint's files. `title` is what figures call a model that no config named.
     """
 
     sequential = False
@@ -47,12 +48,13 @@ class TransformerEncoder:
         untrained: int | None = None,
         expect: str | None = None,
         loaded: tuple[Any, Any, bool] | None = None,
+        title: str = "",
     ) -> None:
         check_pooling(pooling)
         if long not in ("window", "refuse"):
             raise UnknownName("policy for long sentences", long, ("window", "refuse"))
         self.checkpoint, self.pooling, self.final_norm, self.long = checkpoint, pooling, final_norm, long
-        self.dtype = dtype
+        self.dtype, self.title = dtype, title or Path(checkpoint.source).name
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
         self._model, tokenizer, self.has_pooler = loaded or load(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PUBLISHED = {
+PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-minilm": {"model": ("minilm",)},
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
     "ctxexp-isotropy": {

@@ -73,7 +73,8 @@ def _here(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, lis
 
 def _overrides(config: DictConfig) -> list[str]:
     """The task's overrides as they were typed: an environment variable stays its name."""
-    return [str(o) for o in OmegaConf.to_container(config.hydra.overrides.task, resolve=False)]
+    typed: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    return [str(o) for o in typed]
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
