@@ -46,7 +46,7 @@ def standing(name: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("model", card.MODELS)
 def test_the_first_sentences_give_what_the_card_says(model: str, tmp_path: Path) -> None:
-    found = card.measure_first(model, "mini", f"cache.folder={tmp_path}", "bootstrap=0")
+    found = card.beginning(model, "mini", f"cache.folder={tmp_path}", "bootstrap=0")
     said = figures(f"self-similarity, raw, first {card.FIRST} sentences alone", model)
     assert said == pytest.approx(found.curves["self_similarity/raw"].tolist(), abs=0.0011)  # its three figures
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp import compose
-from ctxexp.corpus import Corpus
+from ctxexp import compose, measure
+from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError, DataError
-from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.run import load_corpus, load_encoder, run
 
 CARD = Path(__file__).parent / "CARD.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -29,42 +26,23 @@ Found = Mapping[str, Results]
 """One model's runs: `words`, `first`, `sts`, `whitened`."""
 
 
-def measured(*overrides: str, first: int | None = None) -> Results:
-    """The results of the command with these overrides; of the first so many sentences alone."""
-    from hydra import compose as composed
-    from hydra import initialize_config_dir
-
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        config = compose.resolved(composed("config", overrides=["device=cpu", *overrides]))
-    registry = compose.registry()
-    corpus = load_corpus(config, registry)
-    if first is not None:
-        corpus = beginning(corpus, first)
-    with tempfile.TemporaryDirectory() as folder:
-        return run(config, corpus, load_encoder(config, registry), registry, Path(folder), Progress())
-
-
-def beginning(corpus: Corpus, n: int) -> Corpus:
-    """The first n sentences, without gold."""
-    return replace(corpus, sentences=corpus.sentences[:n], pairs=(), senses=())
-
-
-def measure_first(model: str, weights: str, *overrides: str) -> Results:
-    chosen = (f"model={model}", f"weights={weights}", "metric=self_similarity", "baseline=b100")
-    return measured(*chosen, *overrides, first=FIRST)
-
-
-def measure(model: str, weights: str, sts: Path) -> Found:
+def measured(model: str, weights: str, sts: Path) -> Found:
     """Everything that the card says of one model."""
-    chosen = (f"model={model}", f"weights={weights}")
-    pairs = (*chosen, "dataset=sts_b", f"dataset.path={compose.quote(str(sts))}", "metric=sts")
+    chosen = [f"weights={weights}", "device=cpu"]
+    pairs = [*chosen, "dataset=sts_b", f"dataset.path={compose.quote(str(sts))}"]
     return {
-        "sts": measured(*pairs),  # first: a wrong folder is said at once
-        "words": measured(*chosen, "metric=[self_similarity,sense_separation]"),
-        "first": measure_first(model, weights),
-        "whitened": measured(*pairs, "transform=whitening"),
+        "sts": measure(model, metrics="sts", options=pairs),  # first: a wrong folder is said at once
+        "whitened": measure(model, metrics="sts", transform="whitening", options=pairs),
+        "words": measure(model, metrics=["self_similarity", "sense_separation"], options=chosen),
+        "first": beginning(model, weights),
     }
+
+
+def beginning(model: str, weights: str, *options: str) -> Results:
+    """Of the first sentences alone."""
+    corpus = replace(polysemy(), sentences=polysemy().sentences[:FIRST], senses=())
+    chosen = [f"weights={weights}", "device=cpu", *options]
+    return measure(model, corpus, metrics="self_similarity", baseline="b100", options=chosen)
 
 
 def section(found: Mapping[tuple[str, str], Found]) -> str:
@@ -143,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help=f"put the tables into {CARD.name}")
     asked = parser.parse_args(arguments)
     try:
-        tables = section({(m, w): measure(m, w, asked.sts.absolute()) for m in MODELS for w in WEIGHTS})
+        tables = section({(m, w): measured(m, w, asked.sts.absolute()) for m in MODELS for w in WEIGHTS})
         print(tables)
         if asked.write:
             CARD.write_text(replaced(CARD.read_text(encoding="utf-8"), tables), encoding="utf-8")
