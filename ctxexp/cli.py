@@ -11,6 +11,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import hydra
@@ -20,7 +21,8 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import compose
-from ctxexp.errors import ConfigError, CtxexpError, line
+from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
+from ctxexp.files import full, unwritten
 from ctxexp.overrides import plain
 from ctxexp.progress import show, silence
 
@@ -122,6 +124,9 @@ def _experiment(argv: list[str]) -> int:
     except (HydraException, OmegaConfBaseException) as error:
         raise CtxexpError(compose.explain(error)) from error
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
+        if full(error):
+            folder = [o.partition("=")[2].strip("'\"") for o in asked.overrides if o.startswith("tracking.folder=")]
+            raise DiskError(unwritten(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
         raise ConfigError(
             f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
         ) from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from ctxexp.errors import DiskError
 
 PART = ".part"  # the end of a file's name while it is written
+MAKE_ROOM = "make room there or choose another folder, and repeat the command (resume=true skips jobs that finished)"
 
 
 @contextmanager
@@ -47,11 +48,10 @@ def full(error: BaseException | None) -> bool:
     return False
 
 
-def unwritten(error: OSError, path: Path) -> str:
-    """What kept the file from being written and what to do, in one line."""
+def unwritten(error: OSError, path: Path | None = None) -> str:
+    """What kept the file from being written and what to do, in one line; without `path` the error may know which."""
+    path = Path(str(error.filename)) if path is None and error.filename else path
     if full(error):
-        return (
-            f"cannot write {path.name}: the disk of {path.parent} is full; make room there or choose another folder, "
-            "and repeat the command"
-        )
+        where = f"cannot write {path.name}: the disk of {path.parent}" if path else "a disk"
+        return f"{where} is full; {MAKE_ROOM}"
     return f"cannot write {path}: {error.strerror or error}; choose a writable place"

@@ -20,6 +20,7 @@ from ctxexp.config import Node
 from ctxexp.corpus import Corpus
 from ctxexp.encoder import Encoder
 from ctxexp.errors import CtxexpError, Terminated, line
+from ctxexp.files import full
 from ctxexp.fit import load_text
 from ctxexp.named_files import files_digest
 from ctxexp.paths import user_path
@@ -51,12 +52,13 @@ def execute(cfg: DictConfig) -> None:
     end_with_parent()
     try:
         _execute(cfg)
-    except CtxexpError as error:
-        _failed.append(str(error))
-        tell(line(str(error)))
-    except Exception as error:  # a bug, ours or a plugin's: its traceback is wanted, the other jobs' results too
+    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
-        show(describe(error), sys.stderr)
+        words = describe(error)
+        if isinstance(error, CtxexpError) or full(error):
+            tell(line(words))
+        else:
+            show(words, sys.stderr)
 
 
 def _execute(cfg: DictConfig) -> None:

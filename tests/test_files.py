@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -10,16 +11,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy
 from matplotlib.figure import Figure
 
-from ctxexp import frame, report
+from ctxexp import frame, report, tracking
 from ctxexp.corpus import Corpus
 from ctxexp.encode import open_store
-from ctxexp.errors import DiskError, StoreError
+from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import replacing, write_text
 from ctxexp.projection import Projection
 from ctxexp.results import Results, Table
 from ctxexp.sweep_tables import SweepTable, write_tables
+from ctxexp.tracking.failures import failures
+from ctxexp.tracking.jobs import describe
+from ctxexp.tracking.state import read_state
 from ctxexp.vector_exports import EXPORTS
 
 
@@ -46,7 +51,7 @@ def test_a_full_disk_is_said_with_its_folder(tmp_path: Path) -> None:
         write_text(tmp_path / "a.json", "new")
     assert str(error.value) == (
         f"cannot write a.json: the disk of {tmp_path} is full; make room there or choose another folder, and repeat "
-        "the command"
+        "the command (resume=true skips jobs that finished)"
     )
     assert held(tmp_path) == {"a.json": b"old"}
 
@@ -131,3 +136,50 @@ def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) 
             open_store(made, Counted(), cache=tmp_path / "cache")
         assert {path.name for path in (tmp_path / "cache").iterdir()} == {"locks"}
     assert open_store(made, Counted(), cache=tmp_path / "cache").encoded == 99
+
+
+def run(folder: Path, results: Results) -> None:
+    with tracking.job(tracking.MemorySink(), folder, name="m", key="k", params={}, config="a: 1\n") as job:
+        job.log(results)
+
+
+def test_a_job_whose_results_do_not_fit_has_failed_for_that_reason(tmp_path: Path) -> None:
+    large = Results(tables={"words": Table({"x": list(range(20_000))})}, info={"model": "m", "n_layers": 2})
+    with (
+        room(50_000),
+        pytest.raises(DiskError, match=r"^cannot write .*/words\.csv: File too large; choose a writable"),
+    ):
+        run(tmp_path / "job", large)
+    state = read_state(tmp_path / "job")
+    assert state["status"] == "FAILED"
+    assert "words.csv: File too large" in state["error"]
+    assert not {"results.json", "words.csv"} & set(held(tmp_path / "job"))
+    with room(0), pytest.raises(DiskError, match=r"^cannot write .*/config\.yaml: File too large; choose a writable"):
+        run(tmp_path / "other", large)
+    assert held(tmp_path / "other") == {}
+    run(tmp_path / "job", large)
+    assert read_state(tmp_path / "job")["status"] == "FINISHED"
+
+
+def test_a_full_disk_is_one_line_whoever_meets_it(tmp_path: Path) -> None:
+    place = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "a.bin"))
+    assert describe(place).startswith(f"cannot write a.bin: the disk of {tmp_path} is full; make room there")
+    assert describe(OSError(errno.ENOSPC, "x")).startswith("a disk is full; make room there")
+    assert describe(OSError(errno.EIO, "x")) == "OSError: [Errno 5] x\n"  # of any other the traceback, here empty
+    with pytest.raises(TrackingError, match=r"^cannot log: the disk is full; make room there"), failures("cannot log"):
+        raise place
+
+
+def test_a_full_database_is_said_as_a_full_disk(tmp_path: Path) -> None:
+    store = sqlalchemy.create_engine(f"sqlite:///{tmp_path / 'a.db'}")
+
+    def fill() -> None:
+        with failures("cannot log in a.db"), store.connect() as connection:
+            connection.execute(sqlalchemy.text("PRAGMA max_page_count = 3"))
+            connection.execute(sqlalchemy.text("CREATE TABLE a (x)"))
+            connection.execute(sqlalchemy.text("INSERT INTO a VALUES (zeroblob(100000))"))
+
+    with pytest.raises(
+        TrackingError, match=r"^cannot log in a\.db: the disk is full; make room there or .*resume=true"
+    ):
+        fill()

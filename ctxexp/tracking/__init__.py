@@ -7,6 +7,7 @@ set win.
 
 from __future__ import annotations
 
+import logging
 import os
 
 from ctxexp.tracking.closing import Row, SweepReport, close_sweep
@@ -62,3 +63,5 @@ for _name, _value in {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }.items():
     os.environ.setdefault(_name, _value)
+
+logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # what it logs, with its traceback, it raises too

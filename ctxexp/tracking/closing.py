@@ -15,7 +15,7 @@ from ctxexp.tracking import process
 from ctxexp.tracking.failures import failures, redact
 from ctxexp.tracking.jobs import describe
 from ctxexp.tracking.sink import COLOUR, KIND, LOGGED, SWEEP, MlflowSink, run_link
-from ctxexp.tracking.state import STATE, SUMMARY, read_state, write_json, write_state
+from ctxexp.tracking.state import STATE, SUMMARY, read_state, try_state, write_json
 from ctxexp.tracking.sweep import Sweep
 from ctxexp.tracking.values import headline
 
@@ -70,7 +70,6 @@ def close_sweep(sweep: Sweep, summarise: Summarise, *, wait: float = 5.0, stoppe
     problems = [*([stopped] if stopped else []), *problems]
     folder = sweep.results / SUMMARY
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         write_json(
             folder / "jobs.json", [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows]
         )
@@ -110,8 +109,8 @@ def _rows(sweep: Sweep, wait: float) -> list[Row]:
             time.sleep(0.1)
             state = read_state(folder)
         if state.get("status") == "RUNNING":
-            write_state(folder, status="KILLED", error=_gone(state) or "interrupted with its sweep")
-            state = read_state(folder)
+            state |= {"status": "KILLED", "error": _gone(state) or "interrupted with its sweep"}
+            try_state(folder, **state)
         row = Row(
             label=str(state.get("name") or ""),
             overrides=list(state.get("overrides", [])),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ctxexp.errors import TrackingError
+from ctxexp.files import MAKE_ROOM
 from ctxexp.tracking.credentials import mask, redact
 
 __all__ = ["failures", "redact"]
@@ -32,6 +33,8 @@ def _reason(error: BaseException) -> str:
         (r"Connection refused|actively refused", "connection refused"),
         (r"Name or service not known|getaddrinfo failed|nodename nor servname|name resolution", "unknown host"),
         (r"[Tt]imed? ?out", "it did not answer in time"),
+        (r"disk is full|No space left on device", f"the disk is full; {MAKE_ROOM}"),
+        (r"disk I/O error", "the disk fails, or is full"),
     ):
         if re.search(pattern, text):
             return words

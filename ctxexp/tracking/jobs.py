@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.files import full, unwritten, write_text
 from ctxexp.manifest import MANIFEST, seal
 from ctxexp.paths import user_path
 from ctxexp.results import FILE, Results
@@ -24,7 +25,7 @@ from ctxexp.tracking.credentials import mask, masked, redact
 from ctxexp.tracking.environment import environment
 from ctxexp.tracking.process import held_back, process_tags, terminated_like_interrupted
 from ctxexp.tracking.sink import BUNDLE, COLOUR, KEY, KIND, SWEEP, Sink, Status, source_tags
-from ctxexp.tracking.state import write_json, write_state
+from ctxexp.tracking.state import try_state, write_json, write_state
 
 RUN = "run.json"
 
@@ -93,11 +94,10 @@ def job(
     tags = {KIND: "job", KEY: key, BUNDLE: secrets.token_hex(16), **source_tags(), **_colour(name), **(tags or {})}
     if sweep:
         tags[SWEEP] = sweep
-    folder.mkdir(parents=True, exist_ok=True)
     for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
     config, params, tags = mask(config), masked(dict(params)), masked(tags)
-    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    write_text(folder / "config.yaml", config)
     write_json(folder / "environment.json", environment())
     known = {"name": name, "key": key, "sweep": sweep, "began": began, "tags": tags, "params": params}
     where = {"uri": redact(uri), "experiment": experiment}
@@ -142,11 +142,13 @@ def _finish(sink: Sink | None, folder: Path, status: Status, error: str | None) 
             status, error = "FAILED", str(refused)
             raise
     finally:
-        write_state(folder, status=status, error=error)
+        (try_state if error else write_state)(folder, status=status, error=error)
 
 
 def describe(error: BaseException) -> str:
-    """The message of an error that ctxexp raises on purpose; of any other the whole traceback."""
+    """The message of an error that ctxexp raises on purpose, or that a full disk raises; else the whole traceback."""
+    if isinstance(error, OSError) and full(error):
+        return unwritten(error)
     return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ctxexp.errors import DiskError
 from ctxexp.files import write_text
 from ctxexp.tracking.credentials import masked
 
@@ -29,8 +31,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_state(folder: Path, *, fresh: bool = False, **changes: Any) -> None:
     """Update status.json; `fresh` forgets what it said."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / STATE, {**({} if fresh else read_json(folder / STATE)), **changes})
+
+
+def try_state(folder: Path, **changes: Any) -> None:
+    """The same where more important things are said: that the disk takes no file is no news then."""
+    with suppress(DiskError):
+        write_state(folder, **changes)
 
 
 def read_state(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ctxexp.paths import user_path
 from ctxexp.tracking import credentials, database, process
 from ctxexp.tracking.doctor import close_dead
 from ctxexp.tracking.jobs import describe, job_folder, new_id
-from ctxexp.tracking.state import read_state, write_state
+from ctxexp.tracking.state import read_state, try_state
 from ctxexp.tracking.ui import sweep_link
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         if tracking.get("sweep"):
             folder, overrides = _here(config, tracking.folder, tracking.sweep)
             tags = process.process_tags()
-            write_state(folder, fresh=True, status="RUNNING", overrides=overrides, process=tags)
+            try_state(folder, fresh=True, status="RUNNING", overrides=overrides, process=tags)
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         tracking = config.tracking
@@ -125,6 +125,6 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         try:
             _ = job_return.return_value
         except Exception as error:
-            write_state(folder, status="FAILED", error=describe(error))
+            try_state(folder, status="FAILED", error=describe(error))
         else:
-            write_state(folder, status="FAILED", error="it ended before its run began; its output says why")
+            try_state(folder, status="FAILED", error="it ended before its run began; its output says why")
