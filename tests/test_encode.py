@@ -435,6 +435,9 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
     with pytest.raises(EncodingError, match=r"91 of the text's 100 pieces are unknown .* script of the model"):
         open_store(made, encoder, cache=tmp_path)
     assert not encoder.batches  # refused before anything is encoded
+    encoder.unknown = lambda sentences: 7  # type: ignore[attr-defined]
+    with pytest.raises(EncodingError, match=r"could not read the corpus \(unknown\): TypeError: cannot unpack"):
+        open_store(made, encoder, cache=tmp_path)
 
 
 def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:

@@ -177,6 +177,10 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
     (own / "sentence_bert_config.json").write_text("[]")
     with pytest.raises(ModelError, match=r"sentence_bert_config\.json is no JSON object"):
         encoder(own).sentences()
+    for said in (0, 2, -5, True, "12", 12.5):  # a BERT's two special pieces alone are no sentence
+        (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": said}))
+        with pytest.raises(ModelError, match=r"says max_seq_length=.*; expected a number of pieces, such as 256"):
+            encoder(own).sentences()
 
 
 def test_half_types_pool_in_full_precision(folder: Folder) -> None:
