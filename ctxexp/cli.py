@@ -1,4 +1,4 @@
-"""The command: experiments through Hydra, and the few commands beside them.
+"""The command: its first word is a verb that some plugin registered; without one it is an experiment.
 
 Everything that a user can get wrong ends here as one line, `error: ...`, and exit status 2; an unexpected exception
 keeps its traceback. A job's failure is recorded and the sweep goes on; the exit status is then 1.
@@ -20,18 +20,25 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp import compose
+from ctxexp import __version__, compose
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files import full, unwritten
 from ctxexp.overrides import plain
+from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
 
 
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
+    sys.exit(command(sys.argv[1:]))
+
+
+def command(argv: list[str]) -> int | str | None:
+    """The exit status of these words of the command line, after all that they ask for."""
+    logging.raiseExceptions = False  # whatever the verb: a closed stderr is no reason for tracebacks on it
     status: int | str | None
     try:
-        status = _dispatch(sys.argv[1:])
+        status = _dispatch(argv)
     except CtxexpError as error:
         show(f"error: {error}", sys.stderr)
         status = 2
@@ -48,15 +55,16 @@ def main() -> None:
             sys.stdout.flush()
     except OSError:
         silence(sys.stdout)
-    sys.exit(status)
+    return status
 
 
 def _dispatch(argv: list[str]) -> int:
-    from ctxexp import commands
-
-    if argv and argv[0] in commands.COMMANDS:
-        return commands.COMMANDS[argv[0]](argv[1:])
-    return _experiment(argv)
+    words = argv
+    if argv and argv[0].startswith("plugins="):  # a file may bring the verb
+        compose.take_plugins(argv[:1])
+        words = argv[1:]
+    verb = compose.registry().offers.get((COMMAND, words[0])) if words else None
+    return int(verb.factory(words[1:])) if verb else experiment(argv)
 
 
 def _asked(argv: list[str]) -> Namespace:
@@ -83,7 +91,11 @@ def _asked(argv: list[str]) -> Namespace:
     return asked
 
 
-def _experiment(argv: list[str]) -> int:
+def experiment(argv: list[str]) -> int:
+    """The exit status of a run or a sweep, or of what shows its config."""
+    if "--version" in argv:
+        show(f"ctxexp {__version__}")
+        return 0
     _log_to_stderr()
     asked = _asked(argv)
     if not asked.shell_completion:
@@ -117,7 +129,7 @@ def _experiment(argv: list[str]) -> int:
             raise CtxexpError(f"what is printed can't be written: {error.strerror}") from error
         finally:  # Hydra leaves by SystemExit
             if asked.help:
-                show(f"\n== What each option is ==\n\n{compose.options()}")
+                show(f"\n== What each option and command is ==\n\n{compose.options()}")
         return 0
     try:
         return jobs.conduct(application, multirun=asked.multirun)
@@ -142,7 +154,7 @@ def task(cfg: DictConfig) -> None:
 
 def _log_to_stderr() -> None:
     """ctxexp's own log lines, bare, on stderr; once a process."""
-    logging.raiseExceptions = False  # a closed stderr is no reason for tracebacks on it
+    logging.raiseExceptions = False  # nor in a worker
     log = logging.getLogger("ctxexp")
     if not log.handlers:
         handler = logging.StreamHandler()

@@ -1,14 +1,21 @@
-"""The commands beside experiments: `ui`, `cache`, `upload`."""
+"""The verbs of the command: what `ctxexp NAME ...` does beside Hydra's experiments. Imports are inside."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 
 from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import TrackingError
 from ctxexp.paths import user_path
+from ctxexp.plugins import Register, hookimpl
+
+
+def run(argv: list[str]) -> int:
+    """Measure: one run, or a sweep with -m; the word `run` may be left out."""
+    from ctxexp.cli import experiment
+
+    return experiment(argv)
 
 
 def ui(argv: list[str]) -> int:
@@ -35,6 +42,29 @@ def _require_store(folder: str, uri: str | None) -> None:
     uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)
     if uri.startswith("sqlite") and not whole(path := sqlite_path(uri)):
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with --folder")
+
+
+def report(argv: list[str]) -> int:
+    """Make a sweep's interactive page, figures and tables anew, from its results on disk."""
+    parser = argparse.ArgumentParser(prog="ctxexp report", description=report.__doc__)
+    parser.add_argument("--folder", type=user_path, default="mlruns", help="the tracking folder (default: mlruns)")
+    parser.add_argument("--sweep", default="last", help="a folder's name in its results (default: the last one)")
+    parser.add_argument("--out", type=user_path, default="report", help="where to (default: report)")
+    asked = parser.parse_args(argv)
+    from ctxexp.face import runs
+    from ctxexp.report import summarise
+
+    found = list(runs(asked.folder, sweep=asked.sweep).items())[::-1]  # the first job first
+    for path in summarise(found, asked.out, published=any(results.info.get("published") for _, results in found)):
+        print(path)
+    return 0
+
+
+def claims(argv: list[str]) -> int:
+    """Test the claims of Ethayarajh (2019) on finished runs, or on the figures that the authors released."""
+    from ctxexp.claims.command import main
+
+    return main(argv)
 
 
 def cache(argv: list[str]) -> int:
@@ -73,4 +103,32 @@ def upload(argv: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"ui": ui, "cache": cache, "upload": upload}
+def plugins(argv: list[str]) -> int:
+    """List what is installed, what each plugin offers, and what is broken; also of plugin files, if named."""
+    parser = argparse.ArgumentParser(prog="ctxexp plugins", description=plugins.__doc__)
+    parser.add_argument("files", nargs="*", type=user_path, metavar="FILE.py")
+    files = parser.parse_args(argv).files
+    from ctxexp.plugins.listing import main
+
+    return main(files)
+
+
+def conform(argv: list[str]) -> int:
+    """Check a registered model, data set, transform, metric or baseline against its contract: NAME [key=value ...]."""
+    from ctxexp.conform import main
+
+    return main(argv)
+
+
+def bench_words(argv: list[str]) -> int:
+    """Score a file of word vectors on nine benchmarks: vectors=FILE data=FOLDER [key=value ...]."""
+    from ctxexp.word_benchmarks.command import main
+
+    return main(argv)
+
+
+@hookimpl
+def register_commands(register: Register) -> None:
+    for verb in (run, ui, report, claims, cache, upload, plugins, conform):
+        register(verb.__name__, verb)
+    register("bench-words", bench_words)

@@ -26,7 +26,7 @@ from ctxexp import config as configs
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.overrides import GROUPS, choices, parse, plain
 from ctxexp.paths import user_path
-from ctxexp.plugins import KINDS, Registry, build_registry
+from ctxexp.plugins import COMMAND, OFFERED, Registry, build_registry
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -112,7 +112,7 @@ def prepare() -> None:
     store = ConfigStore.instance()
     folders = [config_folder(), *map(Path, registry().folders)]
     for (kind, name), offer in registry().offers.items():
-        if any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
+        if kind == COMMAND or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
             continue
         node = {"name": name, **_defaults(offer.factory, kind)}
         package = f"metric.{name}" if kind == "metric" else None
@@ -121,9 +121,9 @@ def prepare() -> None:
 
 
 def options() -> str:
-    """Every name that can be chosen, a line each: `metric=name   the first line of its docstring`, for --help."""
-    offers = sorted(registry().offers.values(), key=lambda o: (KINDS.index(o.kind), o.name))
-    return "\n".join(f"{f'{o.kind}={o.name}':<36} {o.about}".rstrip() for o in offers)
+    """Every name that can be chosen, then every verb, a line each: `metric=name   the first line of its docstring`."""
+    offers = sorted(registry().offers.values(), key=lambda o: (OFFERED.index(o.kind), o.name))
+    return "\n".join(f"{o.typed:<36} {o.about}".rstrip() for o in offers)
 
 
 def _defaults(factory: Any, kind: str) -> dict[str, Any]:
@@ -268,9 +268,11 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
 
 
 def _options(group: str) -> list[str]:
-    """The names of a config group, those in its folders (`flow/0`) included."""
+    """The names of a config group, those in its folders (`flow/0`) included; of COMMAND, the verbs."""
     from hydra.core.global_hydra import GlobalHydra
 
+    if group == COMMAND:
+        return registry().names(COMMAND)
     loader = GlobalHydra.instance().config_loader()
     inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
     names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]

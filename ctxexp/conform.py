@@ -1,4 +1,4 @@
-"""`python -m ctxexp.conform NAME [key=value ...]`: the conformance kit on a registered name.
+"""`ctxexp conform NAME [key=value ...]`: the conformance kit on a registered name.
 
 NAME is `kind/name` (`metric/anisotropy`) or a name alone; keys are the arguments of its config. `plugins=[file.py]`
 brings names from files. Exit status 0: every law holds; 1: some are broken; 2: it can't be checked.
@@ -19,10 +19,10 @@ from typing import Any, Literal, get_args, get_origin
 from ctxexp import key_values
 from ctxexp.config import Node, arguments, build, check_node, check_type
 from ctxexp.corpus import Corpus
-from ctxexp.errors import ConfigError, ConformanceError, CtxexpError, DataError, UnknownName
+from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, build_registry
 
-USAGE = "usage: python -m ctxexp.conform NAME [key=value ...]   (NAME: bert, metric/anisotropy, ...)"
+USAGE = "usage: ctxexp conform NAME [key=value ...]   (NAME: bert, metric/anisotropy, ...)"
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
 
@@ -36,9 +36,6 @@ def main(argv: list[str]) -> int:
     except ConformanceError as error:
         print(error)
         return 1
-    except CtxexpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     return 0
 
 
@@ -114,9 +111,9 @@ def _find(registry: Registry, name: str) -> Offer:
         if kind not in KINDS:
             raise UnknownName("kind", kind, KINDS)
         return registry.find(kind, bare)
-    found = [offer for (_, known), offer in registry.offers.items() if known == name]
+    found = [offer for offer in registry.offers.values() if offer.kind in KINDS and offer.name == name]
     if not found:
-        raise UnknownName("name", name, {known for _, known in registry.offers})
+        raise UnknownName("name", name, {known for kind in KINDS for known in registry.names(kind)})
     if len(found) > 1:
         both = " or ".join(f"{offer.kind}/{name}" for offer in found)
         raise ConfigError(f"{name!r} is the name of several things; say {both}")
@@ -129,7 +126,3 @@ def _values(words: list[str]) -> Node:
         key, text = key_values.split(word, "pooling=first")
         values[key] = key_values.value(word, text)
     return values
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

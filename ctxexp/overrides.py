@@ -13,11 +13,10 @@ from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
 
 from ctxexp.errors import ConfigError, UnknownName, line, said, short, suggestions
-from ctxexp.plugins import KINDS
+from ctxexp.plugins import COMMAND, KINDS
 from ctxexp.plugins.published import brought_by
 
 GROUPS = (*KINDS, "control", "weights", "experiment")
-COMMANDS = {"ui": "ctxexp ui", "cache": "ctxexp cache", "upload": "ctxexp upload", "help": "ctxexp --help"}
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep
 
@@ -113,10 +112,11 @@ def _check_choice(o: Override, options: Options) -> None:
 
 def _meant(word: str, options: Options) -> str:
     """`; did you mean ...?`: the command, or the option of some group, that the word is or resembles."""
-    meant = dict(COMMANDS)
+    verbs = {verb: f"ctxexp {verb}" for verb in options(COMMAND)} | {"help": "ctxexp --help"}
+    meant = dict(verbs)
     for group in GROUPS:
         meant |= {name: f"{group}={name}" for name in options(group) if name not in meant}
     name = word.strip().lstrip("-")
     close = [meant[one] for one in [name] if one in meant] or [meant[one] for one in suggestions(name, meant)]
-    close = close or [COMMANDS[one] for one in get_close_matches(name, COMMANDS, n=2, cutoff=0.5)]
+    close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
     return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"

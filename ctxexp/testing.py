@@ -1,4 +1,4 @@
-"""The contracts as checks, for authors of plugins: from pytest, or as `python -m ctxexp.conform NAME`.
+"""The contracts as checks, for authors of plugins: from pytest, or as `python -m ctxexp conform NAME`.
 
     from ctxexp.testing import check_metric
 

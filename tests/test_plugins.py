@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import compose
+from ctxexp import cli, compose
 from ctxexp.config import job_key
 from ctxexp.corpus import Corpus
 from ctxexp.encoder import Encoded
 from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
 from ctxexp.metric import GroupMean
 from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
-from ctxexp.plugins.__main__ import listing, signature
-from ctxexp.plugins.__main__ import main as list_plugins
+from ctxexp.plugins.listing import listing, signature
 from ctxexp.run import load_corpus, load_encoder, run, supplied_by
 
 
@@ -395,12 +394,12 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
 
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path)
-    assert list_plugins([str(path)]) == 0
+    assert cli.command(["plugins", str(path)]) == 0
     text = capsys.readouterr().out
     assert re.search(rf"^mine \({re.escape(str(path))}\) sha256:\w+$", text, flags=re.MULTILINE)
     assert re.search(r"^  model=bits +Words as bits of their length\.$", text, flags=re.MULTILINE)
     assert "      width: int = 4, broken: bool = false" in text
-    assert list_plugins([str(tmp_path / "nothing.py")]) == 2
+    assert cli.command(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
     with pytest.warns(UserWarning, match="boom"):
         broken = build_registry([("x", _Boom())], installed=False)
@@ -448,7 +447,7 @@ def test_a_broken_distribution_is_said_once_and_never_while_completing(tmp_path:
     completed = command(tmp_path, "-m", "ctxexp", "-sc", "query=bash", site=site, **line)
     assert "model=bits" in completed.stdout
     assert completed.stderr == ""
-    listed = command(tmp_path, "-m", "ctxexp.plugins", site=site)
+    listed = command(tmp_path, "-m", "ctxexp", "plugins", site=site)
     assert listed.returncode == 1
     assert "goodone 0.9\n  model=bits" in listed.stdout
     assert "broken, and left out:\n  plugin 'badone' (badone_module) of distribution badone 0.9" in listed.stdout

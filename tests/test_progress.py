@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -61,18 +57,3 @@ def test_silent_is_silent(caplog: pytest.LogCaptureFixture, capsys: pytest.Captu
         stage.advance(2)
     assert caplog.messages == []
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("module", ["ctxexp.claims", "ctxexp.plugins"])
-def test_a_reader_may_leave_before_the_end(module: str, tmp_path: Path) -> None:
-    """As `head` does."""
-    arguments = ["--released"] if module == "ctxexp.claims" else []
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments], cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, text=True
-        )
-    finally:
-        os.close(write)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -140,7 +140,7 @@ def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(pla
     close = ctxexp("model=minilmm", *small, check=False)
     assert close.returncode == 2
     assert "error: no model 'minilmm'; did you mean 'minilm'?" in close.stderr
-    listed = run(place.python, "-m", "ctxexp.plugins", cwd=tmp_path).stdout
+    listed = run(place.python, "-m", "ctxexp", "plugins", cwd=tmp_path).stdout
     assert "ctxexp-minilm" in listed
     assert "ctxexp-my-model" in listed
 

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ctxexp.cli import command
 from ctxexp.clusters import kmeans
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.vector_exports import write_text
 from ctxexp.word_benchmarks import SOURCES, Choices, Score, Space, evaluate, load, table, word_list
-from ctxexp.word_benchmarks.__main__ import ARGUMENTS, main, run
 from ctxexp.word_benchmarks.analogy import Analogy, answers, score_analogy
 from ctxexp.word_benchmarks.categorisation import STARTS, Categorisation, purity, score_categorisation
+from ctxexp.word_benchmarks.command import ARGUMENTS, run
 from ctxexp.word_benchmarks.relational import Relation, Relational, score_relational
 from ctxexp.word_benchmarks.score import cosines
 from ctxexp.word_benchmarks.similarity import Similarity, score_similarity
@@ -548,7 +549,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
     write_text(tmp_path / "v.txt", words, x)
     out = tmp_path / "out.csv"
     common = [f"vectors={tmp_path / 'v.txt'}", f"data={data}", f"out={out}"]
-    assert main(common) == 0
+    assert command(["bench-words", *common]) == 0
     said = capsys.readouterr().out
     assert "simlex999       nan   covered 1 of 2 (50.0%)" in said
     assert "items with a missing word left out" in said
@@ -558,17 +559,17 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
         (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
     ]
     for candidates in ("benchmark", "3"):  # then only the needed words are read
-        assert main([*common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"]) == 0
+        assert command(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"]) == 0
         rows = list(csv.DictReader(out.open(encoding="utf-8")))
         pool: Any = int(candidates) if candidates.isdigit() else candidates
         expected = evaluate(Space.of(words, x), load(data, ["google"]), Choices(candidates=pool))
         assert [r["value"] for r in rows] == [str(s.value) for s in expected]
     (tmp_path / "list").write_text("old\nnew\n")
-    assert main([*common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
+    assert command(["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
     said = capsys.readouterr().out
     assert "covered 0 of 2 (0.0%)" in said
     assert f"shared vocabulary: {tmp_path / 'list'}" in said
-    assert main(["--help"]) == 0
+    assert command(["bench-words", "--help"]) == 0
     assert "shared_vocabulary" in capsys.readouterr().out
 
 
@@ -609,7 +610,7 @@ def test_mistakes_on_the_command_line(
 ) -> None:
     write_text(tmp_path / "v.txt", ["a"], np.ones((1, 2)))
     filled = [a.replace("DATA", str(data)).replace("VECTORS", str(tmp_path / "v.txt")) for a in arguments]
-    assert main(filled) == 2
+    assert command(["bench-words", *filled]) == 2
     said = capsys.readouterr().err
     assert re.match(f"error: .*{message}", said), said
 

@@ -1,4 +1,4 @@
-"""The claims of Ethayarajh (2019) as tests that were fixed before any run was looked at: `python -m ctxexp.claims`.
+"""The claims of Ethayarajh (2019) as tests that were fixed before any run was looked at: `python -m ctxexp claims`.
 
 A claim's verdict is holds, holds only under a reading, fails, open, or not run, and comes from runs of the paper's own
 weights alone. Runs of other weights, and the figures that the authors released, go through the same tests and are

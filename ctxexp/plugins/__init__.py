@@ -1,8 +1,9 @@
 """Who supplies what: hook specifications, the plugin manager and the registry of names.
 
 Everything that a config can name comes through these hooks, ctxexp's own models and metrics included. A hook gets a
-callback `register(name, factory)`; the factory's keyword arguments are the config keys of that name.
-`python -m ctxexp.plugins` lists what is installed, what it offers and what is broken.
+callback `register(name, factory)`; the factory's keyword arguments are the config keys of that name. The verbs of
+the command come the same way: `register(name, function)`.
+`ctxexp plugins` lists what is installed, what it offers and what is broken.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from ctxexp.plugins.published import brought_by
 Factory = Callable[..., Any]
 Register = Callable[[str, Factory], None]
 
-KINDS = ("model", "dataset", "transform", "metric", "baseline")
+KINDS = ("model", "dataset", "transform", "metric", "baseline")  # what a config names
+COMMAND = "command"  # what a command line may begin with
+OFFERED = (*KINDS, COMMAND)
 FIRST_PARTY = (
     "ctxexp.models",
     "ctxexp.datasets",
@@ -33,6 +36,7 @@ FIRST_PARTY = (
     "ctxexp.metrics",
     "ctxexp.baselines",
     "ctxexp.matched",
+    "ctxexp.commands",
 )
 GROUP = "ctxexp"  # the entry-point group of plugins
 
@@ -64,6 +68,11 @@ class Hooks:
         """Offer baselines: factory(**config) -> ctxexp.baselines.Baseline."""
 
     @hookspec
+    def register_commands(self, register: Register) -> None:
+        """Offer verbs, `ctxexp NAME ...`: function(argv: list[str]) -> int gets the words after the verb and gives the
+        exit status. A CtxexpError that it raises is one line to the user; its docstring's first line is in --help."""
+
+    @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
         """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
 
@@ -79,6 +88,11 @@ class Offer:
     name: str
     factory: Factory
     plugin: str
+
+    @property
+    def typed(self) -> str:
+        """How one asks for it: `metric=name`, of a command `ctxexp name`."""
+        return f"ctxexp {self.name}" if self.kind == COMMAND else f"{self.kind}={self.name}"
 
     @property
     def about(self) -> str:
@@ -147,7 +161,7 @@ class Registry:
             whose = source or f"plugin {self.find(kind, name).plugin!r}"
             raise PluginError(
                 f"{kind} {name!r} of {whose} could not be built: {said(error)}; "
-                f"check it with: python -m ctxexp.conform {kind}/{name}"
+                f"check it with: python -m ctxexp conform {kind}/{name}"
             ) from error
 
 
@@ -224,7 +238,7 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
         if unknown:
             raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}") from None
         raise PluginError(f"{text}; a hook takes one argument, register, and config_folders none") from None
-    for kind in KINDS:
+    for kind in OFFERED:
 
         def register(offered: str, factory: Factory, kind: str = kind) -> None:
             if not callable(factory):

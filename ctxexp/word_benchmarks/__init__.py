@@ -3,7 +3,7 @@
     from ctxexp.word_benchmarks import Space, evaluate, load
     scores = evaluate(Space.of(words, vectors), load("data/word"))
 
-`python -m ctxexp.word_benchmarks vectors=FILE data=FOLDER` does so for any file of word vectors. Every score comes with
+`python -m ctxexp bench-words vectors=FILE data=FOLDER` does so for any file of word vectors. Every score comes with
 the share of its items that the vectors cover.
 """
 

@@ -1,16 +1,14 @@
-"""`python -m ctxexp.plugins [FILE.py ...]`: what is installed, what each plugin offers, and what is broken."""
+"""`ctxexp plugins [FILE.py ...]`: what is installed, what each plugin offers, and what is broken."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 import warnings
 from pathlib import Path
 
 from ctxexp import __version__
 from ctxexp.config import arguments
-from ctxexp.errors import CtxexpError
-from ctxexp.plugins import FIRST_PARTY, KINDS, Offer, Registry, Source, build_registry
+from ctxexp.plugins import COMMAND, FIRST_PARTY, OFFERED, Offer, Registry, Source, build_registry
 from ctxexp.progress import show
 
 
@@ -46,11 +44,10 @@ def _title(source: Source) -> str:
 
 def _section(title: str, version: str, offers: list[Offer]) -> str:
     lines = [f"{title} {version}"]
-    for kind in KINDS:
-        for offer in sorted((o for o in offers if o.kind == kind), key=lambda o: o.name):
-            lines.append(f"  {kind}={offer.name:<28} {offer.about}".rstrip())
-            if keys := signature(offer):
-                lines.append(f"      {keys}")
+    for offer in sorted(offers, key=lambda o: (OFFERED.index(o.kind), o.name)):
+        lines.append(f"  {offer.typed:<36} {offer.about}".rstrip())
+        if offer.kind != COMMAND and (keys := signature(offer)):
+            lines.append(f"      {keys}")
     return "\n".join(lines)
 
 
@@ -62,18 +59,10 @@ def _value(default: object) -> str:
     return "null" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def main(argv: list[str]) -> int:
+def main(files: list[Path]) -> int:
     """Print the listing; 1 if an installed plugin is broken."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # they are in the listing
-            registry = build_registry(files=[Path(a) for a in argv])
-    except CtxexpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they are in the listing
+        registry = build_registry(files=files)
     show(listing(registry))
     return 1 if registry.broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,14 +1,13 @@
-"""`python -m ctxexp.word_benchmarks vectors=FILE data=FOLDER`: the benchmarks over a file of word vectors."""
+"""`ctxexp bench-words vectors=FILE data=FOLDER`: the benchmarks over a file of word vectors."""
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxexp.errors import ConfigError, CtxexpError
+from ctxexp.errors import ConfigError
 from ctxexp.key_values import parse
 from ctxexp.paths import user_path
 from ctxexp.vector_files import Format, read_vectors
@@ -32,26 +31,22 @@ ARGUMENTS: dict[str, tuple[Any, Any, str]] = {
 }  # fmt: skip
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the table, write it as CSV; exit status 2 for a mistake, said in a sentence."""
+def main(argv: Sequence[str]) -> int:
+    """Print the table and write it as CSV."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    if {"-h", "--help"} & set(arguments):
+    if {"-h", "--help"} & set(argv):
         print(__doc__, *(f"  {k}={default}: {words}" for k, (_, default, words) in ARGUMENTS.items()), sep="\n")
         return 0
+    given = parse(argv, ARGUMENTS, "vectors=glove.txt")
+    for key in ("vectors", "data"):
+        if given[key] is None:
+            raise ConfigError(f"expected {key}=<path>: {ARGUMENTS[key][2]}")
+    scores, choices = run(given)
+    out = Path(given["out"])
     try:
-        given = parse(arguments, ARGUMENTS, "vectors=glove.txt")
-        for key in ("vectors", "data"):
-            if given[key] is None:
-                raise ConfigError(f"expected {key}=<path>: {ARGUMENTS[key][2]}")
-        scores, choices = run(given)
-        out = Path(given["out"])
         table(scores, choices).write_csv(out)
-    except CtxexpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except OSError as error:
-        print(f"error: {error}; choose another out=", file=sys.stderr)
-        return 2
+        raise ConfigError(f"{error}; choose another out=") from error
     shared = f", shared vocabulary: {given['shared_vocabulary']}" if given["shared_vocabulary"] else ""
     print(f"{given['vectors']}: {choices.words()}{shared}")
     for score in scores:
@@ -85,7 +80,3 @@ def run(given: dict[str, Any]) -> tuple[list[Score], Choices]:
     read = read_vectors(path, wanted=None if whole else wanted, layout=given["format"])
     space = Space.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
     return evaluate(space, benchmarks, choices), choices
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
