@@ -135,7 +135,8 @@ def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
 def conduct(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
     """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
     killed. The exit status; what isn't an end of these raises, after all is settled."""
-    status, stopped = 0, None
+    status = 0
+    stopped: str | None = None
     other: Exception | SystemExit | None = None
     with terminated_like_interrupted():
         try:

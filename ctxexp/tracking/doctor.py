@@ -46,7 +46,7 @@ def close_dead_jobs(store: Path) -> list[Path]:
     What such a process was writing, there or in a sweep's summary, is removed.
     """
     closed: list[Path] = []
-    summaries = set()
+    summaries: set[Path] = set()
     with failures(f"cannot close dead jobs in {store}"):
         for path in sorted((store / "results").glob(f"*/*/{STATE}")):
             state = read_state(path.parent)

@@ -176,7 +176,8 @@ class MlflowSink:
 
         for left in reversed(range(tries)):
             try:
-                return self.client.log_inputs(self.run_id, datasets=data)
+                self.client.log_inputs(self.run_id, datasets=data)
+                return
             except MlflowException as error:
                 if not left or not re.search(r"(?i)unique|duplicate", str(error)):
                     raise
