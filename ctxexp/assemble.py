@@ -1,4 +1,4 @@
-"""From scores per layer to curves and tables."""
+"""From scores per layer to curves with intervals, and tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,41 @@ from typing import Any
 import numpy as np
 
 from ctxexp.baselines import Baseline, Matched, SizeMatched
-from ctxexp.bootstrap import Resampled, interval, unbiased, weighted
+from ctxexp.bootstrap import Curve, Resamples, interval, weighted
 from ctxexp.errors import MetricError
+from ctxexp.levels import Level
 from ctxexp.metric import GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 from ctxexp.results import Results, Table
-from ctxexp.streams import Stream
+from ctxexp.strata import StrataLevel
+from ctxexp.units import Units
 
 TOP = 10  # words in the lists of extremes
+INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each
+
+
+@dataclass
+class Shares:
+    """What each block of units contributes to a mean over groups, from the influences of the groups' rows."""
+
+    units: Units
+    known: int = 0  # groups whose rows' influence is known
+    total: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n_blocks,)
+
+    def add(self, rows: np.ndarray, influence: np.ndarray) -> None:
+        """Take the influences (w, n) of the store rows (w, n) of some groups."""
+        self.known += int(np.isfinite(influence).all(axis=1).sum())
+        moved = self.units.summed(self.units.of_row[rows], influence)
+        self.total = self.total + moved if self.total.size else moved
+
+
+@dataclass
+class Chance:
+    """A measure's chance level in one layer."""
+
+    drawn: Level | None  # of the baseline's group
+    scores: list[np.ndarray]  # on random groups of matched sizes: a rung each, (draws,)
+    moved: list[np.ndarray]  # a rung each (n_blocks,)
 
 
 @dataclass
@@ -28,18 +55,29 @@ class Collected:
     stats: list[dict[str, float]] = field(default_factory=list)
     keys: list[Hashable] = field(default_factory=list)
     scores: list[np.ndarray] = field(default_factory=list)  # per layer (groups,)
-    nulls: list[np.ndarray] = field(default_factory=list)  # per layer (draws,)
-    twins: list[np.ndarray] = field(default_factory=list)  # per layer (groups,), if the baseline gives groups twins
-    levels: list[list[np.ndarray]] = field(default_factory=list)  # per layer and rung (draws,)
+    shares: list[Shares | None] = field(default_factory=list)
+    chance: list[Chance] = field(default_factory=list)
+    exact: list[Level] = field(default_factory=list)  # where the level has a closed form
+    twins: list[StrataLevel] = field(default_factory=list)  # per layer, if the baseline gives groups twins
 
-    def take(self, stats: dict[str, float], instance: Metric) -> None:
+    def take(self, stats: dict[str, float], instance: Metric, shares: Shares | None, level: Level | None) -> None:
+        name = instance.cosine_level
+        if level is not None and name:
+            self.exact.append(level)
+            stats = stats | ({name: level.value, "n": float(level.n)} if name in stats else {})
         self.stats.append(stats)
+        self.shares.append(shares)
         if isinstance(instance, GroupMean):
             self.keys, scores = instance.collected()
             self.scores.append(scores)
 
     def curve(self, statistic: str) -> np.ndarray:
         return np.array([stats.get(statistic, np.nan) for stats in self.stats], np.float64)
+
+    def level(self) -> Curve:
+        """The chance level of the baseline's group, or its expectation."""
+        levels = self.exact or [c.drawn or Level(np.nan, np.zeros(1), 0) for c in self.chance]
+        return Curve(np.array([level.value for level in levels]), np.stack([level.moved for level in levels]))
 
 
 def assemble(
@@ -48,106 +86,117 @@ def assemble(
     occurrences: Occurrences,
     matched: Mapping[str, Matched],
     baseline: Baseline,
-    *,
-    seed: int,
-    replicates: int,
+    resamples: Resamples,
 ) -> Results:
-    """Curves of every measure and the tables of those over words and sentences."""
+    """Curves of every measure, their intervals and replicates, and the tables of those over words and sentences."""
     results = Results()
-    main_is_matched = isinstance(baseline, SizeMatched)
     for label, c in collected.items():
         for statistic in dict.fromkeys(name for stats in c.stats for name in stats):
             results.curves[f"{label}/{statistic}"] = c.curve(statistic)
-        base = np.array([n[0] for n in c.nulls])
-        if "raw" in (c.stats[0] if c.stats else ()) and label not in matched and np.isfinite(base).any():
-            results.curves[f"{label}/baseline"] = base
-            results.curves[f"{label}/adjusted"] = c.curve("raw") - base
-    # Metrics over the same groups are resampled together: the same draws for every layer and measure.
-    families: dict[tuple[Any, ...], list[str]] = {}
-    for label, c in collected.items():
         if isinstance(c.probe, GroupMean) and c.scores and len(c.scores[0]):
-            chosen = index[label]
-            key = (c.probe.over, None if chosen is None else len(chosen), label in matched)
-            families.setdefault(key, []).append(label)
-    for (kind, *_), labels in families.items():
-        chosen = index[labels[0]]
-        counts = occurrences.groups(kind).counts
-        counts = counts if chosen is None else counts[chosen]
-        scores = np.concatenate([np.stack(collected[label].scores, axis=1) for label in labels], axis=1)
-        if len(scores) != len(counts):
-            raise MetricError(
-                f"metric {labels[0]!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
-            )
-        family = matched.get(labels[0])
-        rungs = _rungs([collected[label] for label in labels]) if family else None
-        rng = np.random.default_rng([seed, Stream.RESAMPLE])
-        drawn = Resampled(scores, counts, replicates, rng, (family, rungs) if family and rungs else None)
-        redraw = rng.random(replicates)
-        for i, label in enumerate(labels):
-            c = collected[label]
-            columns = slice(i * len(c.scores), (i + 1) * len(c.scores))
-            raw, means = c.curve("raw"), drawn.means[:, columns]
-            curves: dict[str, np.ndarray] = {}
-            curves["raw_ci_low"], curves["raw_ci_high"] = interval(means)
-            adjusted_groups = None
-            if family and rungs:
-                levels = np.stack([_mean(r[:, columns]) for r in rungs], axis=1)  # (layers, rungs)
-                weights = family.weights(counts)
-                each = weights @ np.nan_to_num(levels.T)  # (groups, layers)
-                each[(weights > 0) @ np.isnan(levels.T)] = np.nan  # a group has a level if its rungs have
-                defined = np.isfinite(scores[:, columns])
-                chance = weighted(defined.T.astype(np.float64) @ weights, levels)
-                name = "" if main_is_matched else "size_matched_"
-                curves[f"{name}baseline"], curves[f"{name}adjusted"] = chance, raw - chance
-                low, high = interval(means - drawn.chance[:, columns])
-                curves[f"{name}adjusted_ci_low"], curves[f"{name}adjusted_ci_high"] = low, high
-                if main_is_matched:
-                    adjusted_groups = scores[:, columns] - each
-            if c.twins:  # each group has a level of its own: their differences are resampled
-                own = np.stack(c.twins, axis=1)
-                adjusted_groups = scores[:, columns] - own
-                curves["baseline"] = _mean(np.where(np.isfinite(scores[:, columns]), own, np.nan))
-                curves["adjusted"] = raw - curves["baseline"]
-                paired = Resampled(adjusted_groups, counts, replicates, np.random.default_rng([seed, Stream.RESAMPLE]))
-                curves["adjusted_ci_low"], curves["adjusted_ci_high"] = interval(paired.means)
-            elif not main_is_matched:
-                base = np.array([n[0] for n in c.nulls])
-                if np.isfinite(base).any():
-                    curves["baseline"], curves["adjusted"] = base, raw - base
-                    low, high = interval(means - _redrawn(np.stack(c.nulls, axis=1), redraw))
-                    curves["adjusted_ci_low"], curves["adjusted_ci_high"] = low, high
-                adjusted_groups = scores[:, columns] - base
-            results.curves |= {f"{label}/{name}": curve for name, curve in curves.items()}
-            if kind == "word":
-                _word_tables(results, label, c, occurrences, chosen, adjusted_groups)
-            elif kind == "sense":
-                results.tables[label] = _sense_table(c, counts)
-            elif kind == "sentence":
-                columns_of = {"sentence": c.keys, "length": counts.tolist()}
-                results.tables[label] = _table(columns_of, raw=np.stack(c.scores, axis=1))
+            _groups(results, label, c, index[label], occurrences, matched.get(label), baseline, resamples)
+            continue
+        level = c.level()
+        if statistic := c.probe.cosine_level if not isinstance(c.probe, GroupMean) else "":
+            _keep(results, f"{label}/{statistic}", level, resamples)
+        elif "raw" in (c.stats[0] if c.stats else ()) and label not in matched and np.isfinite(level.value).any():
+            results.curves[f"{label}/baseline"] = level.value
+            results.curves[f"{label}/adjusted"] = c.curve("raw") - level.value
     return results
 
 
-def _redrawn(nulls: np.ndarray, redraw: np.ndarray) -> np.ndarray:
-    """(replicates, layers): the baseline (draws, layers), moved by how a redraw differs from the redraws' mean.
+def _groups(
+    results: Results,
+    label: str,
+    c: Collected,
+    chosen: np.ndarray | None,
+    occurrences: Occurrences,
+    family: Matched | None,
+    baseline: Baseline,
+    resamples: Resamples,
+) -> None:
+    """The curves and tables of a mean over groups."""
+    kind, units = c.probe.over, occurrences.units
+    counts = occurrences.groups(kind).counts
+    counts = counts if chosen is None else counts[chosen]
+    scores = np.stack(c.scores, axis=1)  # (groups, layers)
+    if len(scores) != len(counts):
+        raise MetricError(
+            f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
+        )
+    raw = Curve(c.curve("raw"), _moved(c, scores, units))
+    _keep(results, f"{label}/raw", raw, resamples)
+    adjusted_groups = None
+    main_is_matched = isinstance(baseline, SizeMatched)
+    if family:
+        each, chance = _ladder(c, scores, counts, family)
+        adjusted = Curve(raw.value, _moved(c, scores - each, units)) - chance
+        name = "" if main_is_matched else "size_matched_"
+        results.curves[f"{label}/{name}baseline"] = chance.value
+        _keep(results, f"{label}/{name}adjusted", adjusted, resamples)
+        adjusted_groups = scores - each if main_is_matched else None
+    if c.twins:  # each group has a level of its own
+        own = np.stack([level.of_group for level in c.twins], axis=1)
+        adjusted_groups = scores - own
+        results.curves[f"{label}/baseline"] = level = _mean(np.where(np.isfinite(scores), own, np.nan))
+        moved = _moved(c, adjusted_groups, units) - np.stack([level.moved for level in c.twins])
+        _keep(results, f"{label}/adjusted", Curve(raw.value - level, moved), resamples)
+    elif not main_is_matched:
+        base = c.level()
+        if np.isfinite(base.value).any():
+            results.curves[f"{label}/baseline"] = base.value
+            _keep(results, f"{label}/adjusted", raw - base, resamples)
+        adjusted_groups = scores - base.value
+    if kind == "word":
+        _word_tables(results, label, c, occurrences, chosen, adjusted_groups)
+    elif kind == "sense":
+        results.tables[label] = _sense_table(c, counts)
+    elif kind == "sentence":
+        results.tables[label] = _table({"sentence": c.keys, "length": counts.tolist()}, raw=scores)
 
-    Deviations from the mean of k redraws are scaled by sqrt(k / (k - 1)), so that their variance is unbiased. They are
-    drawn as they are, without Student's factor: with fewer than about ten redraws the interval is still too narrow.
-    Fewer than two redraws say nothing about the baseline's error: NaN.
+
+def _keep(results: Results, key: str, curve: Curve, resamples: Resamples) -> None:
+    """The curve with its interval and replicates."""
+    drawn = resamples.of(curve)
+    results.curves[key] = curve.value
+    results.curves[f"{key}_ci_low"], results.curves[f"{key}_ci_high"] = interval(drawn)
+    if drawn.size:
+        results.replicates[key] = drawn
+
+
+def _moved(c: Collected, scores: np.ndarray, units: Units) -> np.ndarray:
+    """(n_layers, n_blocks): how much each block of units moves the mean over groups (groups, layers).
+
+    Groups that lie in one unit each, such as sentences, are drawn as a whole; of the others, words, the rows are: which
+    words there are is part of the question, which sentences they stand in is chance. NaN where a layer has nothing to
+    tell it by: fewer than two blocks, or no word with enough rows.
     """
-    others = nulls[1:]
-    k = np.isfinite(others).sum(axis=0)
-    if (k < 2).all():
-        return np.full((len(redraw), nulls.shape[1]), np.nan)
-    moves = np.where(k > 1, (others - _mean(others)) * unbiased(k), np.nan)
-    result: np.ndarray = nulls[0] + moves[(redraw * len(others)).astype(int)]
-    return result
+    if c.probe.over in INFLUENCED:
+        known = np.isfinite(scores).sum(axis=0)
+        nothing = np.full(units.n_blocks, np.nan)
+        return np.stack([s.total / n if s and s.known and n else nothing for s, n in zip(c.shares, known, strict=True)])
+    where = np.array(c.keys, np.int64)
+    blocks = units.of_sentence[where] if c.probe.over == "sentence" else units.of_row[where]
+    moved = []
+    for column in scores.T:
+        finite = np.isfinite(column)
+        found = units.summed(blocks, (column - _mean(column)) / max(finite.sum(), 1))
+        moved.append(found if len(np.unique(blocks[finite])) > 1 else np.full(units.n_blocks, np.nan))
+    return np.stack(moved)
 
 
-def _rungs(family: list[Collected]) -> list[np.ndarray]:
-    """Scores on the random groups, per rung (draws, columns), columns as in the scores: measure, then layer."""
-    n_rungs = len(family[0].levels[0])
-    return [np.stack([layer[k] for c in family for layer in c.levels], axis=1) for k in range(n_rungs)]
+def _ladder(c: Collected, scores: np.ndarray, counts: np.ndarray, family: Matched) -> tuple[np.ndarray, Curve]:
+    """Each group's level (groups, layers) from the rungs of its size, and their mean as a curve."""
+    levels = np.array([[float(_mean(rung)) for rung in chance.scores] for chance in c.chance])  # (layers, rungs)
+    weights = family.weights(counts)
+    each = weights @ np.nan_to_num(levels.T)  # (groups, layers)
+    each[(weights > 0) @ np.isnan(levels.T)] = np.nan  # a group has a level if its rungs have
+    usual = np.isfinite(scores).T.astype(np.float64) @ weights  # (layers, rungs)
+    known = usual * np.isfinite(levels)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = known / known.sum(axis=1, keepdims=True)
+    moved = np.stack([w @ np.stack(chance.moved) for w, chance in zip(share, c.chance, strict=True)])
+    return each, Curve(weighted(usual, levels), moved)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

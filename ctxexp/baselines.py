@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ctxexp.errors import ConfigError
+from ctxexp.levels import Over
 from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import Register, hookimpl
 
@@ -19,7 +20,12 @@ MOST_REDRAWS = 10_000
 
 
 class Baseline(Protocol):
-    """Random groups. The first is the reported baseline; the others, redraws of it, give its share of the interval."""
+    """Random groups. The first is the reported baseline; the others, redraws of it, are for metrics over samples that
+    tell their spread.
+
+    Optional: `closed`, over what random occurrences are drawn (`sentence`: one word from each; `row`: all alike) where
+    the mean cosine's expectation takes the place of the draw.
+    """
 
     @property
     def name(self) -> str: ...
@@ -32,13 +38,15 @@ class OnePerSentence:
     """One word from each of `size` sentences: sentences uniform without replacement, then a word in each (the paper's).
 
     Unlike the released code, which draws with replacement, no occurrence meets itself. On a corpus with fewer distinct
-    sentences every sentence is used, with a warning; `baseline_size` in the results is the real size.
+    sentences every sentence is used, with a warning; `baseline_size` in the results is the real size. `exact`: mean
+    cosines aren't read off the draw but are its expectation, over all pairs of distinct sentences.
     """
 
     name = "one_per_sentence"
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30) -> None:
+    def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
         self.size, self.redraws = _size(size), _redraws(redraws)
+        self.closed: Over | None = "sentence" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
@@ -49,12 +57,16 @@ class OnePerSentence:
 
 
 class Uniform:
-    """`size` occurrences, uniform over all, without replacement: long sentences and their words weigh more."""
+    """`size` occurrences, uniform over all, without replacement: long sentences and their words weigh more.
+
+    `exact`: mean cosines are the expectation, over all pairs of distinct occurrences.
+    """
 
     name = "uniform"
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30) -> None:
+    def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
         self.size, self.redraws = _size(size), _redraws(redraws)
+        self.closed: Over | None = "row" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         rows = occurrences.distinct.rows

@@ -1,14 +1,56 @@
-"""Percentile bootstrap over groups that also redraws the chance level: every resample serves all layers at once."""
+"""Replicates of curves: units drawn with replacement, the same draws for every layer, measure and run of a corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.baselines import Matched
+from ctxexp.units import Units
 
 CHUNK = 2**21  # counts drawn at a time
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A statistic in every layer, and how much each block of units moves it: its sampling error, to first order."""
+
+    value: np.ndarray  # (n_layers,)
+    moved: np.ndarray  # (n_layers, n_blocks); a row of NaN: nothing is known of the error in that layer
+
+    def __sub__(self, other: Curve) -> Curve:
+        """The difference, its error with what both have in common taken out."""
+        return Curve(self.value - other.value, self.moved - other.moved)
+
+
+class Resamples:
+    """Replicates of curves over the same draws of units.
+
+    A replicate is the value plus each block's share as often as it was drawn more than once, less where it wasn't.
+    Deviations are widened by sqrt(n / (n - 1)) and Student's factor, since few units spread too little.
+    """
+
+    def __init__(self, units: Units, replicates: int, rng: np.random.Generator) -> None:
+        drawn = [c - 1 for c in counts(units.n_blocks, replicates, rng)]
+        self._excess = np.concatenate([np.empty((0, units.n_blocks)), *drawn])
+        self._wider = student(units.n) if units.n > 1 else np.nan
+
+    def of(self, curve: Curve) -> np.ndarray:
+        """(n_layers, replicates) float32."""
+        moves = curve.moved.astype(np.float64) @ self._excess.T * self._wider
+        result: np.ndarray = (curve.value[:, None] + moves).astype(np.float32)
+        return result
+
+
+def student(n: int) -> float:
+    """What a spread over n > 1 units is too small by: Student's 97.5% quantile over the normal's, sqrt(n / (n - 1)).
+
+    The quantile by its expansion in 1 / df, 1.960 + 2.372 / df + 2.823 / df^2 + 2.556 / df^3: exact to 1% from 3 on.
+    """
+    df = n - 1
+    quantile = 1.959964 + 2.372272 / df + 2.822501 / df**2 + 2.555850 / df**3
+    return float(quantile / 1.959964 * np.sqrt(n / df))
 
 
 def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -22,56 +64,12 @@ def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.
 
 
 def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """2.5% and 97.5% percentiles over the first axis, NaN where fewer than two replicates are defined."""
-    defined = np.isfinite(replicates).sum(axis=0) > 1
-    low, high = np.full((2, replicates.shape[1]), np.nan)
+    """2.5% and 97.5% percentiles of (n_layers, r) over the last axis; NaN where fewer than two are defined."""
+    defined = np.isfinite(replicates).sum(axis=1) > 1
+    low, high = np.full((2, len(replicates)), np.nan)
     if defined.any():
-        low[defined], high[defined] = np.nanpercentile(replicates[:, defined], [2.5, 97.5], axis=0)
+        low[defined], high[defined] = np.nanpercentile(replicates[defined].astype(np.float64), [2.5, 97.5], axis=1)
     return low, high
-
-
-class Resampled:
-    """Means of resampled groups: scores (n_groups, columns), one column per layer and measure, NaN left out.
-
-    A column with fewer than two defined scores has NaN means: a single group says nothing about the spread of groups.
-    `sizes` (n_groups,) ascending; `matched` weighs, per replicate, the chance level of the groups' own sizes.
-    """
-
-    def __init__(
-        self,
-        scores: np.ndarray,
-        sizes: np.ndarray,
-        replicates: int,
-        rng: np.random.Generator,
-        matched: tuple[Matched, list[np.ndarray]] | None = None,
-    ) -> None:
-        finite = np.isfinite(scores)
-        filled = np.where(finite, scores, 0.0)
-        whole = finite.all(axis=0)
-        alone = finite.sum(axis=0) < 2
-        distinct, first = np.unique(sizes, return_index=True)
-        ladder = matched[0].weights(distinct) if matched else None  # (distinct sizes, rungs)
-        levels = _levels(matched[1], replicates, rng) if matched else None  # (replicates, rungs, columns)
-        n_columns = scores.shape[1]
-        self.means = np.full((replicates, n_columns), np.nan)
-        self.chance = np.full((replicates, n_columns), np.nan)
-        done = 0
-        with np.errstate(invalid="ignore"):
-            for drawn in counts(len(scores), replicates, rng):
-                now = slice(done, done + len(drawn))
-                done += len(drawn)
-                totals = np.full((len(drawn), n_columns), float(len(scores)))
-                if not whole.all():
-                    totals[:, ~whole] = drawn @ finite[:, ~whole]
-                self.means[now] = np.where(alone, np.nan, drawn @ filled / totals)
-                if ladder is None or levels is None:
-                    continue
-                usual = np.add.reduceat(drawn, first, axis=1) @ ladder  # (c, rungs)
-                for column in range(n_columns):
-                    weight = usual
-                    if not whole[column]:
-                        weight = np.add.reduceat(drawn * finite[:, column], first, axis=1) @ ladder
-                    self.chance[now, column] = weighted(weight, levels[now, :, column])
 
 
 def weighted(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -80,27 +78,3 @@ def weighted(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         result: np.ndarray = (weights * np.where(known, levels, 0)).sum(-1) / (weights * known).sum(-1)
     return result
-
-
-def _levels(draws: list[np.ndarray], replicates: int, rng: np.random.Generator) -> np.ndarray:
-    """Mean of resampled draws, rung by rung: draws[k] is (draws, columns); (replicates, rungs, columns).
-
-    Resamples of few draws spread too little, as a variance that divides by k instead of k - 1: `unbiased` widens them.
-    """
-    result = np.full((replicates, len(draws), draws[0].shape[1]), np.nan)
-    for k, scores in enumerate(draws):
-        finite = np.isfinite(scores)
-        filled, wider = np.where(finite, scores, 0.0), unbiased(finite.sum(axis=0))
-        done = 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            centre = filled.sum(axis=0) / finite.sum(axis=0)
-            for drawn in counts(len(scores), replicates, rng):
-                means = drawn @ filled / (drawn @ finite)
-                result[done : done + len(drawn), k] = centre + (means - centre) * wider
-                done += len(drawn)
-    return result
-
-
-def unbiased(k: np.ndarray) -> np.ndarray:
-    """sqrt(k / (k - 1)): what deviations of k values from their own mean lack; 1 where k is below 2."""
-    return np.sqrt(np.where(k > 1, k / np.maximum(k - 1, 1), 1.0))

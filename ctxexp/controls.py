@@ -72,7 +72,7 @@ class Shuffled(Nothing):
             sentence = int(np.searchsorted(starts, at, side="right")) - 1
             senses.append(Sense(sentence, at - int(starts[sentence]), sense.label))
         choices = {**corpus.choices, "control": self.words}
-        return Corpus(corpus.name, sentences, corpus.pairs, tuple(senses), choices)
+        return Corpus(corpus.name, sentences, corpus.pairs, tuple(senses), choices, corpus.documents)
 
 
 class NoFirst(Nothing):

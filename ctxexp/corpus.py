@@ -72,7 +72,8 @@ class Corpus:
     """Sentences of one data set, with whatever gold annotation it brings.
 
     `choices` names every choice that shaped the sentences (tokenizer, case, deduplication, ...): they are
-    logged with each run.
+    logged with each run. `documents` numbers the document of each sentence, where it is known: sentences of one are not
+    independent, so that intervals draw whole documents.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Corpus:
     pairs: tuple[Pair, ...] = ()
     senses: tuple[Sense, ...] = ()
     choices: dict[str, str] = field(default_factory=dict)
+    documents: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, name: str, sentences: Iterable[Sequence[str]]) -> Corpus:
@@ -124,7 +126,11 @@ def deduplicated(corpus: Corpus) -> Corpus:
     position = [first.setdefault(s, len(first)) for s in corpus.sentences]
     pairs = tuple(Pair(position[p.first], position[p.second], p.gold, p.subset) for p in corpus.pairs)
     senses = tuple(dict.fromkeys(Sense(position[s.sentence], s.position, s.label) for s in corpus.senses))
-    return Corpus(corpus.name, tuple(first), pairs, senses, {**corpus.choices, "deduplicate": "true"})
+    documents = None
+    if corpus.documents is not None:
+        kept = dict(zip(reversed(position), reversed(corpus.documents), strict=True))  # where each first stands
+        documents = tuple(kept[i] for i in range(len(first)))
+    return Corpus(corpus.name, tuple(first), pairs, senses, {**corpus.choices, "deduplicate": "true"}, documents)
 
 
 def check_corpus(corpus: Corpus) -> None:
@@ -135,6 +141,11 @@ def check_corpus(corpus: Corpus) -> None:
         raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {str(corpus.sentences)[:40]}")
     if wrong := {k: v for k, v in corpus.choices.items() if not isinstance(k, str) or not isinstance(v, str)}:
         raise DataError(f"corpus {corpus.name!r}: choices are texts by name, got {str(wrong)[:80]}")
+    if corpus.documents is not None and len(corpus.documents) != len(corpus.sentences):
+        raise DataError(
+            f"corpus {corpus.name!r}: documents of {len(corpus.documents)} sentences, but it has "
+            f"{len(corpus.sentences)}; expected one document number a sentence, or none at all"
+        )
     check_sentences(corpus)
     check_gold(corpus)
 

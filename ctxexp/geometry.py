@@ -52,7 +52,8 @@ def precision(eps: float) -> Iterator[None]:
         _held.eps = before
 
 
-def _once(x: np.ndarray, name: str, make: Callable[[np.ndarray], T]) -> T:
+def once(x: np.ndarray, name: str, make: Callable[[np.ndarray], T]) -> T:
+    """What `make` makes of x: within `sharing(x)` it is made once under its name."""
     held: tuple[np.ndarray, dict[str, Any]] | None = getattr(_held, "memo", None)
     if held is None or held[0] is not x:
         return make(x)
@@ -64,7 +65,7 @@ def _once(x: np.ndarray, name: str, make: Callable[[np.ndarray], T]) -> T:
 
 def norms(x: np.ndarray) -> np.ndarray:
     """Euclidean norms of rows: (..., n, d) -> (..., n) float64, >= 0."""
-    result: np.ndarray = np.sqrt(_once(x, "squares", _squares))
+    result: np.ndarray = np.sqrt(once(x, "squares", _squares))
     return result
 
 
@@ -76,7 +77,7 @@ def mean_cosine(x: np.ndarray) -> np.ndarray:
     n = x.shape[-2]
     if n < 2:
         return np.full(x.shape[:-2], np.nan)
-    sums = _once(x, "sums", _sums)
+    sums = once(x, "sums", sums_of)
     with np.errstate(invalid="ignore"):
         result: np.ndarray = np.clip((_dot(sums.unit, sums.unit) - sums.ones) / (n * n - n), -1.0, 1.0)
     return result  # np.clip keeps NaN, which min and max would not
@@ -91,7 +92,7 @@ def mean_cosine_to_mean(x: np.ndarray, *, unit_norm: bool = False) -> np.ndarray
     n = x.shape[-2]
     if n < 2:
         return np.full(x.shape[:-2], np.nan)
-    sums = _once(x, "sums", _sums)
+    sums = once(x, "sums", sums_of)
     mean = sums.unit if unit_norm else sums.rows
     length = np.sqrt(_dot(mean, mean))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -120,19 +121,19 @@ def explained_variance(x: np.ndarray, *, definition: Definition = "uncentred") -
     if flat is not x:
         with sharing(flat):
             return explained_variance(flat, definition=definition).reshape(x.shape[:-2])
-    spread = _once(x, "spread", _spread)
+    spread = once(x, "spread", spread_of)
     with np.errstate(invalid="ignore", divide="ignore"):
         if definition == "centred":
-            share = spread.solve_centred() / spread.centred
+            share = once(x, "centred", lambda _: spread.solve_centred())[0] / spread.centred
         elif definition == "uncentred":
-            share = spread.solve_uncentred()[0] / spread.total
+            share = once(x, "uncentred", lambda _: spread.solve_uncentred())[0] / spread.total
         else:
-            share = spread.solve_uncentred(along=True)[1] / spread.centred
+            share = once(x, "along", lambda _: spread.solve_uncentred(along=True))[1] / spread.centred
     result: np.ndarray = np.clip(share, 0.0, 1.0)
     return result
 
 
-class _Sums(NamedTuple):
+class Sums(NamedTuple):
     """Sums over the rows of each group."""
 
     rows: np.ndarray  # (..., d) float64: sum of x_i
@@ -153,13 +154,14 @@ def _squares(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _sums(x: np.ndarray) -> _Sums:
-    squares = _once(x, "squares", _squares)
+def sums_of(x: np.ndarray) -> Sums:
+    """Sums over the rows of each group, in float64."""
+    squares = once(x, "squares", _squares)
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse = (1 / np.sqrt(squares)).astype(x.dtype)  # (..., n): inf for a zero row, which makes the sum NaN
         unit = _weighted_sum(inverse, x)
         ones = (squares * inverse.astype(np.float64) ** 2).sum(-1)
-    return _Sums(_once(x, "rows", _row_sum), unit, ones, squares.sum(-1))
+    return Sums(once(x, "rows", _row_sum), unit, ones, squares.sum(-1))
 
 
 def _row_sum(x: np.ndarray) -> np.ndarray:
@@ -178,5 +180,6 @@ def _weighted_sum(weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     return total
 
 
-def _spread(x: np.ndarray) -> Spread:
-    return Spread(x, _once(x, "rows", _row_sum), getattr(_held, "eps", 0.0))
+def spread_of(x: np.ndarray) -> Spread:
+    """Second moments of each group, with this block's `precision`."""
+    return Spread(x, once(x, "rows", _row_sum), getattr(_held, "eps", 0.0))

@@ -15,7 +15,7 @@ class Leading:
     """Largest eigenvalue and its eigenvector, per operator; `found` is false where the iteration did not converge."""
 
     value: np.ndarray  # (w,) float64
-    vector: np.ndarray  # (w, size) float64, unit norm; zeros unless asked for
+    vector: np.ndarray  # (w, size) float64, unit norm
     found: np.ndarray  # (w,) bool
 
 
@@ -32,8 +32,9 @@ def lanczos(
     `apply` maps (w, size) to (w, size), one positive semi-definite operator per row; `start` is (w, size) float32, with
     a share of every direction. A Ritz value with residual r and gap g to the next one is within min(r, r^2 / g) of an
     eigenvalue, its vector within r / g (Parlett, The Symmetric Eigenvalue Problem, theorem 11.7.1). A pair is taken at
-    the first of its `checks` (numbers of steps) where that is below the tolerance, so that a group's result doesn't
-    depend on the others of its block; what has not converged at the last check is for LAPACK.
+    the first of its `checks` (numbers of steps) where that is below the tolerance (with `vectors`, where the vector's
+    is too: it settles later than its value), so that a group's result doesn't depend on the others of its block; what
+    has not converged at the last check is for LAPACK.
     """
     w, size = start.shape
     most = min(size, checks[-1])
@@ -63,8 +64,7 @@ def lanczos(
             ready = ~out.found & (wrong <= tolerance * top)
             if ready.any():
                 out.value[ready] = top[ready]
-                if vectors:
-                    out.vector[ready] = np.matmul(y[ready, None, :, -1], basis[ready, :steps])[:, 0]
+                out.vector[ready] = np.matmul(y[ready, None, :, -1], basis[ready, :steps])[:, 0]
                 out.found |= ready
                 if out.found.all():
                     break

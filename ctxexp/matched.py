@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -12,12 +12,10 @@ import numpy as np
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.geometry import sharing
+from ctxexp.levels import Blocks
 from ctxexp.metric import GroupMean
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.plugins import Register, hookimpl
-
-Blocks = Callable[[Groups], Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]]
-"""Groups to (keys, rows (w, n), x (w, n, dim)), equal-sized groups together."""
 
 
 class Twins(ABC):
@@ -27,15 +25,17 @@ class Twins(ABC):
     rows, none twice, strata as in the group, words and sentences at random within them. The level of a measure is its
     mean over all twins of `twins` permutations, and `adjusted` the mean over groups of score minus own twins' mean; so
     size is matched too. Metrics over a sample (anisotropy), which has no groups, get one word from each of `size`
-    sentences.
+    sentences. `exact`: where a score is the mean cosine, its mean over all permutations takes the place of the twins,
+    and anisotropy is the expectation over all sentences.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30, twins: int = 10) -> None:
+    def __init__(self, *, size: int = 1000, redraws: int = 30, twins: int = 10, exact: bool = False) -> None:
         if twins < 1:
             raise ConfigError(f"{self.name}: expected at least 1 twin of each group, got twins={twins}")
-        self.sample = OnePerSentence(size=size, redraws=redraws)
+        self.sample = OnePerSentence(size=size, redraws=redraws, exact=exact)
+        self.closed = self.sample.closed
         self.size, self.n_twins = size, twins
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -59,17 +59,20 @@ class Twins(ABC):
 
 
 class PositionMatched(Twins):
-    """Twins at the same places: each row against one that stands as far from the beginning of its own sentence.
+    """Twins at the same word position: each row against one as many words from the beginning of its own sentence.
 
     Where a vector tells its place, occurrences at one place resemble each other whatever their words; a level from
-    unrelated occurrences of any place misses that. Places count the units that have a vector, punctuation included,
-    from 0. Fewer than `least` occurrences at a place are pooled with those of the next places.
+    unrelated occurrences of any place misses that. Places count the words that have a vector, punctuation included,
+    from 0: where words are cut into pieces, a model's own positions run ahead of them. Fewer than `least` occurrences
+    at a place are pooled with those of the next places.
     """
 
     name = "position_matched"
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30, twins: int = 10, least: int = 50) -> None:
-        super().__init__(size=size, redraws=redraws, twins=twins)
+    def __init__(
+        self, *, size: int = 1000, redraws: int = 30, twins: int = 10, least: int = 50, exact: bool = False
+    ) -> None:
+        super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
         if least < 2:
             raise ConfigError(f"position_matched: expected at least 2 occurrences a place, got least={least}")
         self.least = least
@@ -94,9 +97,16 @@ class FrequencyMatched(Twins):
     name = "frequency_matched"
 
     def __init__(
-        self, *, size: int = 1000, redraws: int = 30, twins: int = 10, least: int = 50, share: float = 0.2
+        self,
+        *,
+        size: int = 1000,
+        redraws: int = 30,
+        twins: int = 10,
+        least: int = 50,
+        share: float = 0.2,
+        exact: bool = False,
     ) -> None:
-        super().__init__(size=size, redraws=redraws, twins=twins)
+        super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
         if least < 2 or not 0 < share <= 1:
             raise ConfigError(
                 f"frequency_matched: expected least of at least 2 and a share above 0, up to 1, got least={least}, "

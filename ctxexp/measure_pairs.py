@@ -16,6 +16,7 @@ from ctxexp.errors import DataError
 from ctxexp.layers import lent
 from ctxexp.metric import guard
 from ctxexp.mixes import Mix
+from ctxexp.pair_resamples import resampled_unit
 from ctxexp.pairs import PairMetric, Pairs
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results, Table
@@ -38,8 +39,13 @@ class Subset:
         """The pairs whose sentences both have a vector."""
         kept = np.flatnonzero(defined[self.first] & defined[self.second])
         texts = self.texts if len(kept) == len(self.gold) else [self.texts[i] for i in kept.tolist()]
-        x, y = vectors[self.first[kept]], vectors[self.second[kept]]
-        return Pairs(lent(x), lent(y), lent(self.gold[kept]), texts)
+        ends = self.ends()[kept]
+        x, y = vectors[ends[:, 0]], vectors[ends[:, 1]]
+        return Pairs(lent(x), lent(y), lent(self.gold[kept]), texts, lent(ends))
+
+    def ends(self) -> np.ndarray:
+        """(n, 2) the two sentences of each pair."""
+        return np.stack([self.first, self.second], axis=1)
 
 
 def measure_pairs(
@@ -143,6 +149,7 @@ def measure_pairs(
         "seed": seed,
         "bootstrap": bootstrap,
         "n_pairs": len(corpus.pairs),
+        "resampled_pairs": resampled_unit([subset.ends() for subset in subsets]),
         "measures": {label: describe(label, probe) for label, probe in probes.items()},
     }
     return results

@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.assemble import Collected, assemble
+from ctxexp.assemble import INFLUENCED, Chance, Collected, Shares, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
+from ctxexp.bootstrap import Resamples
 from ctxexp.described import describe
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
 from ctxexp.geometry import precision, sharing
+from ctxexp.influence import of_mean_cosine
 from ctxexp.layers import Layers, lent
-from ctxexp.matched import Blocks, Twins, twin_means
+from ctxexp.levels import Blocks, Level, Over, mean_cosine_level
+from ctxexp.matched import Twins, twin_means
 from ctxexp.metric import GroupBy, GroupMean, Metric, guard
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
+from ctxexp.strata import StrataLevel, strata_level
 from ctxexp.streams import Stream
 
 log = logging.getLogger("ctxexp")
@@ -62,21 +66,25 @@ def measure(
             vectors = np.asarray(store.layer(layer))
             instances = {label: _build(label, factory) for label, factory in metrics.items()}
             with precision(max(eps or 0.0, float(np.finfo(vectors.dtype).eps))):
-                plan.feed(layer, partial(gather.blocks, vectors), instances)
-                for label, level in plan.twin_levels(layer, partial(gather.blocks, vectors), instances).items():
-                    collected[label].twins.append(level)
-                for label, draws, levels in plan.chance(layer, partial(gather, vectors), instances):
-                    collected[label].nulls.append(draws)
-                    collected[label].levels.append(levels)
+                blocks = partial(gather.blocks, vectors)
+                shares = {label: Shares(occurrences.units) for label in metrics if bootstrap}
+                plan.feed(layer, blocks, instances, shares)
+                for label, levels in plan.twin_levels(layer, blocks, partial(gather, vectors), instances).items():
+                    collected[label].twins.append(levels)
+                for label, chance in plan.chance(layer, partial(gather, vectors), instances, influence=bootstrap > 0):
+                    collected[label].chance.append(chance)
+                level = mean_cosine_level(blocks, occurrences, plan.closed) if plan.closed else None
             for label, instance in instances.items():
                 if folder is not None and type(instance).save is not Metric.save:
                     place = folder / label / f"layer_{layer:02d}"
                     place.mkdir(parents=True, exist_ok=True)
                     plan.guard(label, layer, "save()", partial(instance.save, place))
-                collected[label].take(plan.guard(label, layer, "compute()", instance.compute), instance)
+                stats = plan.guard(label, layer, "compute()", instance.compute)
+                collected[label].take(stats, instance, shares.get(label), level)
             del vectors
             stage.advance(1)
-    results = assemble(collected, plan.index, occurrences, plan.matched, baseline, seed=seed, replicates=bootstrap)
+    resamples = Resamples(occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
+    results = assemble(collected, plan.index, occurrences, plan.matched, baseline, resamples)
     results.info |= {
         "n_layers": store.n_layers,
         "dim": store.dim,
@@ -85,6 +93,9 @@ def measure(
         "baseline": getattr(baseline, "name", type(baseline).__name__),
         "baseline_size": len(plan.samples[0]),
         "baseline_matched": isinstance(baseline, SizeMatched | Twins),
+        "levels": {label: words for label in metrics if (words := plan.level_words(label))},
+        "resampled": occurrences.units.name,
+        "n_resampled": occurrences.units.n,
         "seed": seed,
         "bootstrap": bootstrap,
         "measures": {label: describe(label, probe) for label, probe in plan.probes.items()},
@@ -110,6 +121,7 @@ class Plan:
                 chosen = np.random.default_rng([seed, Stream.SAMPLE]).choice(len(groups), size, replace=False)
                 self.index[label] = np.sort(chosen)
         self.matched: dict[str, Matched] = {}
+        self.main_is_matched = isinstance(baseline, SizeMatched)
         scheme = baseline if isinstance(baseline, SizeMatched) else SizeMatched()
         by_kind: dict[str, Matched] = {}
         for label, probe in probes.items():
@@ -121,12 +133,26 @@ class Plan:
                     rng = np.random.default_rng([seed, Stream.MATCHED])
                     by_kind[probe.over] = scheme.matched(groups.counts, occurrences, rng)
                 self.matched[label] = by_kind[probe.over]
+        self.closed: Over | None = getattr(baseline, "closed", None)
         self.twins: dict[GroupBy, list[Groups]] = {}
+        self.strata: tuple[np.ndarray, np.ndarray] | None = None  # of the measured rows, where levels are closed
         if isinstance(baseline, Twins):
+            if self.closed:
+                rows = np.unique(occurrences.by_sentence.rows)
+                self.strata = rows, baseline.strata(occurrences, rows)
             for kind in sorted({probe.over for probe in probes.values() if isinstance(probe, GroupMean)}):
                 if kind in ("word", "sentence"):
                     rng = np.random.default_rng([seed, Stream.TWINS])
                     self.twins[kind] = list(baseline.twins(occurrences.groups(kind), occurrences, rng))
+
+    def level_words(self, label: str) -> str:
+        """How a measure's chance level came about: `exact`, `drawn`, or nothing where it has none to speak of."""
+        probe = self.probes[label]
+        if probe.over in self.twins:
+            return "exact" if self.strata and _is_cosine(probe) else "drawn"
+        if label in self.matched and self.main_is_matched:
+            return "drawn"
+        return "exact" if self.closed and probe.cosine_level else "drawn" if _has_null(probe) else ""
 
     def _groups(self, probe: Metric) -> Groups | None:
         return None if probe.over == "sample" else self.occurrences.groups(probe.over)
@@ -165,8 +191,12 @@ class Plan:
         layer: int,
         blocks: Blocks,
         instances: Mapping[str, Metric],
+        shares: Mapping[str, Shares],
     ) -> None:
-        """Give every metric its groups of one layer; one gather serves all metrics of a kind, and occurrences too."""
+        """Give every metric its groups of one layer; one gather serves all metrics of a kind, and occurrences too.
+
+        What units move each measure goes to `shares`; without those nothing of it is computed.
+        """
         for kind in KINDS:
             users = [label for label, m in instances.items() if m.over == kind]
             singles = [label for label, m in instances.items() if m.over == "occurrence"] if kind == "sentence" else []
@@ -176,14 +206,24 @@ class Plan:
             for keys, rows, x in blocks(self.occurrences.groups(kind)):
                 with sharing(x):
                     for label in users:
-                        self._update(instances[label], label, layer, at, keys, x)
+                        self._update(instances[label], label, layer, at, keys, rows, x, shares.get(label))
                     for label in singles:
                         flat, metric, names = x.reshape(-1, 1, x.shape[-1]), instances[label], rows.ravel().tolist()
                         call = partial(metric.update_block, names, flat)
                         self.guard(label, layer, f"row {names[0]} (or one of {len(names) - 1} more)", call)
                 at += len(keys)
 
-    def _update(self, metric: Metric, label: str, layer: int, at: int, keys: Sequence[Hashable], x: np.ndarray) -> None:
+    def _update(
+        self,
+        metric: Metric,
+        label: str,
+        layer: int,
+        at: int,
+        keys: Sequence[Hashable],
+        rows: np.ndarray,
+        x: np.ndarray,
+        shares: Shares | None,
+    ) -> None:
         index = self.index[label]
         if index is not None:
             first, last = np.searchsorted(index, [at, at + len(keys)])
@@ -191,47 +231,83 @@ class Plan:
             if not len(chosen):
                 return
             if len(chosen) < len(keys):
-                keys, x = [keys[i] for i in chosen.tolist()], x[chosen]
+                keys, rows, x = [keys[i] for i in chosen.tolist()], rows[chosen], x[chosen]
         more = f" (or one of {len(keys) - 1} more of {x.shape[1]} rows)" if len(keys) > 1 else ""
         self.guard(label, layer, f"{metric.over} {keys[0]!r}{more}", partial(metric.update_block, keys, x))
+        if shares is not None and isinstance(metric, GroupMean) and metric.over in INFLUENCED:
+            where = f"{metric.over} {keys[0]!r}{more}, contributions()"
+            shares.add(rows, self.guard(label, layer, where, partial(metric.contributions, keys, x)))
 
-    def twin_levels(self, layer: int, blocks: Blocks, instances: Mapping[str, Metric]) -> dict[str, np.ndarray]:
-        """Label -> each of its groups' level (groups,), where the baseline gives groups twins."""
-        levels: dict[str, np.ndarray] = {}
+    def twin_levels(
+        self,
+        layer: int,
+        blocks: Blocks,
+        gather: Callable[[np.ndarray], np.ndarray],
+        instances: Mapping[str, Metric],
+    ) -> dict[str, StrataLevel]:
+        """Label -> its groups' levels, where the baseline gives groups twins."""
+        levels: dict[str, StrataLevel] = {}
+        nothing = np.zeros(self.occurrences.units.n_blocks)
         for kind, twins in self.twins.items():
             users = {label: m for label, m in instances.items() if m.over == kind and isinstance(m, GroupMean)}
+            closed = [label for label, m in users.items() if self.strata and _is_cosine(m)]
+            if closed and self.strata:
+                groups = self.occurrences.groups(kind)
+                for label in closed:
+                    index = self.index[label]
+                    chosen = groups if index is None else groups.taken(index)
+                    levels[label] = strata_level(gather, self.occurrences, chosen, *self.strata)
+                    del users[label]
             found = twin_means(twins, users, blocks, partial(self._guarded, layer, f"twins of {kind}s"))
             for label, level in found.items():
                 index = self.index[label]
-                levels[label] = level if index is None else level[index]
+                levels[label] = StrataLevel(level if index is None else level[index], nothing)
         return levels
 
     def chance(
-        self, layer: int, gather: Callable[[np.ndarray], np.ndarray], instances: Mapping[str, Metric]
-    ) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
-        """Each label's values on the baseline's groups (draws,), and its scores on the size-matched ones by rung."""
-        nulls: dict[str, list[float]] = {label: [] for label in instances}
+        self,
+        layer: int,
+        gather: Callable[[np.ndarray], np.ndarray],
+        instances: Mapping[str, Metric],
+        *,
+        influence: bool,
+    ) -> Iterator[tuple[str, Chance]]:
+        """Each label's chance level in one layer; with `influence`, how much units move it too."""
+        units = self.occurrences.units
+        drawn: dict[str, Level | None] = dict.fromkeys(instances)
         for i, sample in enumerate(self.samples):
+            users = {label: m for label, m in instances.items() if i == 0 or m.over == "sample"}
+            if not users:
+                break
             x = gather(sample[None])
             with sharing(x):
-                for label, metric in instances.items():
+                for label, metric in users.items():
                     where = f"baseline group {i}"
                     if metric.over == "sample":
                         self.guard(label, layer, where, partial(metric.update, i, x[0]))
-                    nulls[label].append(float(self.guard(label, layer, where, partial(_null, metric, x))))
-        levels: dict[str, list[np.ndarray]] = {label: [] for label in instances}
+                    if i == 0:
+                        value = float(self.guard(label, layer, where, partial(_null, metric, x)))
+                        moved = np.full(units.n_blocks, np.nan)
+                        if influence and (of := _null_influence(metric)) and np.isfinite(value):
+                            moved = units.summed(units.of_row[sample], self.guard(label, layer, where, partial(of, x)))
+                        drawn[label] = Level(value, moved, len(sample))
+        rungs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {label: [] for label in instances}
         for matched in {id(m): m for m in self.matched.values()}.values():
-            users = [label for label, m in self.matched.items() if m is matched]
+            labels = [label for label, m in self.matched.items() if m is matched]
             for draws in matched.draws:
                 x = gather(draws)
                 with sharing(x):
-                    for label in users:
-                        metric = instances[label]
+                    for label in labels:
+                        metric, where = instances[label], f"random groups of {draws.shape[1]} rows"
                         assert isinstance(metric, GroupMean)
-                        where = f"random groups of {draws.shape[1]} rows"
-                        levels[label].append(self.guard(label, layer, where, partial(metric.score, x)))
+                        scores = self.guard(label, layer, where, partial(metric.score, x))
+                        moved = np.zeros(units.n_blocks)
+                        if influence:
+                            found = self.guard(label, layer, where, partial(metric.influence, x))
+                            moved = units.summed(units.of_row[draws], found) / max(np.isfinite(scores).sum(), 1)
+                        rungs[label].append((scores, moved))
         for label in instances:
-            yield label, np.array(nulls[label]), levels[label]
+            yield label, Chance(drawn[label], [s for s, _ in rungs[label]], [m for _, m in rungs[label]])
 
     def _guarded(self, layer: int, where: str, label: str, call: Callable[[], Any]) -> Any:
         return self.guard(label, layer, where, call)
@@ -291,6 +367,23 @@ def _null(metric: Metric, x: np.ndarray) -> float:
     if isinstance(metric, GroupMean) and type(metric).null is GroupMean.null and x.shape[1] >= metric.min_rows:
         return float(metric.score(x)[0])  # the same as null(x[0]), but on the array whose work is shared
     return metric.null(x[0])
+
+
+def _null_influence(metric: Metric) -> Callable[[np.ndarray], np.ndarray] | None:
+    """How much rows of a random group (1, n, d) move its value (1, n); None where that isn't known."""
+    if isinstance(metric, GroupMean):
+        same = type(metric).null is GroupMean.null  # then on the array whose work is shared
+        return metric.influence if same else lambda x: metric.null_influence(x[0])[None]
+    return of_mean_cosine if metric.cosine_level else None
+
+
+def _is_cosine(probe: Metric) -> bool:
+    """Whether the score itself, and not the chance level alone, is the mean cosine."""
+    return isinstance(probe, GroupMean) and bool(probe.cosine_level) and type(probe).null is GroupMean.null
+
+
+def _has_null(probe: Metric) -> bool:
+    return isinstance(probe, GroupMean) or bool(probe.cosine_level) or type(probe).null is not Metric.null
 
 
 def _build(label: str, factory: Callable[[], Metric]) -> Metric:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ctxexp.described import Described
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
+from ctxexp.influence import by_leaving_out
 
 GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
@@ -28,9 +29,14 @@ class Metric(Described, ABC):
     Two methods are optional beside those below: `table(EmbeddingTable) -> dict[str, float]`, the values of a model's
     embedding table, and `finish(folder, *, n_layers, title)`, what is drawn when all layers and tables are measured
     (`ctxexp.tables`).
+
+    `cosine_level` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is
+    the chance level (`null` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which
+    then takes the place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `null` as it is.
     """
 
     over: ClassVar[GroupBy]
+    cosine_level: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
 
     @abstractmethod
@@ -85,6 +91,24 @@ class GroupMean(Metric):
 
     def null(self, x: np.ndarray) -> float:
         return float(self.score(x[None])[0]) if len(x) >= self.min_rows else float("nan")
+
+    def influence(self, x: np.ndarray) -> np.ndarray:
+        """How much each row moves its group's score (..., n), float64 (`ctxexp.influence`): what intervals are made of.
+
+        By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
+        """
+        return by_leaving_out(x, self.score)
+
+    def contributions(self, keys: Sequence[Hashable], x: np.ndarray) -> np.ndarray:
+        """The same of groups with their keys, (len(keys), n), for scores that need the keys."""
+        return self.influence(x)
+
+    def null_influence(self, x: np.ndarray) -> np.ndarray:
+        """How much each row of a random group (n, d) moves `null`: (n,) float64."""
+        if type(self).null is GroupMean.null:
+            result: np.ndarray = self.influence(x[None])[0]
+            return result
+        return by_leaving_out(x[None], lambda groups: np.array([self.null(group) for group in groups]))[0]
 
     def update(self, key: Hashable, x: np.ndarray) -> None:
         self.update_block([key], x[None])

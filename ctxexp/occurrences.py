@@ -11,9 +11,10 @@ import numpy as np
 from ctxexp.corpus import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.metric import GroupBy
+from ctxexp.units import Units, units_of
 
 
-class Units(Protocol):
+class Shelf(Protocol):
     """The part of a store that says which unit each row is; see `ctxexp.store.Store`.
 
     A store whose units may not be the corpus's words also has `positions` (n_rows,), each row's word in its sentence or
@@ -45,6 +46,12 @@ class Groups:
     def counts(self) -> np.ndarray:
         """(n_groups,) int64, ascending."""
         return np.diff(self.starts)
+
+    def taken(self, index: np.ndarray) -> Groups:
+        """Only the groups `index`, ascending."""
+        rows = [self.rows[self.starts[i] : self.starts[i + 1]] for i in index.tolist()]
+        starts = np.concatenate([[0], np.cumsum(self.counts[index])])
+        return Groups([self.keys[i] for i in index.tolist()], starts, np.concatenate([self.rows[:0], *rows]))
 
     def blocks(self, most_rows: int) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
         """(keys, rows (w, n)): equal-sized groups together, at most `most_rows` rows unless one group has more."""
@@ -80,11 +87,12 @@ class Occurrences:
     )  # (n_rows,) each store row's word as a number, whether the word has enough contexts or not; -1: left out
     places: np.ndarray  # (n_rows,) each store row's place in its sentence, 0 first, units that aren't kept counted too
     commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
+    units: Units  # what is drawn anew behind an interval
 
     @classmethod
     def of(
         cls,
-        store: Units,
+        store: Shelf,
         corpus: Corpus,
         *,
         min_contexts: int = 5,
@@ -150,6 +158,7 @@ class Occurrences:
             form_of_row,
             np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)),
             (forms[top], int(contexts[top])),
+            units_of(corpus, place, rows, sentence, int(offsets[-1])),
         )
 
     @property
@@ -205,7 +214,7 @@ def _by_size(sentence: np.ndarray, rows: np.ndarray, names: np.ndarray) -> Group
     return _grouped(sentence, rows, present, names[present].tolist())
 
 
-def _by_sense(store: Units, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
+def _by_sense(store: Shelf, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
     """Groups of the labelled rows by word, smallest first, then by word; rows ascending. A row is there once, however
     often the corpus repeats its sentence: it would be no second occurrence, but its own copy."""
     offsets, stored_of = np.asarray(store.offsets, np.int64), np.asarray(store.stored_of, np.int64)

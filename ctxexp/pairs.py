@@ -21,6 +21,7 @@ class Pairs:
     y: np.ndarray  # (n, d) float32, the second sentences
     gold: np.ndarray  # (n,) float64
     texts: Sequence[tuple[str, str]]
+    ends: np.ndarray | None = None  # (n, 2) int64, the two sentences' numbers; None: no two pairs share one
 
     def __len__(self) -> int:
         return len(self.gold)

@@ -41,6 +41,8 @@ _RUN_COLUMNS = {
     "min_contexts": "contexts a word needs",
     "baseline": "baseline",
     "baseline_size": "baseline size",
+    "resampled": "intervals over",
+    "resampled_pairs": "intervals of pairs over",
     "seed": "seed",
     "choices": "corpus choices",
     "details": "encoder details",

@@ -57,8 +57,8 @@ class Spread:
             if self.dual:
                 self.gram[~self.ok], self.b[~self.ok] = 0, 0
 
-    def solve_centred(self) -> np.ndarray:
-        """(w,) largest eigenvalue of C'C; NaN where not defined."""
+    def solve_centred(self) -> tuple[np.ndarray, np.ndarray]:
+        """(w,) largest eigenvalue of C'C, and (w, n) C v of its unit eigenvector v; NaN where not defined."""
         if self.exact or (self.dual and self.n <= VALUES):
             return self._exact_centred(np.arange(self.w))
         if self.dual:
@@ -66,17 +66,17 @@ class Spread:
             top = lanczos(
                 lambda v: np.matmul(gram, v[..., None])[..., 0], self._noise(), checks=(8, 12, 16, 21, 26, 32)
             )
-            value, found = top.value, top.found
+            value, found, loads = top.value, top.found, top.vector * np.sqrt(top.value)[:, None]
         else:
             top = self._large(self._pass, checks=(9, 12, 15, 19, 24, 32, 44, 60, 80))
-            value, found = top.value, top.found
+            value, found, loads = top.value, top.found, self._loads(top.vector, centred=True)
         if not found.all():
             rest = np.flatnonzero(~found)
-            value[rest] = self._exact_centred(rest)
-        return value
+            value[rest], loads[rest] = self._exact_centred(rest)
+        return value, loads
 
-    def solve_uncentred(self, *, along: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """(w,) largest eigenvalue of X'X, and (w,) |C v|^2 along its unit eigenvector v; NaN where not defined.
+    def solve_uncentred(self, *, along: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(w,) largest eigenvalue of X'X, (w,) |C v|^2 and (w, n) X v of its unit eigenvector v; NaN where not defined.
 
         The second is only to be used with `along`, which takes more steps: a vector settles later than its value.
         """
@@ -89,6 +89,7 @@ class Spread:
             # X v = sigma u, so C v = sigma (u - mean(u)).
             u = top.vector - top.vector.mean(-1, keepdims=True)
             value, spread, found = top.value, top.value * np.vecdot(u, u), top.found
+            loads = top.vector * np.sqrt(value)[:, None]
         else:
 
             def raw(i: int, v: np.ndarray) -> np.ndarray:
@@ -98,13 +99,27 @@ class Spread:
 
             top = self._large(raw, checks=(3, 4, 5, 6, 8, 11, 15, 20, 28), mean=True, vectors=along)
             value, found, spread = top.value, top.found, np.zeros(self.w)
+            loads = self._loads(top.vector, centred=False)
             for i in np.flatnonzero(found & self.ok).tolist() if along else ():
                 v = top.vector[i].astype(self.x.dtype)
                 spread[i] = np.vecdot(self._pass(i, v), v)
         if not found.all():
             rest = np.flatnonzero(~found)
-            value[rest], spread[rest] = self._exact_uncentred(rest)
-        return value, spread
+            value[rest], spread[rest], loads[rest] = self._exact_uncentred(rest)
+        return value, spread, loads
+
+    def squares(self) -> np.ndarray:
+        """|c_i|^2 of each group's rows about their mean: (w, n) float64."""
+        if self.dual:
+            return np.diagonal(self.gram, axis1=1, axis2=2).astype(np.float64)
+        parts = [np.vecdot(c, c) for c in self._chunks(np.arange(self.w))]
+        return np.concatenate(parts, axis=1).astype(np.float64)
+
+    def _loads(self, v: np.ndarray, *, centred: bool) -> np.ndarray:
+        """C v or X v of a vector a group (w, d): (w, n) float64."""
+        v = v.astype(self.x.dtype)
+        y = np.matmul(self.x, v[..., None])[..., 0].astype(np.float64)
+        return y - np.vecdot(self.m, v)[:, None] if centred else y
 
     def _raw_gram(self, v: np.ndarray) -> np.ndarray:
         ones = v.sum(-1)
@@ -149,21 +164,26 @@ class Spread:
         result = (z - m * ones).astype(v.dtype)
         return result
 
-    def _exact_centred(self, which: np.ndarray) -> np.ndarray:
-        result: np.ndarray = np.linalg.eigvalsh(self._moment(which)[0])[:, -1]
-        return result
+    def _exact_centred(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        moment, b = self._moment(which)
+        values, vectors = np.linalg.eigh(moment)
+        top = vectors[..., -1]
+        if b is not None:
+            return values[:, -1], top * np.sqrt(np.maximum(values[:, -1], 0))[:, None]
+        return values[:, -1], np.matmul(self.x[which] - self.m[which, None], top[..., None])[..., 0]
 
-    def _exact_uncentred(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _exact_uncentred(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         moment, b = self._moment(which)
         if b is not None:
             moment = moment + b[:, :, None] + b[:, None, :] + self.mm[which, None, None]
             values, vectors = np.linalg.eigh(moment)
             u = vectors[..., -1] - vectors[..., -1].mean(-1, keepdims=True)
-            return values[:, -1], values[:, -1] * np.vecdot(u, u)
+            return values[:, -1], values[:, -1] * np.vecdot(u, u), vectors[..., -1] * np.sqrt(values[:, -1:])
         m = self.m[which].astype(np.float64)
         values, vectors = np.linalg.eigh(moment + self.n * m[:, :, None] * m[:, None, :])
         v = vectors[..., -1]
-        return values[:, -1], np.vecdot(v, np.matmul(moment, v[..., None])[..., 0])
+        along = np.vecdot(v, np.matmul(moment, v[..., None])[..., 0])
+        return values[:, -1], along, np.matmul(self.x[which], v[..., None])[..., 0]
 
     def _moment(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """The smaller of CC' (with b = C m) and C'C (with None), float64, for the groups `which`."""

@@ -122,6 +122,14 @@ def readable(statistic: str) -> str:
     return names.get(statistic, statistic.replace("_", " "))
 
 
+_DRAWN = {  # what intervals draw anew
+    "sentence": "sentences",
+    "document": "documents",
+    "pair": "sentence pairs",
+    "group of pairs": "groups of pairs that share a sentence",
+}
+
+
 def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
     """What the runs have in common, for under a title: weights, corpus, control, transform, baseline; how many where
     runs differ. `transforms=False` leaves these out, for a figure that names them."""
@@ -135,6 +143,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         fits = []
     if set(used) == {"none"} or not transforms:
         used = []
+    resampled = [one_line(r.info.get("resampled") or r.info.get("resampled_pairs") or "") for _, r in runs]
     controls = [one_line(r.info.get("control") or "none") for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
@@ -145,6 +154,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         ("transform", "transforms", used),
         ("fitted on", "fitted texts", fits),
         ("baseline:", "baselines", chance),
+        ("intervals over:", "units of intervals", [_DRAWN.get(unit, unit) for unit in resampled]),
     ):
         known = sorted(set(words) - {""})
         if known:
@@ -181,14 +191,20 @@ def _has_baseline(results: Results, measure: str) -> bool:
 
 
 def baseline_words(results: Results, measure: str | None = None) -> str:
-    """ "1,000 occurrences, one per sentence": the chance level in a few words; empty if the run doesn't say.
+    """ "1,000 occurrences, one per sentence", "exact, one per sentence": the chance level in a few words; empty if the
+    run doesn't say.
 
     Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
     """
     name, size = results.info.get("baseline"), results.info.get("baseline_size")
     if results.info.get("baseline_matched") and (measure is None or stated(results, measure, "over") != "sample"):
         size = None
-    parts = [f"{size:,} occurrences" if isinstance(size, int) else "", one_line(name or "").replace("_", " ")]
+    levels = results.info.get("levels") or {}
+    kinds = set(levels.values()) if measure is None else {levels.get(measure)}
+    drawn = f"{size:,} occurrences" if isinstance(size, int) else ""
+    if "exact" in kinds:
+        drawn = f"exact or {drawn}" if drawn and "drawn" in kinds else "exact"
+    parts = [drawn, one_line(name or "").replace("_", " ")]
     return ", ".join(part for part in parts if part)
 
 

@@ -111,3 +111,12 @@ def test_deduplication_moves_pairs_and_senses_to_the_first_copy() -> None:
     assert once.pairs == (Pair(0, 2, 1.0), Pair(0, 1, 2.0))
     assert once.senses == (Sense(0, 0, "s"),)
     assert once.choices["deduplicate"] == "true"
+
+
+def test_a_sentence_belongs_to_the_document_where_it_first_stands() -> None:
+    sentences = Corpus.of("x", [["a"], ["b"], ["a"], ["c"], ["b"]]).sentences
+    corpus = Corpus("x", sentences, documents=(0, 0, 1, 1, 2))
+    assert deduplicated(corpus).documents == (0, 0, 1)
+    assert deduplicated(Corpus("x", sentences)).documents is None
+    with pytest.raises(DataError, match=r"corpus 'x': documents of 2 sentences, but it has 5; expected one document"):
+        check_corpus(Corpus("x", sentences, documents=(0, 1)))

@@ -60,6 +60,7 @@ def test_text_reads_files_folders_and_gz(tmp_path: Path) -> None:
     corpus = text(path=str(tmp_path))
     assert [s.text for s in corpus.sentences] == ["One é.", "Two.", "Second file."]
     assert len(text(path=str(tmp_path), limit=2).sentences) == 2
+    assert corpus.documents is None
 
 
 @pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
@@ -216,3 +217,14 @@ def test_download_checks_every_file_and_leaves_nothing_half_made(
 def test_without_network_the_two_ways_out_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"could not be downloaded.*run once with a network, or give .*dataset\.path="):
         fetched("sick_r", archives=["http://127.0.0.1:9/sick.zip"], cache=tmp_path)
+
+
+def test_documents_of_a_text_end_at_empty_lines_or_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One.\nTwo.\n\n\nThree.\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("Four.\n\nFive.\n", encoding="utf-8")
+    assert text(path=str(tmp_path), documents="blank").documents == (0, 0, 1, 2, 3)
+    assert text(path=str(tmp_path), documents="file").documents == (0, 0, 0, 1, 1)
+    assert text(path=str(tmp_path)).documents is None
+    assert text(path=str(tmp_path), documents="file").choices["documents"] == "file"
+    with pytest.raises(ConfigError, match=r"dataset.documents='files': no such choice; did you mean 'file'"):
+        text(path=str(tmp_path), documents="files")  # type: ignore[arg-type]

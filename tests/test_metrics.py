@@ -80,29 +80,18 @@ def test_unit_norm_keeps_a_long_word_from_ruling_its_sentence() -> None:
     paper, scaled = IntraSentenceSimilarity(), IntraSentenceSimilarity(unit_norm=True)
     assert float(paper.score(x)) == pytest.approx(0.25, abs=1e-2)
     assert float(scaled.score(x)) == pytest.approx(0.5)
-    assert scaled.definition.endswith("words at norm 1")
+    assert "scaled to norm 1" in scaled.definition
 
 
-def test_anisotropy_takes_the_first_sample_and_students_interval_of_the_redraws() -> None:
-    stats = pytest.importorskip("scipy.stats")
+def test_anisotropy_takes_the_first_sample() -> None:
     metric = Anisotropy()
     rng = np.random.default_rng(0)
-    samples = [rng.normal(size=(50, 4)) + 1 for _ in range(13)]
+    samples = [rng.normal(size=(50, 4)) + 1 for _ in range(3)]
     for key, x in reversed(list(enumerate(samples))):
         metric.update(key, x)
-    values = np.array([float(mean_cosine(x)) for x in samples])
-    half = stats.t.ppf(0.975, 11) * values[1:].std(ddof=1)
-    expected = {
-        "mean_cosine": values[0],
-        "mean_cosine_ci_low": values[0] - half,
-        "mean_cosine_ci_high": values[0] + half,
-        "positive_pairs": metric.compute()["positive_pairs"],
-    }
-    assert metric.compute() == pytest.approx({**expected, "n": 50}, abs=1e-3)
-    alone = Anisotropy()
-    alone.update(0, samples[0])
-    assert alone.compute()["mean_cosine"] == values[0]
-    assert np.isnan(alone.compute()["mean_cosine_ci_low"])
+    assert metric.compute()["mean_cosine"] == float(mean_cosine(samples[0]))
+    assert metric.compute()["n"] == 50
+    assert np.isnan(Anisotropy().compute()["mean_cosine"])
 
 
 def test_names_and_their_settings() -> None:

@@ -22,52 +22,45 @@ FILE = "cosine_histogram.csv"
 class Anisotropy(Metric):
     """Mean cosine over all pairs of the baseline's random occurrences, in [-1, 1]; 0 for directions spread evenly.
 
-    The value is the first sample's; its 95% interval is Student's, from the spread of the redraws. `positive_pairs` is
-    the share of that sample's pairs with a cosine above 0 (Liang et al. 2021 draw such pairs' histogram: hardly any is
-    below), in [0, 1]; of more than 2,000 occurrences, 2,000 evenly spaced ones are paired. The histogram of their
-    cosines, a column a layer, is saved as cosine_histogram.csv.
+    Drawn, or in closed form over all pairs of occurrences of different sentences, as the baseline says; the interval is
+    over the corpus's documents or sentences. `positive_pairs` is the share of the sample's pairs with a cosine above 0
+    (Liang et al. 2021 draw such pairs' histogram: hardly any is below), in [0, 1]; of more than 2,000 occurrences,
+    2,000 evenly spaced ones are paired. The histogram of their cosines, a column a layer, is saved as
+    cosine_histogram.csv.
     """
 
     over: ClassVar[GroupBy] = "sample"
     title = "Anisotropy"
     unit: ClassVar[str] = "cosine"
+    cosine_level: ClassVar[str] = "mean_cosine"
     definition = "mean cosine over all pairs of random occurrences"
     main: ClassVar[str] = "mean_cosine"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
 
     def __init__(self) -> None:
-        self._values: dict[int, tuple[float, int]] = {}  # redraw -> mean cosine, occurrences
+        self._value, self._n = math.nan, 0
         self._histogram = np.zeros(BINS, np.int64)
         self._positive = math.nan
 
     def update(self, key: Hashable, x: np.ndarray) -> None:
-        self._values[int(str(key))] = float(mean_cosine(x)), len(x)
-        if int(str(key)) == 0:
-            if len(x) > MOST:
-                x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
-            self._histogram, self._positive = histogram(x)
+        if key != 0:
+            return  # redraws
+        self._value, self._n = self.null(x), len(x)
+        if len(x) > MOST:
+            x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
+        self._histogram, self._positive = histogram(x)
 
     def merge(self, other: Self) -> None:
-        self._values.update(other._values)
-        if 0 in other._values:
+        if other._n:
+            self._value, self._n = other._value, other._n
             self._histogram, self._positive = other._histogram, other._positive
 
     def compute(self) -> dict[str, float]:
-        """mean_cosine of sample 0, its 95% interval (NaN without two redraws), positive_pairs, n occurrences."""
-        value, n = self._values.get(0, (math.nan, 0))
-        redraws = np.array([v for key, (v, _) in sorted(self._values.items()) if key > 0])
-        half = math.nan
-        if len(redraws) > 1:
-            # Student's 97.5% quantile to two terms of its expansion in 1/df: 1.960 + 2.372 / df + 2.823 / df^2
-            df = len(redraws) - 1
-            half = (1.959964 + 2.372272 / df + 2.822501 / df**2) * float(redraws.std(ddof=1))
-        return {
-            "mean_cosine": value,
-            "mean_cosine_ci_low": value - half,
-            "mean_cosine_ci_high": value + half,
-            "positive_pairs": self._positive,
-            "n": float(n),
-        }
+        """mean_cosine and positive_pairs of the sample, n occurrences."""
+        return {"mean_cosine": self._value, "positive_pairs": self._positive, "n": float(self._n)}
+
+    def null(self, x: np.ndarray) -> float:
+        return float(mean_cosine(x))
 
     def save(self, folder: Path) -> None:
         """Write the layer's histogram, for `finish` to lay beside the others'."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.correlation import partial, partial_spearman, resampled_spearman, resamples, spearman
+from ctxexp.correlation import partial, partial_spearman, resampled_spearman, spearman
 from ctxexp.errors import ConfigError, near
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 from ctxexp.pairs import Pairs
@@ -55,16 +55,16 @@ class EditDistance(SimilarityMetric):
         values = {name: 100 * spearman(columns[i], columns[j]) for name, (i, j) in PAIRED.items()}
         values["partial"] = 100 * partial_spearman(similarity, gold, distance)
         values |= {f"near_{name}": 100 * spearman(close[i], close[j]) for name, (i, j) in PAIRED.items()}
-        resampled: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in values}
-        for drawn in resamples([len(part) for part in parts], replicates, rng):
+
+        def statistics(drawn: np.ndarray) -> dict[str, np.ndarray]:
             counts = drawn[:, whole.defined]
             rho, rho_near = resampled_spearman(columns, counts), resampled_spearman(close, counts[:, within])
-            for name, (i, j) in PAIRED.items():
-                resampled[name].append(100 * rho[:, i, j])
-                resampled[f"near_{name}"].append(100 * rho_near[:, i, j])
-            resampled["partial"].append(100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2]))
+            found = {name: 100 * rho[:, i, j] for name, (i, j) in PAIRED.items()}
+            found |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in PAIRED.items()}
+            return found | {"partial": 100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
+
         counted = {**undefined(parts), "near_n": int(within.sum())}
-        return Found(values, {name: np.concatenate(drawn) for name, drawn in resampled.items()}, counted)
+        return Found(values, self.resampled(parts, rng, replicates, statistics), counted)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row a task and range of distances (to the threshold, then doubling): mean gold and similarity, Spearman."""

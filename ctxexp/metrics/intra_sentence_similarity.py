@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import influence
 from ctxexp.geometry import mean_cosine, mean_cosine_to_mean
 from ctxexp.metric import GroupBy, GroupMean
 
@@ -24,6 +25,7 @@ class IntraSentenceSimilarity(GroupMean):
     over: ClassVar[GroupBy] = "sentence"
     title = "Intra-sentence similarity"
     unit: ClassVar[str] = "cosine"
+    cosine_level: ClassVar[str] = "baseline"
 
     def __init__(self, *, sample: int | None = None, unit_norm: bool = False, size_matched: bool = False) -> None:
         super().__init__(sample=sample, size_matched=size_matched)
@@ -38,3 +40,9 @@ class IntraSentenceSimilarity(GroupMean):
 
     def null(self, x: np.ndarray) -> float:
         return float(mean_cosine(x))
+
+    def influence(self, x: np.ndarray) -> np.ndarray:
+        return influence.of_mean_cosine_to_mean(x, unit_norm=self.unit_norm)
+
+    def null_influence(self, x: np.ndarray) -> np.ndarray:
+        return influence.of_mean_cosine(x)

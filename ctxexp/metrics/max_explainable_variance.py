@@ -6,6 +6,7 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
+from ctxexp import influence
 from ctxexp.errors import ConfigError
 from ctxexp.geometry import Definition, explained_variance
 from ctxexp.metric import GroupBy, GroupMean
@@ -47,3 +48,6 @@ class MaxExplainableVariance(GroupMean):
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return explained_variance(x, definition=self._of)
+
+    def influence(self, x: np.ndarray) -> np.ndarray:
+        return influence.of_explained_variance(x, definition=self._of)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.correlation import auc, resampled_auc, resamples
+from ctxexp.correlation import auc, resampled_auc
 from ctxexp.errors import MetricError
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 from ctxexp.pairs import Pairs
@@ -40,8 +40,10 @@ class QNLI(SimilarityMetric):
     def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
         whole = joined(parts)
         similarity, gold = whole.of("similarity", "gold")
-        drawn = [np.empty(0)]
-        for counts in resamples([len(part) for part in parts], replicates, rng):
-            drawn.append(100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined]))
+
+        def statistics(counts: np.ndarray) -> dict[str, np.ndarray]:
+            return {"auc": 100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined])}
+
+        drawn = self.resampled(parts, rng, replicates, statistics)
         found = {**undefined(parts), "entailed": int((gold == 1).sum())}
-        return Found({"auc": 100 * auc(similarity, gold == 1)}, {"auc": np.concatenate(drawn)}, found)
+        return Found({"auc": 100 * auc(similarity, gold == 1)}, drawn, found)

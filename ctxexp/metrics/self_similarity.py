@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import influence
 from ctxexp.geometry import mean_cosine
 from ctxexp.metric import GroupBy, GroupMean
 
@@ -22,6 +23,7 @@ class SelfSimilarity(GroupMean):
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
+    cosine_level: ClassVar[str] = "baseline"
     extremes: ClassVar[tuple[str, str] | None] = ("most_self_similar", "least_self_similar")
 
     def __init__(self, *, sample: int | None = None) -> None:
@@ -29,3 +31,6 @@ class SelfSimilarity(GroupMean):
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return mean_cosine(x)
+
+    def influence(self, x: np.ndarray) -> np.ndarray:
+        return influence.of_mean_cosine(x)

@@ -78,6 +78,14 @@ class SenseSeparation(GroupMean):
         result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
         return result
 
+    def contributions(self, keys: Sequence[Hashable], x: np.ndarray) -> np.ndarray:
+        """What leaving each row out changes the separation by; rows that can't be spared, and those of senses with a
+        single occurrence, change nothing."""
+        result = np.zeros(x.shape[:2])
+        for i, (key, group) in enumerate(zip(keys, x, strict=True)):
+            result[i] = _influence(_labelled(key, len(group))[1], group)
+        return result
+
     def merge(self, other: Self) -> None:
         super().merge(other)
         self._parts.extend(other._parts)
@@ -95,6 +103,28 @@ class SenseSeparation(GroupMean):
             "permuted_ci_low": float(low),
             "permuted_ci_high": float(high),
         }
+
+
+def _influence(labels: Sequence[str], x: np.ndarray) -> np.ndarray:
+    """(n,) float64; NaN where the separation is undefined."""
+    _, codes, sizes = np.unique(np.array(labels), return_inverse=True, return_counts=True)
+    at = np.flatnonzero(sizes[codes] > 1)
+    codes, k, n = codes[at], sizes[codes[at]].astype(np.float64), len(at)
+    if len(np.unique(codes)) < 2:
+        return np.full(len(x), np.nan)
+    u = x[at].astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
+        cosine, alike = u @ u.T, codes[:, None] == codes
+        same, cross = (cosine * alike).sum(axis=1) - 1, (cosine * ~alike).sum(axis=1)
+        n_same, n_cross = (k - 1).sum(), (n - k).sum()
+        left = (same.sum() - 2 * same) / (n_same - 2 * (k - 1)) - (cross.sum() - 2 * cross) / (n_cross - 2 * (n - k))
+    moved = same.sum() / n_same - cross.sum() / n_cross - left
+    spared = (n_same > 2 * (k - 1)) & (n_cross > 2 * (n - k))
+    result = np.zeros(len(x))
+    if spared.any():
+        result[at[spared]] = (moved[spared] - moved[spared].mean()) * np.sqrt((n - 1) / n)
+    return result
 
 
 def _labelled(key: Any, n: int) -> tuple[str, Sequence[str]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ctxexp.correlation import percentiles
 from ctxexp.errors import ConfigError, MetricError, near
+from ctxexp.pair_resamples import Statistics, replicates_of
 from ctxexp.pairs import PairMetric, Pairs
 
 Similarity = Literal["cosine", "dot", "euclidean"]
@@ -47,6 +48,7 @@ class Scored:
 
     subset: str
     columns: dict[str, np.ndarray]
+    ends: np.ndarray  # (n, 2) the pairs' sentences
 
     def __len__(self) -> int:
         return len(self.columns["gold"])
@@ -64,7 +66,8 @@ class Scored:
 
 def joined(parts: Sequence[Scored]) -> Scored:
     """All pairs of the sub-sets, one after the other."""
-    return Scored("", {name: np.concatenate([p.columns[name] for p in parts]) for name in parts[0].columns})
+    columns = {name: np.concatenate([p.columns[name] for p in parts]) for name in parts[0].columns}
+    return Scored("", columns, np.concatenate([p.ends for p in parts]))
 
 
 @dataclass
@@ -100,8 +103,8 @@ class SimilarityMetric(PairMetric):
 
     A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
     several tasks the names of statistics begin with the task (`STS12/all`), and `avg/...` is the mean over tasks, NaN
-    if a task's value is. Intervals: 95%, percentile bootstrap over pairs, resampled within each sub-set, whose sizes
-    are part of the design; the same pairs in each layer.
+    if a task's value is. Intervals: 95%, percentile bootstrap over pairs, resampled within each sub-set, those that
+    share a sentence together (`ctxexp.pair_resamples`); the same pairs in each layer.
     """
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
@@ -122,11 +125,19 @@ class SimilarityMetric(PairMetric):
             )
         gold = np.array(pairs.gold, np.float64)
         columns = {"similarity": similarities(pairs.x, pairs.y, self.similarity), "gold": gold}
-        self._parts[subset] = Scored(subset, {**columns, **self.columns(subset, pairs)})
+        ends = np.arange(2 * n).reshape(n, 2) if pairs.ends is None else np.array(pairs.ends)
+        self._parts[subset] = Scored(subset, {**columns, **self.columns(subset, pairs)}, ends)
 
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
         """More about each pair, by name, each (n,) float64."""
         return {}
+
+    def resampled(
+        self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int, statistics: Statistics
+    ) -> dict[str, np.ndarray]:
+        """The statistics' replicates (r,), of counts (c, n) of the pairs of all parts."""
+        none = {name: values[:0] for name, values in statistics(np.ones((1, sum(map(len, parts))))).items()}
+        return none | replicates_of([part.ends for part in parts], replicates, rng, statistics)
 
     @abstractmethod
     def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:

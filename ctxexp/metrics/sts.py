@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ctxexp.correlation import pearson, percentiles, resampled_spearman, resamples, spearman
+from ctxexp.correlation import pearson, percentiles, resampled_spearman, spearman
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 
 
@@ -40,22 +40,21 @@ class STS(SimilarityMetric):
             values[f"{prefix}all"] = 100 * correlation(*whole.of("similarity", "gold"))
             values[f"{prefix}mean"] = float(each.mean())
             values[f"{prefix}wmean"] = weighted(each, weights)
-        drawn_all: list[np.ndarray] = [np.empty(0)]
-        drawn_each: list[np.ndarray] = [np.empty((0, len(parts)))]
         ends = np.cumsum([len(part) for part in parts])
-        for drawn in resamples([len(part) for part in parts], replicates, rng):
+
+        def statistics(drawn: np.ndarray) -> dict[str, np.ndarray]:
             own = [d[:, part.defined] for d, part in zip(np.split(drawn, ends[:-1], axis=1), parts, strict=True)]
             each = np.stack([_spearman(part, d) for part, d in zip(parts, own, strict=True)], axis=1)
-            drawn_each.append(each)
-            drawn_all.append(each[:, 0] if len(parts) == 1 else _spearman(whole, np.concatenate(own, axis=1)))
-        by_part = np.concatenate(drawn_each)
-        for part, column in zip(parts, by_part.T, strict=True):
-            self._intervals[part.subset] = percentiles(column)
-        resampled = {
-            "all": np.concatenate(drawn_all),
-            "mean": by_part.mean(axis=1),
-            "wmean": by_part @ weights / weights.sum() if weights.any() else by_part.mean(axis=1),
-        }
+            return {
+                "all": each[:, 0] if len(parts) == 1 else _spearman(whole, np.concatenate(own, axis=1)),
+                "mean": each.mean(axis=1),
+                "wmean": each @ weights / weights.sum() if weights.any() else each.mean(axis=1),
+                **{f"of {part.subset}": column for part, column in zip(parts, each.T, strict=True)},
+            }
+
+        resampled = self.resampled(parts, rng, replicates, statistics)
+        for part in parts:
+            self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
         return Found(values, resampled, counts)
 
     def rows(self) -> list[dict[str, Any]]:
