@@ -403,7 +403,7 @@ def test_sizes_that_no_memory_holds_are_refused_before_they_are_drawn(folder: Fo
         bert.bert(weights="untrained", checkpoint=str(huge), device="cpu")
 
 
-@pytest.mark.parametrize("said", ["many", 2, float("nan")])
+@pytest.mark.parametrize("said", ["many", 2, 7.5, float("nan")])
 def test_a_tokenizer_without_a_length_is_refused(folder: Folder, tmp_path: Path, said: object) -> None:
     odd = shutil.copytree(folder("bert"), tmp_path / "odd")
     settings = json.loads((odd / "tokenizer_config.json").read_text())

@@ -10,6 +10,7 @@ import pytest
 
 from ctxexp.errors import TrackingError
 from ctxexp.results import Results, Table
+from ctxexp.tracking.state import read_state, write_json
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
@@ -40,3 +41,8 @@ def test_load_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"curves": 3}')
     with pytest.raises(TrackingError, match=r"results\.json is not a results file of ctxexp"):
         Results.load(tmp_path)
+
+
+def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:
+    write_json(tmp_path / "status.json", {"status": "FINISHED", "overrides": ["model=bert", 7], "process": "none"})
+    assert read_state(tmp_path) == {"status": "FINISHED", "overrides": ["model=bert"]}

@@ -149,8 +149,9 @@ def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool
 
 def window_size(model: Any, tokenizer: Any, source: str) -> int | None:
     """Pieces that the model takes at once, special ones included; None without a limit."""
-    limits = [tokenizer.model_max_length]
-    if not isinstance(limits[0], int | float) or not limits[0] > tokenizer.num_special_tokens_to_add():
+    limits = [tokenizer.model_max_length]  # without a limit some 1e30, a float
+    whole = isinstance(limits[0], int) or (isinstance(limits[0], float) and limits[0].is_integer())
+    if not whole or not limits[0] > tokenizer.num_special_tokens_to_add():
         raise ModelError(
             f"{source}: its tokenizer says model_max_length={limits[0]!r}; expected a number of pieces, such as 512"
         )

