@@ -29,7 +29,8 @@ def of_mean_cosine(x: np.ndarray) -> np.ndarray:
         return np.full(x.shape[:-1], np.nan)
     sums = once(x, "sums", sums_of)
     own = (_products(x, sums.unit) / norms(x) - 1) / (n - 1)
-    return _centred(own) * (2 / (n - 2) * np.sqrt((n - 1) / n))
+    result: np.ndarray = _centred(own) * (2 / (n - 2) * np.sqrt((n - 1) / n))
+    return result
 
 
 def of_mean_cosine_to_mean(x: np.ndarray, *, unit_norm: bool = False) -> np.ndarray:
@@ -47,7 +48,8 @@ def of_mean_cosine_to_mean(x: np.ndarray, *, unit_norm: bool = False) -> np.ndar
         along = of_unit if unit_norm else along_r
         f = mean_cosine_to_mean(x, unit_norm=unit_norm)[..., None]
         moved = (of_row + of_unit) / n - f * along / size
-    return _centred(moved) * np.sqrt(n / (n - 1))
+    result: np.ndarray = _centred(moved) * np.sqrt(n / (n - 1))
+    return result
 
 
 def of_explained_variance(x: np.ndarray, *, definition: Definition = "uncentred") -> np.ndarray:
@@ -75,7 +77,8 @@ def of_explained_variance(x: np.ndarray, *, definition: Definition = "uncentred"
             mean = loads.mean(axis=-1, keepdims=True)
             moved = (loads - mean) ** 2 - (along / total)[:, None] * spread.squares()
             moved += _turning(x, value, loads, once(x, "sums", sums_of).rows)
-        return _centred(moved / total[:, None]) * np.sqrt(n / (n - 1))
+        result: np.ndarray = _centred(moved / total[:, None]) * np.sqrt(n / (n - 1))
+        return result
 
 
 def _turning(x: np.ndarray, value: np.ndarray, loads: np.ndarray, row_sum: np.ndarray) -> np.ndarray:
@@ -95,7 +98,8 @@ def _turning(x: np.ndarray, value: np.ndarray, loads: np.ndarray, row_sum: np.nd
         if term + 1 < TERMS:
             rest = np.matmul(step[:, None].astype(x.dtype), x)[:, 0].astype(np.float64)
             rest -= np.vecdot(v, rest)[:, None] * v
-    return -2 * along * loads * total / n
+    result: np.ndarray = -2 * along * loads * total / n
+    return result
 
 
 def by_leaving_out(x: np.ndarray, score: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

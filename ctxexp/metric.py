@@ -108,7 +108,8 @@ class GroupMean(Metric):
         if type(self).null is GroupMean.null:
             result: np.ndarray = self.influence(x[None])[0]
             return result
-        return by_leaving_out(x[None], lambda groups: np.array([self.null(group) for group in groups]))[0]
+        left: np.ndarray = by_leaving_out(x[None], lambda groups: np.array([self.null(group) for group in groups]))[0]
+        return left
 
     def update(self, key: Hashable, x: np.ndarray) -> None:
         self.update_block([key], x[None])

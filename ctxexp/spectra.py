@@ -119,7 +119,8 @@ class Spread:
         """C v or X v of a vector a group (w, d): (w, n) float64."""
         v = v.astype(self.x.dtype)
         y = np.matmul(self.x, v[..., None])[..., 0].astype(np.float64)
-        return y - np.vecdot(self.m, v)[:, None] if centred else y
+        result: np.ndarray = y - np.vecdot(self.m, v)[:, None] if centred else y
+        return result
 
     def _raw_gram(self, v: np.ndarray) -> np.ndarray:
         ones = v.sum(-1)

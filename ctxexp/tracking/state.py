@@ -43,5 +43,7 @@ def try_state(folder: Path, **changes: Any) -> None:
 def read_state(folder: Path) -> dict[str, Any]:
     """What status.json says; entries of another type than we write are left out."""
     types = {"overrides": list, "process": dict, "results": str, "status": str, "key": str, "name": str, "error": str}
-    state = {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))}
-    return {**state, "overrides": [o for o in state.get("overrides", []) if isinstance(o, str)]}
+    state: dict[str, Any] = {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))}
+    if "overrides" in state:
+        state["overrides"] = [o for o in state["overrides"] if isinstance(o, str)]
+    return state
