@@ -545,7 +545,9 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
         return tracking.reuse(store, uri, "study", key=key, folder=place, sweep=group)
 
     assert reuse("key of gpt2", "second") is None
+    client.update_run(run.info.run_id, name="bert seed=0")  # as a sweep's end names it beside another bert
     assert reuse("key of bert", "second") == folder
+    assert state(tracking.job_folder(store, "second", 0))["name"] == "bert"
     assert client.get_run(run.info.run_id).data.tags["ctxexp.sweep"] == "second"
     shutil.rmtree(store / "results")  # only MLflow has it now
     fetched = reuse("key of bert", "third")

@@ -84,10 +84,10 @@ def reuse(
     held = held or folder
     if run_id is None:
         run_id = upload(held, uri=uri, experiment=experiment, store=store)[0].run_id
-    with failures(f"cannot reuse the finished run of {redact(uri)}"):
-        if sweep:
+    if sweep:
+        with failures(f"cannot reuse the finished run of {redact(uri)}"):
             client.set_tag(run_id, SWEEP, sweep)
-        name = client.get_run(run_id).info.run_name
+    name = read_json(held / RUN).get("name")  # not the run's: an earlier sweep's end told it from its namesakes there
     state = {"status": "FINISHED", "key": key, "name": name, "run_id": run_id, "overrides": list(overrides)}
     write_state(folder, **state, measured=True, logged=True, reused=True, results=str(held))
     return held
