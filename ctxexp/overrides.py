@@ -117,6 +117,8 @@ def _meant(word: str, options: Options) -> str:
     for group in GROUPS:
         meant |= {name: f"{group}={name}" for name in options(group) if name not in meant}
     name = word.strip().lstrip("-")
+    if name not in meant and (plugin := brought_by(COMMAND, name)):
+        return plugin
     close = [meant[one] for one in [name] if one in meant] or [meant[one] for one in suggestions(name, meant)]
     close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
     return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"

@@ -11,6 +11,8 @@ from test_figures import results
 
 from ctxexp import __version__, compose
 from ctxexp.cli import command
+from ctxexp.errors import ConfigError
+from ctxexp.overrides import parse
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.tracking.state import write_state
 
@@ -62,6 +64,13 @@ def test_our_own_verbs_come_by_the_hook_and_a_taken_name_is_refused() -> None:
     verbs = ["bench-words", "cache", "claims", "conform", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs
     assert all(registry.find("command", verb).about for verb in verbs)
+
+
+def test_a_verb_that_is_not_installed_is_said_by_its_plugin() -> None:
+    with pytest.raises(
+        ConfigError, match=r"'train' is no override, .*; the plugin ctxexp-train brings it: pip install"
+    ):
+        parse(["train"], lambda group: [], None)
 
 
 @pytest.mark.parametrize("verb", ["ui", "report", "claims", "cache", "upload", "plugins", "conform", "bench-words"])

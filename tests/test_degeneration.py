@@ -201,26 +201,3 @@ def test_a_rare_tokens_optimum_is_near_the_unseen_tokens() -> None:
         # B bounds |f| and |g| at the two optima, which is all that the proof uses
         bound = max(abs(f(z, c, m)) for z in (x, best) for c, m in ((convex, x), (other, y)))
         assert float((x - best) @ (x - best)) <= 4 * eps * bound / (a - eps * (a + b)) + 1e-12
-
-
-def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
-    """The penalty of the small models' training, in O(N), against its definition by finite differences."""
-    torch = pytest.importorskip("torch")
-    from ctxexp.minis.transformer import mean_cosine
-
-    rng = np.random.default_rng(8)
-    w = rng.normal(size=(6, 4)).astype(np.float32)
-
-    def penalty(w: np.ndarray) -> float:
-        u = w / np.linalg.norm(w, axis=1, keepdims=True)
-        return sum(float(a @ b) for i, a in enumerate(u) for j, b in enumerate(u) if i != j) / len(w) ** 2
-
-    tensor = torch.from_numpy(w).requires_grad_()
-    value = mean_cosine(tensor)
-    value.backward()
-    assert value.item() == pytest.approx(penalty(w.astype(np.float64)), abs=1e-6)
-    for i, j in itertools.product(range(6), range(4)):
-        step = np.zeros((6, 4))
-        step[i, j] = 1e-5
-        slope = (penalty(w + step) - penalty(w - step)) / 2e-5
-        assert tensor.grad[i, j].item() == pytest.approx(slope, abs=1e-5)

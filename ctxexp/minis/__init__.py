@@ -1,8 +1,8 @@
-"""The small models that ship with ctxexp, and the recipe that trained them (`python -m ctxexp.minis.train`).
+"""The small models that ship with ctxexp; the plugin ctxexp-train is the recipe that trained them (`ctxexp train`).
 
 BERT, GPT-2 and ELMo of one layer width, trained on the same text in the same order: what differs between them is their
 architecture and objective, not their data or their size. `CARD.md` says what they are and how good
-(`python -m ctxexp.minis.card` measures it).
+(ctxexp-train measures it).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def folder(name: str, *, weights: Path | None = None) -> Path:
     missing = [file for file in _FILES[name] if not (found / file).is_file()]
     if missing:
         raise ModelError(
-            f"mini {name!r} lacks {', '.join(missing)} in {found}: reinstall ctxexp, or train it with "
-            f"python -m ctxexp.minis.train model={name} text=<folder of *.txt.xz>"
+            f"mini {name!r} lacks {', '.join(missing)} in {found}: reinstall ctxexp, or train it with ctxexp-train: "
+            f"ctxexp train model={name} text=<folder of *.txt.xz>"
         )
     return found

@@ -1,4 +1,4 @@
-"""Trains a mini: `python -m ctxexp.minis.train model=bert|gpt2|elmo text=<folder of *.txt.xz> minutes=45`.
+"""Trains a mini: `ctxexp train model=bert|gpt2|elmo text=<folder of *.txt.xz> minutes=45`.
 
 Runs resume from their checkpoint, and a resumed run gives the weights that an uninterrupted one gives: a step depends
 on the weights, the seed and its number alone. A run timed by `minutes` records its `steps`, which reproduce it.
@@ -10,6 +10,7 @@ import csv
 import json
 import logging
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,13 +19,16 @@ from typing import Any, Protocol
 
 import hydra
 import torch
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.errors import ConfigError
-from ctxexp.minis.data import Pieces, Text
-from ctxexp.minis.optimiser import Optimiser, rate_scale
+from ctxexp.errors import ConfigError, line
+from ctxexp_train.data import Pieces, Text
+from ctxexp_train.optimiser import Optimiser, rate_scale
 
-log = logging.getLogger("ctxexp.minis")
+log = logging.getLogger("ctxexp_train")
+CONF = Path(__file__).parent / "conf"
 
 
 class Learner(Protocol):
@@ -44,11 +48,11 @@ def learner(cfg: DictConfig) -> Learner:
     """The untrained model that `cfg.model` describes, with its text."""
     text = Text(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed)
     if cfg.model.name == "elmo":
-        from ctxexp.minis.bilm import Bilm, Words
+        from ctxexp_train.bilm import Bilm, Words
 
         words = Words.of(text, vocabulary=cfg.model.vocabulary, cache=Path(cfg.cache))
         return Bilm(cfg, words)
-    from ctxexp.minis.transformer import Transformer
+    from ctxexp_train.transformer import Transformer
 
     return Transformer(cfg, Pieces.of(text, vocabulary=cfg.model.shape.vocabulary, cache=Path(cfg.cache)))
 
@@ -218,14 +222,15 @@ def _tracked(cfg: DictConfig, folder: Path) -> Iterator[None]:
             os.environ["MLFLOW_TRACKING_URI"] = held
 
 
-@hydra.main(  # type: ignore[untyped-decorator]  # hydra has no annotations
-    config_path="conf", config_name="train", version_base="1.3"
-)
-def main(cfg: DictConfig) -> None:
-    """The command."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    train(cfg)
-
-
-if __name__ == "__main__":
-    main()
+def main(argv: list[str]) -> int:
+    """The verb: trains as conf/train.yaml and these overrides say. Raises ConfigError for what Hydra can't compose."""
+    if {"-h", "--help"} & set(argv):  # Hydra's own needs a model first
+        print((CONF / "train.yaml").read_text(encoding="utf-8"), end="")
+        return 0
+    sys.argv[1:] = argv  # Hydra reads them there
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions come through, instead of a traceback of its own
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")(train)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(line(str(error))) from error
+    return 0

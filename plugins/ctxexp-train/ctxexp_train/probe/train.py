@@ -13,10 +13,10 @@ from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models.elmo_network import ElmoNetwork
-from ctxexp.models.scalar_mix import ScalarMix
-from ctxexp.probe.rows import AT_ONCE, LayersOf, Rows
-from ctxexp.probe.task import Task, folds_of, word_bootstrap
 from ctxexp.results import Table
+from ctxexp_train.probe.rows import AT_ONCE, LayersOf, Rows
+from ctxexp_train.probe.scalar_mix import ScalarMix
+from ctxexp_train.probe.task import Task, folds_of, word_bootstrap
 
 USES = ("frozen", "mix", "all")
 DECAY = 0.01  # AdamW's, of the linear layer's matrix alone

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from ctxexp_train.probe.scalar_mix import ScalarMix
 
 from ctxexp.errors import ModelError
-from ctxexp.models.scalar_mix import ScalarMix
 
 
 def layers(seed: int = 0) -> torch.Tensor:

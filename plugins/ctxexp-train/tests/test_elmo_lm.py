@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ctxexp_train.elmo_lm import BiLanguageModel
 from torch import Tensor
 
-from ctxexp.models.elmo_lm import BiLanguageModel
 from ctxexp.models.elmo_network import ElmoNetwork, character_ids
 from ctxexp.models.elmo_options import ElmoOptions
 from ctxexp.models.elmo_scan import scan

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctxexp_train import card
 
 from ctxexp.errors import DataError
-from ctxexp.minis import card
 from ctxexp.results import Results, Table
 
 TEXT = card.CARD.read_text(encoding="utf-8")

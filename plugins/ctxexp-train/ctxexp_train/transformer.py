@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError
-from ctxexp.minis.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, Pieces, windows
-from ctxexp.minis.initialise import local_attention, sinusoids
+from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, Pieces, windows
+from ctxexp_train.initialise import local_attention, sinusoids
 
 # Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
 _BASE = {
@@ -181,7 +181,7 @@ class Transformer:
 
     def export(self, folder: Path) -> None:
         """Writes the `transformers` folder: float16 weights and the fast tokenizer."""
-        from ctxexp.minis.export import save_transformer
+        from ctxexp_train.export import save_transformer
 
         save_transformer(self.network, self.pieces.tokenizer_file, folder, masked=self.masked is not None)
 

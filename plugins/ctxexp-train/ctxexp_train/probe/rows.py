@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, character_ids
-from ctxexp.probe.task import Task
+from ctxexp_train.probe.task import Task
 
 AT_ONCE = 128  # sentences of one pass without gradient
 

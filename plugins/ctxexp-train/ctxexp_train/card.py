@@ -1,4 +1,4 @@
-"""`python -m ctxexp.minis.card --sts FOLDER [--write]`: the measured tables of the minis' card."""
+"""`python -m ctxexp_train.card --sts FOLDER [--write]`: the measured tables of the minis' card."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import compose, measure
+from ctxexp import compose, measure, minis
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError, DataError
 from ctxexp.results import Results
 
-CARD = Path(__file__).parent / "CARD.md"
+CARD = Path(minis.__file__).with_name("CARD.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 MODELS = ("bert", "gpt2", "elmo")
 WEIGHTS = ("mini", "untrained")
@@ -116,7 +116,7 @@ def replaced(card: str, tables: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m ctxexp.minis.card", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m ctxexp_train.card", description=__doc__)
     parser.add_argument("--sts", type=Path, required=True, help="the folder of the STS benchmark's files")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {CARD.name}")
     asked = parser.parse_args(arguments)

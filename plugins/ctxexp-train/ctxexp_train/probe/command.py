@@ -1,14 +1,13 @@
-"""`python -m ctxexp.probe use=frozen,mix,all`: ELMo frozen, with a learnt mix of layers, or trained, on word senses."""
+"""`ctxexp probe use=frozen,mix,all`: ELMo frozen, with a learnt mix of layers, or trained, on word senses."""
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from ctxexp.errors import CtxexpError
+from ctxexp.errors import ConfigError
 from ctxexp.key_values import parse
 from ctxexp.models.choices import Weights
 
@@ -31,20 +30,16 @@ ARGUMENTS: dict[str, tuple[Any, Any, str]] = {
 SETTINGS = ("folds", "epochs", "rate", "tune_epochs", "tune_rate", "batch", "seed")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the table, write it where asked; exit status 2 for a mistake, said in a sentence."""
+def main(argv: Sequence[str]) -> int:
+    """Print the table, write it where asked."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    if {"-h", "--help"} & set(arguments):
+    if {"-h", "--help"} & set(argv):
         print(__doc__, *(f"  {k}={default}: {words}" for k, (_, default, words) in ARGUMENTS.items()), sep="\n")
         return 0
     try:
-        run(parse(arguments, ARGUMENTS, "use=mix"))
-    except CtxexpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        run(parse(argv, ARGUMENTS, "use=mix"))
     except OSError as error:
-        print(f"error: {error}; choose another out=", file=sys.stderr)
-        return 2
+        raise ConfigError(f"{error}; choose another out=") from error
     return 0
 
 
@@ -52,8 +47,8 @@ def run(given: dict[str, Any]) -> None:
     from ctxexp.datasets.polysemy import polysemy
     from ctxexp.models.elmo import elmo
     from ctxexp.models.elmo_encoder import ElmoEncoder
-    from ctxexp.probe import Settings, Task, probe, table
     from ctxexp.results import Table
+    from ctxexp_train.probe import Settings, Task, probe, table
 
     settings = Settings(**{key: given[key] for key in SETTINGS})
     if given["out"] is not None:
@@ -85,7 +80,3 @@ def run(given: dict[str, Any]) -> None:
         whole = {"model": [encoder.name] * len(found), "choices": [choices] * len(found)}
         Table({**found.columns, **whole}).write_csv(path)
         print(f"table: {path}")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from ctxexp.errors import ConfigError
-from ctxexp.minis.data import Text, log_unigram, windows
 from ctxexp.models.elmo_files import write_weights
-from ctxexp.models.elmo_lm import BiLanguageModel
 from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, character_ids
 from ctxexp.models.elmo_options import write_options
 from ctxexp.words import tokenizer
+from ctxexp_train.data import Text, log_unigram, windows
+from ctxexp_train.elmo_lm import BiLanguageModel
 
 UNKNOWN = 0  # the softmax's class for words beyond its list; characters still tell such words apart as input
 

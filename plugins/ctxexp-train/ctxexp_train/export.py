@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from ctxexp.minis.data import SPECIAL
+from ctxexp_train.data import SPECIAL
 
 
 def save_transformer(network: Any, tokenizer_file: Path, folder: Path, *, masked: bool) -> None:
