@@ -21,6 +21,7 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import config as configs
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
@@ -131,7 +132,17 @@ def _defaults(factory: Any, kind: str) -> dict[str, Any]:
     return {
         key: shared.get(key, configs.MISSING if default is inspect.Parameter.empty else default)
         for key, (_type, default) in (configs.arguments(factory) or {}).items()
+        if default is inspect.Parameter.empty or _is_plain(default)
     }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a config can hold the value; an argument whose default it can't hold is left to its factory."""
+    try:
+        OmegaConf.create({"value": value})
+    except OmegaConfBaseException:
+        return False
+    return True
 
 
 def resolved(cfg: DictConfig) -> dict[str, Any]:
@@ -156,9 +167,11 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
         jobs = itertools.product(*choices([*planned, *parsed], _options, multirun=multirun))
         for job in itertools.islice(jobs, MAX_CHECKED):
             whole = _composed(job)
-            _check_hydra(whole.hydra, multirun=multirun)
             try:
+                _check_hydra(whole.hydra, multirun=multirun)
                 composed = resolved(whole)
+            except ConfigError:
+                raise
             except Exception as error:  # an interpolation's, whatever its resolver raises
                 raise ConfigError(explain(error, job)) from None
             configs.check(composed, registry())
@@ -187,11 +200,12 @@ def _composed(overrides: Sequence[str]) -> DictConfig:
 
 def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
     """Raise ConfigError for what Hydra allows and a run can't have."""
-    if hydra.job.chdir:
+    if OmegaConf.select(hydra, "job.chdir", throw_on_missing=False):
         raise ConfigError(
             "hydra.job.chdir=true: runs stay in the folder where the command was typed, since paths are relative to it"
         )
-    if hydra.mode is not None and hydra.mode.name == "MULTIRUN" and not multirun:
+    mode = OmegaConf.select(hydra, "mode", throw_on_missing=False)
+    if getattr(mode, "name", "") == "MULTIRUN" and not multirun:
         raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
 
 

@@ -190,12 +190,18 @@ def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> Non
 
 
 def arguments(factory: Factory) -> dict[str, tuple[Any, Any]] | None:
-    """Name -> (type, default) of a factory's arguments; None if it takes any keyword."""
-    parameters = inspect.signature(factory).parameters.values()
+    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     target = factory.__init__ if inspect.isclass(factory) else factory
-    hints = typing.get_type_hints(target)
+    try:
+        hints = typing.get_type_hints(target)
+    except Exception:  # a name that is imported for type checkers only, or no type at all
+        hints = {}
     return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
 
 

@@ -17,7 +17,7 @@ from ctxexp import cache as caches
 from ctxexp.code_version import code_version
 from ctxexp.corpus import Corpus, Sentence, fingerprint
 from ctxexp.encoder import Encoded, Encoder, ask, check_encoded, check_separate, details
-from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, stranger
+from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, short, stranger
 from ctxexp.progress import Progress, Silent
 from ctxexp.store import Store, StoreWriter
 from ctxexp.store_files import DamagedError, NotFiniteError
@@ -151,6 +151,8 @@ def _build(
                 f"encoder {encoder.name!r} gave NaN or infinite values in sentence {index}, "
                 f"{sentences[index].text[:60]!r}; with a half dtype try dtype=float32"
             ) from None
+        if odd := [unit for unit in rows_of.vocabulary if not isinstance(unit, str)]:
+            raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
             arrays={

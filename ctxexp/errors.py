@@ -72,10 +72,12 @@ def stranger() -> Iterator[None]:
     """Code that isn't ours runs inside: its `sys.exit()` is an exception like any other, not the end of the command."""
     try:
         yield
-    except Terminated:
+    except (Exception, KeyboardInterrupt, GeneratorExit, Terminated):
         raise
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code!r})") from error
+    except BaseException as error:
+        raise RuntimeError(f"it raised {said(error)}") from error
 
 
 class CtxexpError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ctxexp.assemble import INFLUENCED, Chance, Collected, Shares, assemble
 from ctxexp.baselines import Baseline, Matched, SizeMatched
 from ctxexp.bootstrap import Resamples
 from ctxexp.described import describe
-from ctxexp.errors import CtxexpError, MetricError, said, stranger
+from ctxexp.errors import CtxexpError, MetricError, said, short, stranger
 from ctxexp.geometry import precision, sharing
 from ctxexp.influence import of_mean_cosine
 from ctxexp.layers import Layers, lent
@@ -80,7 +80,7 @@ def measure(
                     place.mkdir(parents=True, exist_ok=True)
                     plan.guard(label, layer, "save()", partial(instance.save, place))
                 stats = plan.guard(label, layer, "compute()", instance.compute)
-                collected[label].take(stats, instance, shares.get(label), level)
+                collected[label].take(_statistics(label, stats), instance, shares.get(label), level)
             del vectors
             stage.advance(1)
     resamples = Resamples(occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
@@ -352,14 +352,28 @@ def _samples(baseline: Baseline, occurrences: Occurrences, rng: np.random.Genera
     except CtxexpError:
         raise
     except Exception as error:  # a stranger's baseline may raise anything
-        failure = MetricError(f"{who} failed: {said(error)}")
-        failure.of = "baseline", ""
-        raise failure from error
-    if not samples or min(map(len, samples)) < 1:
-        failure = MetricError(f"{who} gave no group, or an empty one")
-        failure.of = "baseline", ""
-        raise failure
+        raise _failure("baseline", "", f"{who} failed: {said(error)}") from error
+    if not samples or min(rows.size for rows in samples) < 1:
+        raise _failure("baseline", "", f"{who} gave no group, or an empty one")
+    last = len(occurrences.places) - 1
+    for rows in samples:  # what is gathered isn't checked again
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() > last:
+            raise _failure("baseline", "", f"{who} gave {short(rows)}; expected numbers of rows, from 0 to {last:,}")
     return samples
+
+
+def _failure(kind: str, label: str, message: str) -> MetricError:
+    error = MetricError(message)
+    error.of = kind, label
+    return error
+
+
+def _statistics(label: str, found: Any) -> dict[str, float]:
+    """What a metric's `compute` gave; MetricError unless these are numbers by name."""
+    pairs = found.items() if isinstance(found, Mapping) else [(None, None)]
+    if all(isinstance(name, str) and isinstance(value, SupportsFloat) for name, value in pairs):
+        return dict(found)
+    raise _failure("metric", label, f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
 
 
 def _null(metric: Metric, x: np.ndarray) -> float:
@@ -389,9 +403,14 @@ def _has_null(probe: Metric) -> bool:
 def _build(label: str, factory: Callable[[], Metric]) -> Metric:
     metric: Any = factory()  # a stranger's may build anything
     if not isinstance(metric, Metric):
-        error = MetricError(f"metric {label!r}: expected a ctxexp.metric.Metric, got {type(metric).__name__}")
-        error.of = "metric", label
-        raise error
+        got = type(metric).__name__
+        raise _failure("metric", label, f"metric {label!r}: expected a ctxexp.metric.Metric, got {got}")
+    if isinstance(metric, GroupMean) and not hasattr(metric, "size_matched"):
+        words = f"{type(metric).__name__}.__init__ leaves its base's out: begin it with super().__init__()"
+        raise _failure("metric", label, f"metric {label!r}: {words}")
+    if (over := getattr(metric, "over", None)) not in get_args(GroupBy):
+        kinds = ", ".join(get_args(GroupBy))
+        raise _failure("metric", label, f"metric {label!r}: over={short(over)}; expected one of {kinds}")
     return metric
 
 

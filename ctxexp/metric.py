@@ -115,17 +115,16 @@ class GroupMean(Metric):
         self.update_block([key], x[None])
 
     def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        if x.shape[1] >= self.min_rows:
-            scores = np.asarray(self.score(x), dtype=np.float64)
-        else:
-            scores = np.full(len(keys), np.nan)
+        scores = np.asarray(self.score(x)) if x.shape[1] >= self.min_rows else np.full(len(keys), np.nan)
+        if scores.dtype.kind not in "fiub":
+            raise MetricError(f"{type(self).__name__}.score gave {scores.dtype} scores; expected float64")
         if scores.shape != (len(keys),):
             raise MetricError(
                 f"{type(self).__name__}.score gave shape {scores.shape} for {len(keys)} groups; "
                 "expected one score per group"
             )
         self._keys.extend(keys)
-        self._scores.append(scores)
+        self._scores.append(scores.astype(np.float64, copy=False))
 
     def merge(self, other: Self) -> None:
         self._keys.extend(other._keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 
 from ctxexp.config import Node, arguments, named, supplied
@@ -10,7 +11,7 @@ from ctxexp.controls import Nothing, control
 from ctxexp.corpus import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.encoder import Encoder
-from ctxexp.errors import CtxexpError, DataError, ModelError
+from ctxexp.errors import CtxexpError, DataError, ModelError, short
 from ctxexp.fit import load_text
 from ctxexp.paths import user_path
 from ctxexp.plugins import Registry, Source
@@ -40,10 +41,16 @@ def prepared(corpus: Corpus, config: Node, chosen: Nothing) -> Corpus:
 def load_encoder(config: Node, registry: Registry) -> Encoder:
     """The configured model."""
     encoder: Encoder = supplied("model", config["model"], registry)
-    missing = [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]
-    if missing:
-        with registry.credit("model", config["model"]["name"]):
-            raise ModelError(f"model {config['model']['name']!r} is no encoder: it lacks {', '.join(missing)}")
+    who = f"model {config['model']['name']!r}"
+    with registry.credit("model", config["model"]["name"]):
+        if missing := [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]:
+            raise ModelError(f"{who} is no encoder: it lacks {', '.join(missing)}")
+        for key in ("n_layers", "dim"):
+            value = getattr(encoder, key)
+            if not isinstance(value, Integral) or value < 1:
+                raise ModelError(f"{who} has {key}={short(value)}; expected 1 or more")
+        if not isinstance(encoder.name, str) or not encoder.name:
+            raise ModelError(f"{who} has name={short(encoder.name)}; expected a text")
     return encoder
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,9 @@ class Faults:
         register("bad_model", _BadModel)
         register("no_model", dict)
         register("unbuilt", _unbuilt)
+        register("nameless", type("Nameless", (_GoodModel,), {"name": []}))
+        register("flat", type("Flat", (_GoodModel,), {"n_layers": 0}))
+        register("numbered", _Numbered)
 
     @hookimpl
     def register_datasets(self, register: Register) -> None:
@@ -280,11 +284,19 @@ class Faults:
     def register_metrics(self, register: Register) -> None:
         register("bad_metric", _BadMetric)
         register("no_metric", dict)
+        register("kindless", type("Kindless", (_BadMetric,), {"over": "wrod"}))
+        register("baseless", type("Baseless", (_BadMetric,), {"__init__": lambda self: None}))
+        register("complex", type("Complex", (_BadMetric,), {"score": lambda self, x: np.ones(len(x)) * 1j}))
+        register(
+            "numberless", type("Numberless", (_BadMetric,), {"score": _ones, "compute": lambda self: {"raw": "b"}})
+        )
 
     @hookimpl
     def register_baselines(self, register: Register) -> None:
         register("bad_baseline", _BadBaseline)
         register("no_group", _NoGroup)
+        for name, rows in (("beyond", [10**9]), ("below", [-1]), ("halves", [0.5]), ("flatless", [[1]])):
+            register(name, partial(_Rows, rows))
 
 
 class _BadModel:
@@ -298,6 +310,16 @@ class _GoodModel(_BadModel):
     def encode(self, batch: Any) -> Any:
         for s in batch:
             yield Encoded(s.words, np.ones((1, len(s.words), 2), np.float32))
+
+
+class _Numbered(_BadModel):
+    def encode(self, batch: Any) -> Any:
+        for s in batch:
+            yield Encoded(range(len(s.words)), np.ones((1, len(s.words), 2), np.float32))  # type: ignore[arg-type]
+
+
+def _ones(self: object, x: np.ndarray) -> np.ndarray:
+    return np.ones(len(x))
 
 
 def _unbuilt() -> None:
@@ -325,6 +347,14 @@ class _BadBaseline:
         raise KeyError("by purpose")
 
 
+class _Rows(_BadBaseline):
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def groups(self, occurrences: Any, rng: Any) -> Any:
+        return iter([self.rows])
+
+
 class _NoGroup(_BadBaseline):
     def groups(self, occurrences: Any, rng: Any) -> Any:
         return iter(())
@@ -336,6 +366,17 @@ class _NoGroup(_BadBaseline):
         ("model", "bad_model", "failed on a batch of 6 sentences, after 0 of them"),
         ("model", "no_model", "is no encoder: it lacks name, n_layers, dim, encode"),
         ("model", "unbuilt", "could not be built: RuntimeError: no weights; check it with: python -m ctxexp"),
+        ("model", "nameless", "model 'nameless' has name=[]; expected a text"),
+        ("model", "flat", "model 'flat' has n_layers=0; expected 1 or more"),
+        ("model", "numbered", "encoder 'anything' gave the unit 0; expected texts"),
+        ("metric", "kindless", "metric 'kindless': over='wrod'; expected one of occurrence, word, sense, sentence"),
+        ("metric", "baseless", "Baseless.__init__ leaves its base's out: begin it with super().__init__()"),
+        ("metric", "complex", "Complex.score gave complex128 scores; expected float64"),
+        ("metric", "numberless", "compute() gave {'raw': 'b'}; expected numbers by name"),
+        ("baseline", "beyond", "gave array([1000000000]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "below", "gave array([-1]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "flatless", "gave array([[1]]); expected numbers of rows, from 0 to 17"),
         ("dataset", "no_corpus", "expected a Corpus, got list"),
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
@@ -483,7 +524,7 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
         ("import sys\nsys.exit()\n", "line 2: RuntimeError: it called sys.exit(None)"),
         ("raise SystemExit('bye')\n", "line 1: RuntimeError: it called sys.exit('bye')"),
         (FILE.replace('    register("bits", Bits)', "    exit()"), "line 32: RuntimeError: it called sys.exit(None)"),
-        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"line 1: ValueError: line one {'x' * 479}"),
+        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"line 1: ValueError: line one {'x' * 476}..."),
     ],
 )
 def test_an_exit_or_a_flood_of_words_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -502,7 +543,7 @@ def test_what_an_exception_says_is_one_short_line() -> None:
 
     assert said(KeyError("x")) == "KeyError: 'x'"
     assert said(ValueError()) == "ValueError"
-    assert said(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:500]
+    assert said(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:497] + "..."
     assert said(Mute()) == "Mute: (its message can't be shown)"
 
 
@@ -551,3 +592,34 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
             everything(config(tmp_path, **{"model": {"name": "good_model"}, **node}))
         assert f"{kind} 'exits'" in str(caught.value)
         assert "plugin 'exits'" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [None, 5, "", "a/b", "../x", "a b", "ü", "null", "${x}", "x" * 101])
+def test_a_name_that_no_command_line_could_choose_is_refused(name: Any) -> None:
+    def offers(self: object, register: Register) -> None:
+        register(name, print)
+
+    with pytest.warns(UserWarning, match=r"model .*: expected a name of letters, digits, _ \. - that is not null"):
+        registry = build_registry([("odd", _plugin(register_models=offers))], installed=False)
+    assert name not in registry.names("model")
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_odd_factories_of_a_file_break_no_other_command(tmp_path: Path) -> None:
+    odd = """
+def hinted(*, a: "Nowhere" = 3): return a
+hinted.__doc__ = 5
+@ctxexp.hookimpl
+def register_datasets(register):
+    register("builtin", dict)
+    register("hinted", hinted)
+    register("defaulted", lambda *, a=object(): a)
+"""
+    path = write(tmp_path, FILE + odd)
+    compose.take_plugins([f"plugins=['{path}']"])
+    compose.prepare()
+    assert "dataset=hinted" in compose.options()
+    plugins = f"plugins=['{path}']"
+    for name in ("builtin", "hinted", "defaulted"):
+        assert compose.check_command([plugins, f"dataset={name}"], multirun=False) == []
+    assert compose.check_command([plugins, "dataset=hinted", "dataset.a=x"], multirun=False) == []  # a type of no use

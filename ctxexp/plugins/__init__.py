@@ -20,7 +20,7 @@ from typing import Any
 
 import pluggy
 
-from ctxexp.errors import CtxexpError, PluginError, UnknownName, near, said, stranger
+from ctxexp.errors import CtxexpError, PluginError, UnknownName, near, said, short, stranger
 from ctxexp.plugins.published import brought_by
 
 Factory = Callable[..., Any]
@@ -98,7 +98,7 @@ class Offer:
     def about(self) -> str:
         """The first sentence of the factory's docstring; empty if it has none of its own."""
         doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
-        paragraph = " ".join((doc or "").strip().partition("\n\n")[0].split())
+        paragraph = " ".join((doc if isinstance(doc, str) else "").strip().partition("\n\n")[0].split())
         return re.split(r"(?<=[^.A-Z]\.) (?=[A-Z])", paragraph, maxsplit=1)[0]
 
 
@@ -239,14 +239,21 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
             raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}") from None
         raise PluginError(f"{text}; a hook takes one argument, register, and config_folders none") from None
     for kind in OFFERED:
-
-        def register(offered: str, factory: Factory, kind: str = kind) -> None:
-            if not callable(factory):
-                raise PluginError(f"{kind} {offered!r}: expected a callable factory, got {type(factory).__name__}")
-            registry.add(Offer(kind, offered, factory, name))
-
-        getattr(manager.hook, f"register_{kind}s")(register=register)
+        getattr(manager.hook, f"register_{kind}s")(register=_register(registry, kind, name))
     for folder in manager.hook.config_folders():
         if not Path(str(folder)).is_absolute():
             raise PluginError(f"config_folders gave {str(folder)!r}: expected an absolute folder")
         registry.folders.append(str(folder))
+
+
+def _register(registry: Registry, kind: str, plugin: str) -> Register:
+    """The callback that a hook of this kind gets."""
+
+    def register(offered: str, factory: Factory) -> None:
+        if not isinstance(offered, str) or not re.fullmatch(r"(?!null$)[A-Za-z0-9_][A-Za-z0-9_.-]{,99}", offered):
+            raise PluginError(f"{kind} {short(offered)}: expected a name of letters, digits, _ . - that is not null")
+        if not callable(factory):
+            raise PluginError(f"{kind} {offered!r}: expected a callable factory, got {type(factory).__name__}")
+        registry.add(Offer(kind, offered, factory, plugin))
+
+    return register

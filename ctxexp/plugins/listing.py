@@ -26,10 +26,7 @@ def listing(registry: Registry) -> str:
 
 def signature(offer: Offer) -> str:
     """The config keys with types and defaults: `size: int = 3, path: str`."""
-    try:
-        known = arguments(offer.factory)
-    except (TypeError, ValueError, NameError) as error:
-        return f"(arguments can't be read: {error})"
+    known = arguments(offer.factory)
     if known is None:
         return "any"
     return ", ".join(
