@@ -1,0 +1,121 @@
+"""Eight small runs whose every number is on file: `python -m tests.golden --check` compares them to the last bit.
+
+A change that moves no number leaves the file alone; one that does writes it again (`--write`) and says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp import Corpus, Pair, Results, Table
+
+FILE = Path(__file__).parent / "golden.json"
+SENTENCES = 120  # of the embedded corpus; more than b100 draws
+FAST = ("bootstrap=50", "min_contexts=3")
+
+CASES: dict[str, tuple[str, ...]] = {
+    "words": ("model=bert",),
+    "drawn": ("model=gpt2", "baseline=b100", "control=no_first", "seed=1"),
+    "size_matched": ("model=elmo", "baseline=size_matched", "control=shuffled"),
+    "position_matched": ("model=bert", "baseline=position_matched", "transform=whitening", "weights=untrained"),
+    "frequency_matched": ("model=gpt2", "baseline=frequency_matched", "control=no_sinks"),
+    "tables": ("model=gpt2", "baseline=uniform", "metric=frequency", "metric.degeneration.rows=300"),
+    "pairs": (
+        "model=bert",
+        "metric=[sts,edit_distance,sentence_geometry]",
+        "sentence.pooling=mean",
+        "sentence.mixes=[last2,scalar_mix]",
+        "transform=flow",
+        "transform.width=8",
+        "transform.depth=1",
+    ),
+    "static": (
+        "model=elmo",
+        "metric=[static_vectors,static_vectors_mean,sense_separation]",
+        "metric.static_vectors.benchmarks=[]",
+        "metric.static_vectors_mean.benchmarks=[]",
+        "transform=all_but_the_top",
+    ),
+}
+
+
+def corpus() -> Corpus:
+    """The first sentences of each of the embedded corpus's first words, with senses; neighbours are pairs whose gold
+    similarity is the share of words that both have."""
+    from ctxexp.datasets.polysemy import polysemy
+
+    whole = polysemy()
+    sentences = whole.sentences[:SENTENCES]
+    senses = tuple(sense for sense in whole.senses if sense.sentence < SENTENCES)
+    pairs = []
+    for i in range(SENTENCES - 1):
+        a, b = set(sentences[i].words), set(sentences[i + 1].words)
+        pairs.append(Pair(i, i + 1, len(a & b) / len(a | b), "even" if i % 2 else "odd"))
+    return Corpus("golden", sentences, tuple(pairs), senses, whole.choices)
+
+
+def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
+    """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
+    from hydra import compose as hydra_compose
+
+    from ctxexp import compose
+    from ctxexp.progress import Silent
+    from ctxexp.run import load_encoder, run
+
+    compose.prepare()
+    places = (f"cache.folder={compose.quote(str(folder / 'cache'))}", "device=cpu")
+    with compose._hydra():
+        composed = hydra_compose("config", overrides=[*FAST, *places, *overrides], return_hydra_config=True)
+        config = compose.resolved(composed)
+    registry = compose.registry()
+    text = corpus()
+    if config["control"]["name"] == "shuffled":
+        from ctxexp.controls import control
+
+        text = control(config["control"]).corpus(text, config["seed"])
+    return run(config, text, load_encoder(config, registry), registry, folder / "files", Silent())
+
+
+def numbers(results: Results) -> dict[str, Any]:
+    """What the file holds of a run: every curve and scalar, and a digest of every table."""
+    return {
+        "curves": {key: [plain(v) for v in curve.tolist()] for key, curve in sorted(results.curves.items())},
+        "scalars": {key: plain(v) for key, v in sorted(results.scalars.items())},
+        "tables": {name: digest(table) for name, table in sorted(results.tables.items())},
+    }
+
+
+def plain(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def digest(table: Table) -> str:
+    """Of the names and values, floats to the last bit."""
+    text = json.dumps({name: list(column) for name, column in table.columns.items()}, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def differences(held: dict[str, Any], now: dict[str, Any], tolerance: float = 0.0) -> Iterator[str]:
+    """What differs between two such runs, a line each: values by more than `tolerance`, tables (not looked at where
+    there is a tolerance) by their digest, names by being there."""
+    for part in ("curves", "scalars", "tables"):
+        before, after = held[part], now[part]
+        yield from (f"{name} is gone" for name in before.keys() - after.keys())
+        yield from (f"{name} is new" for name in after.keys() - before.keys())
+        for name in before.keys() & after.keys():
+            if part == "tables":
+                if not tolerance and before[name] != after[name]:
+                    yield f"table {name} differs"
+                continue
+            a, b = (np.atleast_1d(np.asarray(x[name], np.float64)) for x in (before, after))
+            if a.shape != b.shape:
+                yield f"{name}: {len(a)} values, now {len(b)}"
+            elif not np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True):
+                yield f"{name} differs by up to {np.nanmax(np.abs(a - b)):.3g}"
