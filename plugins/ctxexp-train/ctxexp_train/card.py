@@ -12,6 +12,7 @@ import numpy as np
 
 from ctxexp import compose, measure, minis
 from ctxexp.datasets.polysemy import polysemy
+from ctxexp.differences import difference
 from ctxexp.errors import CtxexpError, DataError
 from ctxexp.results import Results
 
@@ -67,6 +68,14 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
             row("STS-B test", at_last, "sts", "sts/all"),
             row("the same, whitened", at_last, "whitened", "sts/all"),
         ]),
+        markdown(["trained less untrained, 95% interval", *(f"{model}-mini" for model in MODELS)], [
+            gains("self-similarity, adjusted, last layer", found, "words", "self_similarity/adjusted", last),
+            gains("the same, the layer before", found, "words", "self_similarity/adjusted", before_last),
+            gains("same sense minus other sense, last layer", found, "words", "sense_separation/raw", last),
+            gains("STS-B test, last layer", found, "sts", "sts/all", last),
+            gains("the same, each at its best layer", found, "sts", "sts/all", best),
+            gains("STS-B test, whitened, last layer", found, "whitened", "sts/all", last),
+        ]),
         markdown(["words of lower self-similarity, mean over layers", *FUNCTION_WORDS, "lowest of all"], [
             [f"{model}-mini" if weights == "mini" else f"{model}, untrained", *standing(of["words"])]
             for (model, weights), of in found.items()
@@ -84,6 +93,33 @@ def at_last(results: Results, key: str) -> str:
     return f"{value} [{low}, {high}]"
 
 
+Layer = Callable[[np.ndarray], int]
+"""Which layer of a curve is meant."""
+
+
+def last(curve: np.ndarray) -> int:
+    return len(curve) - 1
+
+
+def before_last(curve: np.ndarray) -> int:
+    return len(curve) - 2
+
+
+def best(curve: np.ndarray) -> int:
+    return int(curve.argmax())
+
+
+def gains(title: str, found: Mapping[tuple[str, str], Found], part: str, key: str, layer: Layer) -> list[str]:
+    """Each model's value less its untrained twin's, on the same resamples of the text."""
+    cells = []
+    for model in MODELS:
+        trained, untrained = (found[model, weights][part] for weights in WEIGHTS)
+        at, against = ([layer(results.curves[key])] for results in (trained, untrained))
+        value, low, high = map(number, np.ravel(difference(trained, untrained, key, layers=at, others=against)))
+        cells.append(f"{value} [{low}, {high}]")
+    return [title, *cells]
+
+
 def standing(results: Results) -> Iterator[str]:
     """The share of words of lower self-similarity than each function word, and the five lowest."""
     table = results.tables["self_similarity"].columns
@@ -94,9 +130,9 @@ def standing(results: Results) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Three figures: ".670", "1", "36.4"."""
-    if abs(value) >= 10:
-        return f"{value:.1f}"
+    """Three figures: ".670", "1", "9.72", "36.4"."""
+    if abs(value) > 1.0005:
+        return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}"
     text = f"{value:.3f}".replace("0.", ".", 1)
     return {"1.000": "1", "-.000": ".000"}.get(text, text)
 
