@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from odd_plugins import ODD, RAISES, SOUND
+
 from ctxexp import compose
 from ctxexp.compose import quote
 from ctxexp.errors import CtxexpError, PluginError
@@ -15,7 +17,6 @@ from ctxexp.progress import Silent
 from ctxexp.run import load_corpus, load_encoder, run
 
 from . import Silent as SilentlyWrong
-from .plugin_pieces import ODD, RAISES, SOUND
 
 LONGEST = 1100  # letters of a message
 
