@@ -13,7 +13,7 @@ run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
 test: setup  ## every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal  # so that one worker sets a file's fixtures up
 
 lint: setup  ## style and types
 	$(BIN)/ruff check .

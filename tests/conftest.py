@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,6 +20,32 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no evaluation data: {folder} is not there (set CTXEXP_SHARED)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """What runs `python -m ctxexp` in a process of its own without importing everything anew."""
+    server = Warm()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this session share."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own) / "common"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def template(common: Path) -> Path:
+    """A folder with an empty tracking store, to be copied: making one takes seconds."""
+    from ctxexp import tracking
+
+    tracking.prepare(common / "template-store")
+    return common / "template-store"
 
 
 @pytest.fixture(autouse=True, scope="session")

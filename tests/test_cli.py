@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
 from ctxexp.compose import GROUPS, registry
 
@@ -27,13 +28,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SMALL = ["dataset=text", "dataset.path=text.txt", "baseline=b100", "bootstrap=50"]
 
 
-def ctxexp(place: Path, *words: str, check: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """`python -m ctxexp WORDS` in `place`."""
+def ctxexp(
+    place: Path, *words: str, check: int | None = 0, warm: Warm | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`python -m ctxexp WORDS` in `place`, from nothing or from libraries that are `warm`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
     env = {**kept, "CTXEXP_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     env["PYTHONWARNINGS"] = "error::UserWarning:ctxexp"
+    python = warm.python if warm else sys.executable
     done = subprocess.run(
-        [sys.executable, "-m", "ctxexp", *words], cwd=place, env=env, capture_output=True, text=True, timeout=400
+        [python, "-m", "ctxexp", *words], cwd=place, env=env, capture_output=True, text=True, timeout=400
     )
     if check is not None:
         assert done.returncode == check, done.stdout + done.stderr
@@ -45,7 +49,7 @@ def job_folders(place: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_a_sweep_ends_in_mlflow_and_its_second_run_encodes_nothing(place: Path) -> None:
+def test_a_sweep_ends_in_mlflow_and_its_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     from mlflow import MlflowClient
 
     done = ctxexp(place, "-m", "model=bert,gpt2,elmo", *SMALL)
@@ -70,21 +74,20 @@ def test_a_sweep_ends_in_mlflow_and_its_second_run_encodes_nothing(place: Path) 
     assert {"report.html", "comparison.csv", "overview.png"} <= {p.name for p in summary.iterdir()}
 
     before = len(job_folders(place))
-    ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL)
+    ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, warm=warm)
     again = job_folders(place)[before:]
     assert len(again) == 3
     assert all(json.loads((f / "results.json").read_text())["info"]["encoded"] == 0 for f in again)
 
-    resumed = ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, "resume=true")
+    resumed = ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, "resume=true", warm=warm)
     assert resumed.stdout.count("finished before") >= 3
     assert len(job_folders(place)) == before + 3
 
 
 @pytest.mark.slow
-def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path) -> None:
-    done = ctxexp(
-        place, "-m", "dataset=text", "dataset.path=nowhere.txt,text.txt", "metric=anisotropy", "baseline=b100", check=1
-    )
+def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path, warm: Warm) -> None:
+    words = ["-m", "dataset=text", "dataset.path=nowhere.txt,text.txt", "metric=anisotropy", "baseline=b100"]
+    done = ctxexp(place, *words, check=1, warm=warm)
     assert done.stderr.startswith("error: no such file or folder: nowhere.txt (dataset.path)\n")  # before any work
     assert done.stderr.count("nowhere.txt") == 1
     assert "Traceback" not in done.stderr
@@ -105,16 +108,16 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path) -> None:
         (["model=bert,gpt2"], "error: model has several values; a sweep needs -m"),
     ],
 )
-def test_a_mistake_is_one_line_before_any_work(place: Path, tmp_path: Path, words: list[str], message: str) -> None:
-    done = ctxexp(tmp_path, *words, check=2)
+def test_a_mistake_is_one_line_before_any_work(tmp_path: Path, words: list[str], message: str, warm: Warm) -> None:
+    done = ctxexp(tmp_path, *words, check=2, warm=warm)
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "taken").write_text("a file, not a folder")
-    done = ctxexp(tmp_path, "tracking.folder=taken", "metric=anisotropy", check=2)
+    done = ctxexp(tmp_path, "tracking.folder=taken", "metric=anisotropy", check=2, warm=warm)
     assert done.stderr.startswith("error: cannot write taken/hydra/")
     assert done.stderr.endswith("choose a writable tracking.folder=\n")
 
@@ -128,8 +131,8 @@ def test_help_lists_every_group_and_option(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_config_is_shown_without_work(tmp_path: Path) -> None:
-    done = ctxexp(tmp_path, "--cfg", "job", "model=gpt2")
+def test_the_config_is_shown_without_work(tmp_path: Path, warm: Warm) -> None:
+    done = ctxexp(tmp_path, "--cfg", "job", "model=gpt2", warm=warm)
     assert "name: gpt2" in done.stdout
 
 
@@ -154,11 +157,11 @@ def test_every_public_name_is_there_once() -> None:
     assert all(hasattr(package, name) for name in package.__all__)
 
 
-def test_the_cache_command_shows_and_clears(tmp_path: Path) -> None:
-    assert "0 entries" in ctxexp(tmp_path, "cache").stdout
-    assert "removed 0 entries" in ctxexp(tmp_path, "cache", "clear").stdout
+def test_the_cache_command_shows_and_clears(tmp_path: Path, warm: Warm) -> None:
+    assert "0 entries" in ctxexp(tmp_path, "cache", warm=warm).stdout
+    assert "removed 0 entries" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
 
 
-def test_upload_says_what_a_results_folder_holds(tmp_path: Path) -> None:
-    done = ctxexp(tmp_path, "upload", ".", check=2)
+def test_upload_says_what_a_results_folder_holds(tmp_path: Path, warm: Warm) -> None:
+    done = ctxexp(tmp_path, "upload", ".", check=2, warm=warm)
     assert "holds no results of ctxexp: expected run.json and results.json" in done.stderr

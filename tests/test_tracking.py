@@ -51,13 +51,6 @@ def results(label: str = "bert", layers: int = LAYERS) -> Results:
     return Results(curves, tables={"words": Table({"word": ["bank"], "raw": [0.5]})}, info=info)
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.getbasetemp() / "template-store"  # migrations take seconds: once a session
-    tracking.prepare(folder)
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

@@ -74,13 +74,6 @@ hydra:
 """
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.getbasetemp() / "template-store"
-    tracking.prepare(folder)
-    return folder
-
-
 @pytest.fixture
 def app(tmp_path: Path, template: Path) -> Path:
     (tmp_path / "app.py").write_text(APP)

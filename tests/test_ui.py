@@ -25,9 +25,7 @@ MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> tracking.Sweep:
-    template = tmp_path_factory.getbasetemp() / "template-store"
-    tracking.prepare(template)
+def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tracking.Sweep:
     store = tmp_path_factory.mktemp("ui")
     shutil.copy(template / "mlflow.db", store)
     uri = tracking.prepare(store)

@@ -1,0 +1,163 @@
+"""`python -m ctxexp ...` as a process of its own, without the seconds that importing torch and MLflow takes each time.
+
+A server imports the libraries once and forks for every command: the child takes over the caller's arguments, folder,
+environment and streams, runs the module as `python -m` would, and ends as any interpreter does. `Warm.folder` is for
+the front of a PATH: its `python` asks the server where ctxexp or a script is meant, and else is the interpreter itself.
+What has to be seen to start from nothing is run without it.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+LIBRARIES = (
+    "torch transformers transformers.models.bert transformers.models.gpt2 mlflow mlflow.store.db.utils "
+    "mlflow.store.tracking.sqlalchemy_store matplotlib.backends.backend_agg matplotlib.backends.backend_svg "
+    "plotly.graph_objects scipy.stats sklearn pandas h5py joblib"
+)
+CLIENT = """
+    import array, json, os, socket, sys
+    words = sys.argv[1:]
+    ours = words[:1] == ["-m"] and words[1].partition(".")[0] == "ctxexp"
+    if not ours and not (words and words[0].endswith(".py")):
+        os.execv({python!r}, [{python!r}, *words])
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect({address!r})
+        asked = json.dumps([words, os.getcwd(), dict(os.environ)]).encode()
+        streams = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))
+        server.sendmsg([len(asked).to_bytes(4, "big")], [streams])
+        server.sendall(asked)
+        os._exit(server.recv(1)[0])
+"""
+
+
+class Warm:
+    """A server in a process of its own; `folder` is what a PATH begins with to use it."""
+
+    def __init__(self) -> None:
+        self._held = tempfile.TemporaryDirectory(prefix="ctxexp-warm-")
+        self.folder = Path(self._held.name)
+        address = str(self.folder / "socket")
+        client = textwrap.dedent(CLIENT).format(python=sys.executable, address=address)
+        self.python = self.folder / "python"
+        self.python.write_text(f"#!{sys.executable} -SE\n{client}")
+        self.python.chmod(0o755)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+        env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "error::UserWarning:ctxexp"}
+        self._server = subprocess.Popen([sys.executable, __file__, address], env=env, stdout=subprocess.PIPE)
+        assert self._server.stdout is not None
+        assert self._server.stdout.read(5) == b"ready"
+
+    def run(self, *words: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        """What `python WORDS` answers."""
+        return subprocess.run([self.python, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=400)
+
+    def close(self) -> None:
+        self._server.kill()
+        self._server.communicate()
+        self._held.cleanup()
+
+
+def load() -> None:
+    """Import what commands import, ctxexp's tracking first, since it settles how MLflow behaves."""
+    package = import_module("ctxexp.tracking").__path__[0]
+    for name in LIBRARIES.split():
+        import_module(name)
+    for path in sorted(Path(package).parent.glob("*.py")):
+        if path.stem != "__main__":
+            import_module(f"ctxexp.{path.stem}")
+    assert threading.active_count() == 1, f"a process with threads can't be forked: {threading.enumerate()}"
+
+
+def serve(address: str) -> tuple[list[str], str, dict[str, str]]:
+    """Answers for ever, and returns in each child: what it is to run, where, under which environment."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen(16)
+        print("ready", end="", flush=True)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries children
+        while True:
+            asking, _ = listening.accept()
+            if os.fork() == 0:
+                break
+            asking.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    asked, streams = _read(asking)
+    if child := os.fork():
+        _, status = os.waitpid(child, 0)
+        asking.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+        os._exit(0)
+    asking.close()
+    for n, stream in enumerate(streams):
+        os.dup2(stream, n)
+        os.close(stream)
+    words, folder, environment = json.loads(asked)
+    return words, folder, environment
+
+
+def _read(asking: socket.socket) -> tuple[bytes, array.array[int]]:
+    streams = array.array("i")
+    size, extra, *_ = asking.recvmsg(4, socket.CMSG_SPACE(3 * streams.itemsize))
+    streams.frombytes(extra[0][2])
+    asked = b""
+    while len(asked) < int.from_bytes(size, "big"):
+        asked += asking.recv(1 << 20)
+    return asked, streams
+
+
+def run(words: list[str], folder: str, environment: dict[str, str]) -> None:
+    """As `python WORDS` does."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    module = words[1] if words[0] == "-m" else None
+    paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:1] = [folder if module else str(Path(words[0]).resolve().parent), *paths]
+    sys.argv = words[bool(module) :]
+    if module:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(words[0], run_name="__main__")
+
+
+def end(code: object) -> NoReturn:
+    """What an interpreter does at its end, but for taking apart every module that was ever imported."""
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as an interpreter does
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
+if __name__ == "__main__":
+    load()
+    gc.freeze()  # what is shared stays shared
+    asked = serve(sys.argv[1])
+    try:
+        run(*asked)
+    except SystemExit as stop:
+        end(stop.code)
+    except BaseException:
+        traceback.print_exc()
+        end(1)
+    end(0)
