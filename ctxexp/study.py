@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ class Study:
     corpus: Corpus
     encoder: Encoder
     metrics: Mapping[str, Callable[[], Any]]
-    baseline: Baseline = field(default_factory=OnePerSentence)
+    baseline: Baseline = field(default_factory=partial(OnePerSentence, exact=True))
     transform: Callable[[], Any] = NoTransform
     transform_name: str = "none"
     fit_on: Corpus | None = None

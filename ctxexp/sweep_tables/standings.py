@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ctxexp.correlation import percentiles
+from ctxexp.differences import paired
 from ctxexp.results import Results
 from ctxexp.sentences import WORDS
 from ctxexp.sweep_tables.table_1 import row_label
@@ -214,8 +215,7 @@ def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tu
     """The 95% bootstrap interval of a run's gain over another on the same resamples of pairs, and what it is over;
     NaN and nothing if they didn't draw the same."""
     a, b = (_replicates(results, at) for results in (run, reference))
-    same = all(run.info.get(key) == reference.info.get(key) for key in ("seed", "bootstrap", "fingerprint", "n_pairs"))
-    if a is None or b is None or len(a) != len(b) or not same:
+    if a is None or b is None or len(a) != len(b) or not paired(run, reference):
         return (math.nan, math.nan), ""
     return percentiles(a.astype(np.float64) - b), f"{len(a):,} resamples of the pairs"
 
