@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import Lost, Silent, bench
+from faults import Lost, Silent, bench, concurrency
 from faults.__main__ import main
 from faults.bench import BAD, FULL, Ending, endings, kinds, read_log, table
 
@@ -83,13 +83,25 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 
 SHORT = {"overrides": 12, "corpora": 30, "weights": 4, "plugin_files": 3, "damage": 12, "results_damage": 6}
-"""How many the suite tries; kills, concurrency and disk have their own tests, since each takes seconds."""
+"""How many the suite tries; a full disk has tests of its own, which need no disk."""
 
 
 @pytest.mark.parametrize("kind", [kind for kind in kinds() if kind in SHORT])
 def test_a_few_of_each_kind_end_well(kind: str) -> None:
     bad: list[Ending] = [e for e in endings(kind, 1, SHORT[kind]) if e.outcome in BAD]
     assert not bad, "\n".join(map(str, bad))
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_resumes_whole() -> None:
+    (ending,) = endings("kills", 1, 1)  # SIGKILL, half-way
+    assert ending.outcome == "well", str(ending)
+
+
+@pytest.mark.slow
+def test_processes_that_start_at_once_on_a_fresh_store_are_whole(tmp_path: Path) -> None:
+    ((_, case),) = concurrency.cases(0, 1, tmp_path, processes=4)
+    case()
 
 
 def test_every_kind_of_fault_has_its_file_and_its_count() -> None:
