@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.manifest import damaged
@@ -88,7 +88,13 @@ def reuse(
         with failures(f"cannot reuse the finished run of {redact(uri)}"):
             client.set_tag(run_id, SWEEP, sweep)
     name = read_json(held / RUN).get("name")  # not the run's: an earlier sweep's end told it from its namesakes there
-    state = {"status": "FINISHED", "key": key, "name": name, "run_id": run_id, "overrides": list(overrides)}
+    state: dict[str, Any] = {
+        "status": "FINISHED",
+        "key": key,
+        "name": name,
+        "run_id": run_id,
+        "overrides": list(overrides),
+    }
     write_state(folder, **state, measured=True, logged=True, reused=True, results=str(held))
     return held
 
