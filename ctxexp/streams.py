@@ -20,3 +20,4 @@ class Stream(IntEnum):
     TWINS = 6  # groups' twins
     SHUFFLE = 7  # words in random places
     LABELS = 9  # permuted sense labels, a word each
+    CLAIMS = 11  # curves as they might have come out, redrawn within their intervals where a run kept no replicates

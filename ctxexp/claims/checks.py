@@ -164,7 +164,7 @@ def accompanied(evidence: Evidence, one: str, other: str) -> Check:
     rho, p = spearman(a.value, b.value), p_of(a.value, b.value)
     ends = (rho, rho)
     if not evidence.points:
-        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, stream=1)))
+        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, part=1)))
     below = side(-1, ends, 0.0)
     passed = None if p >= 0.05 else below
     said = f"rho over {len(layers)} layers, {_p(p)}{'' if p < 0.05 else ': no more than chance gives'}"

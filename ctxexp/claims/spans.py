@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ctxexp.streams import Stream
+
 Z = 1.959964  # half-width of a 95% interval in standard errors
 
 
@@ -37,13 +39,15 @@ class Span:
         """Value, low and high of a layer."""
         return float(self.value[layer]), float(self.low[layer]), float(self.high[layer])
 
-    def redrawn(self, draws: int, *, stream: int = 0) -> np.ndarray:
+    def redrawn(self, draws: int, *, part: int = 0) -> np.ndarray:
         """Curves (draws, n) as they might have come out: the run's own replicates, else each layer's value redrawn
-        within its own interval, independently, which errs on the wide side since layers share their words."""
+        within its own interval, independently, which errs on the wide side since layers share their words. Curves of
+        different `part` are redrawn independently."""
         if self.replicates is not None:
             return self.replicates.T[:draws].astype(np.float64)
         sd = (self.high - self.low) / (2 * Z)
-        drawn: np.ndarray = self.value + sd * np.random.default_rng([0, stream]).normal(size=(draws, len(sd)))
+        rng = np.random.default_rng([0, Stream.CLAIMS, part])
+        drawn: np.ndarray = self.value + sd * rng.normal(size=(draws, len(sd)))
         return drawn
 
     def less(self, other: Span, one: int, two: int) -> tuple[float, float, float]:
