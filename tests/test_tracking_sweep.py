@@ -14,6 +14,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from hydra.core.hydra_config import HydraConfig
 
 from ctxexp import jobs, tracking
 from ctxexp.claims.runs import on_disk
@@ -85,7 +86,11 @@ def app(tmp_path: Path, template: Path) -> Path:
 
 
 def start(app: Path, *words: str) -> subprocess.Popen:
-    environ = {k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"}
+    ours = (
+        "MLFLOW_TRACKING_URI",
+        "HYDRA_FULL_ERROR",
+    )  # the second is set by tests that run the command in this process
+    environ = {k: v for k, v in os.environ.items() if k not in ours}
     environ["PYTHONPATH"] = os.pathsep.join([str(Path(tracking.__file__).parents[2]), environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, "app.py", "-m", *words],
@@ -318,6 +323,7 @@ def test_note_is_a_table_of_linked_jobs() -> None:
     assert note([row]).splitlines() == lines[2:]
 
 
-def test_here_needs_hydra() -> None:
+def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # whatever ran in this process before
     with pytest.raises(ValueError, match="HydraConfig was not set"):
         here(".", "s")
