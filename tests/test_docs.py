@@ -105,6 +105,14 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     assert metric.compute()["raw"] == pytest.approx(0.5)
 
 
+def test_the_readme_s_python_measures(common: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
+    [block] = [b for b in blocks(ROOT / "README.md", "python") if not b.startswith("#")]
+    names: dict[str, object] = {}
+    exec(compile(block, "README", "exec"), names)
+    assert set(names["results"].frame.measure) >= {"self_similarity", "anisotropy"}  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_local_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
