@@ -150,7 +150,10 @@ def conduct(application: Callable[[], object], *, multirun: bool, summarise: Sum
         except SystemExit as error:
             other = error
         except Exception as error:
-            stopped, other = f"stopped by {type(error).__name__}", error
+            if interrupted(error):  # it fell into a library, which made something else of it
+                status, stopped = 130, "interrupted"
+            else:
+                stopped, other = f"stopped by {type(error).__name__}", error
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
         elif status:
@@ -160,6 +163,16 @@ def conduct(application: Callable[[], object], *, multirun: bool, summarise: Sum
     if other:
         raise other
     return status or closed
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether the exception came of an interrupt: Python keeps what was being handled when it was raised."""
+    before: BaseException | None = error
+    while before is not None:
+        if isinstance(before, KeyboardInterrupt | Terminated):
+            return True
+        before = before.__context__
+    return False
 
 
 def _killed_worker(error: BaseException) -> str:

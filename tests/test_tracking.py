@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
 
 from ctxexp import tracking
 from ctxexp.errors import MetricError, Terminated, TrackingError
@@ -406,6 +407,31 @@ def start_child(store: Path) -> BaseProcess:
         assert child.is_alive()
         time.sleep(0.02)
     return child
+
+
+class Late:
+    """The store as it was when its runs were searched: what happens to them afterwards, the search didn't see."""
+
+    def __init__(self, client: MlflowClient, held: list) -> None:
+        self.client, self.held = client, held
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.client, name)
+
+    def search_runs(self, *args: object, **choices: object) -> list:
+        return self.held
+
+
+def test_a_run_that_finished_since_the_search_is_not_taken_for_dead(store: Path) -> None:
+    child = start_child(store)
+    client = database.client(tracking.prepare(store))
+    experiment = tracking.experiment(client, "study", store)
+    held = client.search_runs([experiment])
+    child.kill()
+    child.join(30)
+    client.set_terminated(held[0].info.run_id, "FINISHED")
+    assert tracking.close_dead_runs(Late(client, held), experiment) == []
+    assert client.get_run(held[0].info.run_id).info.status == "FINISHED"
 
 
 def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Path) -> None:

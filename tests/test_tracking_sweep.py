@@ -327,3 +327,14 @@ def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # whatever ran in this process before
     with pytest.raises(ValueError, match="HydraConfig was not set"):
         here(".", "s")
+
+
+def test_an_interrupt_that_a_library_turns_into_something_else_is_one_still(capsys: pytest.CaptureFixture[str]) -> None:
+    def application() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            None.missing  # type: ignore[attr-defined]  # noqa: B018  # as a library's own tidying up may fail then
+
+    assert jobs.conduct(application, multirun=False) == 130
+    assert capsys.readouterr().err == "interrupted: the runs that were under way are KILLED\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,22 @@ def close_dead_runs(client: MlflowClient, experiment_id: str) -> list[str]:
         for run in runs:
             tags = run.data.tags
             why = is_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
-            if why:
-                client.set_tag(run.info.run_id, CLOSED, why)
-                client.set_terminated(run.info.run_id, "KILLED")
+            # Asked again: a process may have finished its run and ended since the search.
+            if why and client.get_run(run.info.run_id).info.status == "RUNNING":
+                _close(client, run.info.run_id, why)
                 closed.append(run.info.run_id)
     return closed
+
+
+def _close(client: MlflowClient, run_id: str, why: str) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.set_tag(run_id, CLOSED, why)
+    except MlflowException as error:  # MLflow looks before it inserts: who starts at the same moment said it already
+        if not re.search(r"(?i)unique|duplicate", str(error)):
+            raise
+    client.set_terminated(run_id, "KILLED")
 
 
 def close_dead_jobs(store: Path) -> list[Path]:
