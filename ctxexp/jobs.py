@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,8 @@ def execute(cfg: DictConfig) -> None:
     """Run one job; a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on."""
     end_with_parent()
     try:
-        _execute(cfg)
+        with plain_interrupts():
+            _execute(cfg)
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
         words = describe(error)
@@ -140,7 +142,8 @@ def conduct(application: Callable[[], object], *, multirun: bool, summarise: Sum
     other: Exception | SystemExit | None = None
     with terminated_like_interrupted():
         try:
-            application()
+            with plain_interrupts():
+                application()
         except KeyboardInterrupt:
             status, stopped = 130, "interrupted"
         except Terminated as end:
@@ -150,10 +153,7 @@ def conduct(application: Callable[[], object], *, multirun: bool, summarise: Sum
         except SystemExit as error:
             other = error
         except Exception as error:
-            if interrupted(error):  # it fell into a library, which made something else of it
-                status, stopped = 130, "interrupted"
-            else:
-                stopped, other = f"stopped by {type(error).__name__}", error
+            stopped, other = f"stopped by {type(error).__name__}", error
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
         elif status:
@@ -165,14 +165,19 @@ def conduct(application: Callable[[], object], *, multirun: bool, summarise: Sum
     return status or closed
 
 
-def interrupted(error: BaseException) -> bool:
-    """Whether the exception came of an interrupt: Python keeps what was being handled when it was raised."""
-    before: BaseException | None = error
-    while before is not None:
-        if isinstance(before, KeyboardInterrupt | Terminated):
-            return True
-        before = before.__context__
-    return False
+@contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """An interrupt that fell into a library, which made another exception of it, is one again: Python keeps what was
+    being handled when an exception was raised."""
+    try:
+        yield
+    except Exception as error:
+        before = error.__context__
+        while before is not None:
+            if isinstance(before, KeyboardInterrupt | Terminated):
+                raise before from None
+            before = before.__context__
+        raise
 
 
 def _killed_worker(error: BaseException) -> str:

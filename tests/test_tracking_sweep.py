@@ -338,3 +338,23 @@ def test_an_interrupt_that_a_library_turns_into_something_else_is_one_still(caps
 
     assert jobs.conduct(application, multirun=False) == 130
     assert capsys.readouterr().err == "interrupted: the runs that were under way are KILLED\n"
+
+
+def test_a_comparison_that_an_interrupt_left_no_library_for_is_one_line(
+    app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = stored_sweep(app / "store with 'quotes'")
+    monkeypatch.setattr("ctxexp.tracking.sweep._current", found)
+
+    def application() -> None:
+        finish_job(found, "bert", 0)
+        raise KeyboardInterrupt
+
+    def summarise(pairs: list, folder: Path) -> list[Path]:
+        raise AttributeError("module 'matplotlib' has no attribute 'get_data_path'")
+
+    assert jobs.conduct(application, multirun=True, summarise=summarise) == 130
+    said = capsys.readouterr().err
+    assert "the comparison failed: AttributeError: module 'matplotlib' has no attribute 'get_data_path'" in said
+    assert "`ctxexp report` makes it" in said
+    assert "Traceback" not in said

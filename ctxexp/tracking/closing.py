@@ -76,7 +76,9 @@ def close_sweep(sweep: Sweep, summarise: Summarise, *, wait: float = 5.0, stoppe
         if compared:
             summarise(compared, folder)
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
-        problems.append(f"the comparison failed: {describe(error)}")
+        # An interrupt may leave a library half imported: then its traceback says nothing.
+        why = f"{type(error).__name__}: {error}; `ctxexp report` makes it" if stopped else describe(error)
+        problems.append(f"the comparison failed: {why}")
     report.error = "\n".join(problems) or None
     try:
         report.summary_link = _send(sweep, report, compared)
