@@ -192,7 +192,13 @@ def disk(place: Path) -> Iterator[Path]:
 
 
 def fill(place: Path, left: int) -> None:
-    """Take all of the disk but so many bytes."""
-    with (place / FILLER).open("wb", buffering=0) as file, contextlib.suppress(OSError):  # it may want the rest itself
-        free = os.statvfs(place)
-        os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail * free.f_frsize - left))
+    """Take all of the disk but so many bytes; as often as the command itself takes some of them meanwhile."""
+    with (place / FILLER).open("wb", buffering=0) as file:
+        for _ in range(100):
+            free = os.statvfs(place)
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail * free.f_frsize - left))
+                return
+            except OSError:
+                continue
+    raise RuntimeError("the disk could not be filled")
