@@ -19,6 +19,8 @@ from ctxexp.results import Results
 
 if TYPE_CHECKING:
     from ctxexp.comparison import Comparison
+    from ctxexp.config import Node
+    from ctxexp.plugins import Registry
 
 Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
 
@@ -51,26 +53,25 @@ def measure(
     from ctxexp.fit import load_text
 
     config, registry = _composed(model, text, metrics, baseline, transform, control, options)
-    given = {"baseline": baseline, "control": control, "transform": transform}
-    given = {kind: part for kind, part in given.items() if part is not None and not isinstance(part, str)}
+    parts = {"baseline": baseline, "control": control, "transform": transform}
+    parts = {kind: part for kind, part in parts.items() if part is not None and not isinstance(part, str)}
     corpus = _corpus(model, text, config)
     if corpus is None:
         corpus = run.load_corpus(config, registry)
     else:
-        corpus = run.prepared(corpus, config, given.get("control") or control_of(config["control"]))
+        corpus = run.prepared(corpus, config, parts.get("control") or control_of(config["control"]))
     encoder = run.load_encoder(config, registry) if isinstance(model, str) else model
     study = run.study_of(config, corpus, encoder, registry, load_text(config, registry, run.load_corpus))
+    config |= {kind: {"name": _name(part)} for kind, part in parts.items()}  # what results and messages call them
+    if "transform" in parts:
+        parts["transform_name"] = config["transform"]["name"]
     if isinstance(metrics, Mapping):
-        given["metrics"] = metrics
-    study = replace(study, **given)
-    for kind, part in given.items():  # what results and messages call it
-        config[kind] = {"name": str(getattr(part, "name", getattr(part, "__name__", type(part).__name__)))}
-    if isinstance(metrics, Mapping):
-        config["metric"] = {name: {"name": name} for name in metrics}
+        parts["metrics"], config["metric"] = metrics, {name: {"name": name} for name in metrics}
     if not isinstance(model, str):
-        config["model"] = {"name": str(getattr(model, "title", model.name))}
-        config["dtype"] = getattr(model, "dtype", "float32")
-        study = replace(study, model=config["model"]["name"], title=config["model"]["name"])
+        parts["model"] = str(getattr(model, "title", model.name))
+        config |= {"model": {"name": parts["model"]}, "dtype": getattr(model, "dtype", "float32")}
+    study = replace(study, **parts)
+    study = replace(study, title=run.label(config, registry, study.control))
     shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     with TemporaryDirectory() as own:
         return run.measured(study, config, registry, Path(folder or own), shown)
@@ -116,10 +117,21 @@ def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
     return Comparison(tuple(unique_labels(list(named))))
 
 
-def _composed(model: Any, text: Any, metrics: Any, baseline: Any, transform: Any, control: Any, options: Any) -> Any:
+def _name(part: Any) -> str:
+    """What an object is called: by itself, as a function or class, or as one of its class."""
+    return str(getattr(part, "name", "") or getattr(part, "__name__", type(part).__name__))
+
+
+def _composed(
+    model: Any, text: Any, metrics: Any, baseline: Any, transform: Any, control: Any, options: Sequence[str]
+) -> tuple[Node, Registry]:
     """The config that these words of a command line make, checked, and the registry of its names."""
     from ctxexp import compose
 
+    factories = {"transform": transform} | (dict(metrics) if isinstance(metrics, Mapping) else {})
+    for name, made in factories.items():
+        if made is not None and not isinstance(made, str) and not callable(made):
+            raise ConfigError(f"{name}: expected a factory, such as a class, got {type(made).__name__}")
     groups = {"model": model, "baseline": baseline, "transform": transform, "control": control}
     words = [f"{group}={name}" for group, name in groups.items() if isinstance(name, str)]
     if isinstance(metrics, str):
@@ -128,10 +140,13 @@ def _composed(model: Any, text: Any, metrics: Any, baseline: Any, transform: Any
         words.append(f"metric=[{','.join(metrics)}]")
     if isinstance(text, str | Path):
         words += ["dataset=text", f"dataset.path={compose.quote(str(text))}"]
-    return compose.config_of([*words, *options])
+    config, registry = compose.config_of([*words, *options])
+    if callable(transform) and config["fit_on"] != "target":
+        raise ConfigError(f"fit_on={config['fit_on']} goes with the name of a transform, not with an object")
+    return config, registry
 
 
-def _corpus(model: Any, text: Any, config: Any) -> Corpus | None:
+def _corpus(model: Any, text: Any, config: Node) -> Corpus | None:
     """The text as a corpus; None where the config's data set is the text."""
     from ctxexp.words import tokenizer
 

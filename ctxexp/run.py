@@ -128,17 +128,17 @@ def measured(study: Study, config: Node, registry: Registry, folder: Path, progr
         kind, at = error.of
         with registry.credit(kind, (config["metric"][at] if kind == "metric" else config[kind])["name"]):
             raise
-    results.info |= names(config, registry)
+    results.info |= names(config, registry, study.control)
     results.info["choices"] = {**study.corpus.choices, **{k: str(v) for k, v in config["words"].items()}}
     if "fit_on" in results.info:
         results.info["fit_on"] = _text_name(config["fit_on"])
     return results
 
 
-def names(config: Node, registry: Registry) -> Node:
-    """What results call the run and its parts, as the config has them."""
+def names(config: Node, registry: Registry, chosen: Nothing) -> Node:
+    """What results call the run and its parts, as the config has them; `chosen` is the run's control."""
     return {
-        "model": label(config, registry),
+        "model": label(config, registry, chosen),
         "name": config["model"]["name"],
         "weights": weights(config),
         "dtype": config["dtype"],
@@ -153,17 +153,17 @@ def vector_cache(config: Node) -> Path:
     return user_path(folder).resolve() if folder else cache_folder() / "vectors"
 
 
-def label(config: Node, registry: Registry | None = None) -> str:
+def label(config: Node, registry: Registry | None = None, chosen: Nothing | None = None) -> str:
     """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, and
-    the control and the transform unless they are none, with the text that it was fitted on and the sentences' pooling
-    unless they are the default's."""
+    the control (`chosen`; None: the config's) and the transform unless they are none, with the text that it was fitted
+    on and the sentences' pooling unless they are the default's."""
     model = config["model"]
     parts = [str(model["name"])]
     if given := _given(model):
         parts += [given, "(untrained)"] if model.get("weights") == "untrained" else [given]
     elif model.get("weights") not in (None, "mini"):
         parts.append(f"({model['weights']})")
-    if words := control(config.get("control", {"name": "none"})).words:
+    if words := (chosen or control(config.get("control", {"name": "none"}))).words:
         parts.append(f"({words})")
     if (transform := calibration(config, registry)) != "none":
         parts += ["+", transform]
@@ -196,7 +196,8 @@ def calibration(config: Node, registry: Registry | None = None) -> str:
     """The transform and its arguments: `none`, `center`, `drop_top (k=3)`. With the registry, whose factories know
     their defaults, only arguments that differ from these; where it was computed says nothing about the space."""
     node = config["transform"]
-    known = arguments(registry.find("transform", node["name"]).factory) if registry else None
+    offer = registry.offers.get(("transform", node["name"])) if registry else None  # an object from Python is no offer
+    known = arguments(offer.factory) if offer else None
     defaults = {key: default for key, (_type, default) in (known or {}).items()} | {"device": node.get("device")}
     said = {k: v for k, v in node.items() if k != "name" and not (k in defaults and defaults[k] == v)}
     listed = ", ".join(f"{key}={value}" for key, value in said.items())

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import ctxexp
+from ctxexp.baselines import Uniform
+from ctxexp.controls import NoFirst, Nothing
 from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.transforms.center import Center
 
 SENTENCES = [
     "The bank of the river was wet.",
@@ -91,6 +94,55 @@ def test_a_model_in_memory_is_its_checkpoint_to_the_last_bit() -> None:
     assert model.name != theirs.info["encoder"]  # another key in the cache of vectors
 
 
+def test_a_model_that_was_trained_on_is_another_model() -> None:
+    import torch
+    from tokenizers import normalizers
+    from transformers import AutoModel, AutoTokenizer
+
+    from ctxexp import minis
+
+    folder = str(minis.folder("gpt2"))
+    model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
+    taken = ctxexp.from_transformers(model, tokenizer, name="mine")
+    assert ctxexp.from_transformers(model, tokenizer).name == taken.name
+    tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    assert ctxexp.from_transformers(model, tokenizer).name != taken.name
+    with torch.no_grad():
+        next(model.parameters()).mul_(2)
+    with pytest.raises(EncodingError, match="the weights of mine have changed since it was taken"):
+        ctxexp.measure(taken, SENTENCES, options=FAST, progress=False)
+
+
+class Mine(Nothing):
+    name = words = "mine"
+
+
+@pytest.mark.parametrize(
+    ("part", "label", "key", "value"),
+    [
+        ({"transform": Center}, "elmo + Center", "transform", "Center"),
+        ({"transform": "center"}, "elmo + center", "transform", "center"),
+        ({"control": NoFirst(first=2)}, "elmo (no first 2 words)", "control", "no first 2 words"),
+        ({"control": Mine()}, "elmo (mine)", "control", "mine"),
+        ({"baseline": Uniform(size=5)}, "elmo", "baseline", "uniform"),
+    ],
+)
+def test_parts_may_be_objects_and_results_call_them_by_their_names(
+    part: dict[str, object], label: str, key: str, value: str
+) -> None:
+    results = ctxexp.measure("elmo", SENTENCES, metrics="anisotropy", options=FAST, progress=False, **part)
+    assert results.info["model"] == label
+    assert results.info[key] == value
+
+
+def test_a_transform_object_is_the_named_one_to_the_last_bit() -> None:
+    chosen = {"metrics": "self_similarity", "options": FAST, "progress": False}
+    same(
+        ctxexp.measure("elmo", SENTENCES, transform=Center, **chosen),
+        ctxexp.measure("elmo", SENTENCES, transform="center", **chosen),
+    )
+
+
 def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
     rng = np.random.default_rng(0)
     words = [["the", "bank", "of", str(i)] for i in range(6)]
@@ -109,6 +161,8 @@ def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
     np.testing.assert_allclose(results.curves["mine/raw"], naive, atol=1e-6)
     flat = ctxexp.from_arrays([x[0] for x in vectors], words)
     assert (flat.n_layers, flat.dim) == (1, 8)
+    folded = ctxexp.from_arrays([x.reshape(4, 4, 4) for x in vectors], words)
+    assert folded.name != ctxexp.from_arrays(vectors, words).name  # the same numbers, other layers
 
 
 def test_what_cannot_be_measured_says_so() -> None:
@@ -120,6 +174,12 @@ def test_what_cannot_be_measured_says_so() -> None:
         ctxexp.from_arrays([np.zeros((1, 3)), np.zeros((2, 3))], [["a"], ["a", "b", "c", "d"]])
     with pytest.raises(EncodingError, match="at least one sentence"):
         ctxexp.from_arrays([], [])
+    with pytest.raises(EncodingError, match="1 arrays for 2 sentences; expected an array a sentence"):
+        ctxexp.from_arrays([np.zeros((1, 3))], [["a"], ["b"]])
+    with pytest.raises(ConfigError, match="transform: expected a factory, such as a class, got Center"):
+        ctxexp.measure("bert", SENTENCES, transform=Center())
+    with pytest.raises(ConfigError, match="fit_on=train goes with the name of a transform, not with an object"):
+        ctxexp.measure("bert", SENTENCES, transform=Center, options=["fit_on=train"])
     with pytest.raises(TrackingError, match="no finished run in"):
         ctxexp.runs("nowhere")
 

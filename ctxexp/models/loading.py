@@ -168,6 +168,11 @@ def window_size(model: Any, tokenizer: Any, source: str) -> int | None:
     return int(limit) if limit < 10**9 else None
 
 
+def versions(model: Any) -> list[int]:
+    """How often each parameter was written to, as torch counts; it counts nothing for what inference mode made."""
+    return [0 if p.is_inference() else p._version for p in model.parameters()]
+
+
 def state_hash(model: Any) -> str:
     """sha256 (16 hex digits) of every tensor."""
     digest = hashlib.sha256()

@@ -28,8 +28,9 @@ def from_transformers(
     """All layers of a transformers model in memory, on the device and in the type that it has, set to `eval()`.
 
     Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit. `name` is what figures call
-    it (None: what it was loaded from, else its class); the vectors' cache is keyed by a hash of the weights. `pooling`,
-    `final_norm`, `long` and `stride` as there.
+    it (None: what it was loaded from, else its class); the vectors' cache is keyed by a hash of weights, tokenizer and
+    config. A model that is trained on is another model: take it anew, or its old name is refused. A pooler counts as
+    the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long` and `stride` as there.
     """
     import torch
 
@@ -44,12 +45,21 @@ def from_transformers(
         raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    weights = state_hash(model)
-    words = hashlib.sha256(repr(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
-    content = hashlib.sha256(f"{weights} {words} {model.config.to_json_string()}".encode()).hexdigest()[:16]
+    loaded = reading(model, tokenizer)
+    weights = state_hash(loaded[0])
+    backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
+    parts = (
+        weights,
+        backend.to_str() if backend is not None else "",
+        sorted(tokenizer.special_tokens_map.items()),
+        tokenizer.model_max_length,
+        loaded[0].config.to_json_string(),
+        getattr(loaded[0].config, "_attn_implementation", ""),
+    )
+    content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     return TransformerEncoder(
         Checkpoint(title, "", Path(), weights, content),
-        loaded=reading(model, tokenizer),
+        loaded=loaded,
         pooling=pooling,
         final_norm=final_norm,
         long=long,
@@ -68,7 +78,7 @@ class ArrayEncoder:
         self._vectors = dict(zip(corpus.sentences, vectors, strict=True))
         digest = hashlib.blake2b(digest_size=8)
         for one in vectors:
-            digest.update(np.ascontiguousarray(one).tobytes())
+            digest.update(repr(one.shape).encode() + np.ascontiguousarray(one).tobytes())
         self.name = f"arrays:{digest.hexdigest()}"
         self.n_layers, _, self.dim = vectors[0].shape
 
@@ -89,6 +99,9 @@ def from_arrays(vectors: Iterable[Any], words: Iterable[Sequence[str]], *, name:
     """
     arrays: list[np.ndarray] = []
     sentences: list[Sentence] = []
+    vectors, words = list(vectors), list(words)
+    if len(vectors) != len(words):
+        raise EncodingError(f"{len(vectors)} arrays for {len(words)} sentences; expected an array a sentence")
     for i, (array, own) in enumerate(zip(vectors, words, strict=True)):
         x = np.asarray(array, np.float32)
         x = x[None] if x.ndim == 2 else x
@@ -102,7 +115,7 @@ def from_arrays(vectors: Iterable[Any], words: Iterable[Sequence[str]], *, name:
         arrays.append(x)
         sentences.append(Sentence.of(own))
     if not arrays:
-        raise EncodingError("from_arrays needs at least one sentence")
+        raise EncodingError("from_arrays needs at least one sentence, got none")
     once: dict[Sentence, np.ndarray] = {}
     for sentence, x in zip(sentences, arrays, strict=True):
         once.setdefault(sentence, x)

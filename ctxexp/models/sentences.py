@@ -24,7 +24,9 @@ LIMIT_FILE = "sentence_bert_config.json"  # sentence-transformers: how many piec
 class Base(Protocol):
     """What the view reads of its encoder, `ctxexp.models.transformer.TransformerEncoder`, which makes it."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
+
     n_layers: int
     dim: int
     causal: bool

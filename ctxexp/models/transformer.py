@@ -16,7 +16,7 @@ from ctxexp.encoder import EmbeddingTable, Encoded
 from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
 from ctxexp.models.checkpoints import Checkpoint
 from ctxexp.models.checks import table_rows
-from ctxexp.models.loading import load, probe, state_hash, window_size
+from ctxexp.models.loading import load, probe, state_hash, versions, window_size
 from ctxexp.models.pieces import PieceReader, Pieces, Waiting
 from ctxexp.models.sentences import TransformerSentences
 
@@ -61,6 +61,7 @@ class TransformerEncoder:
             checkpoint, self._type, trust_remote_code, untrained, expect
         )
         self._model.to(self._device)
+        self._lent = versions(self._model) if loaded else []
         self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source, rows=table_rows(self._model))
         self._waiting = Waiting(self._read)
         self._before_norm: list[torch.Tensor] = []
@@ -82,7 +83,7 @@ class TransformerEncoder:
         if untrained is not None:
             weights = state_hash(self._model)
             identity = f"untrained:{weights}:{checkpoint.content_hash}"
-        self.name = (
+        self._name = (
             f"{type(self._model).__name__} {identity} pooling={pooling}"
             + (" units=text" if pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={final_norm} long={long}"
@@ -108,6 +109,16 @@ class TransformerEncoder:
             "dtype": dtype,
             "untrained": untrained is not None,
         }
+
+    @property
+    def name(self) -> str:
+        """What keys the vectors. Raises EncodingError for a model of the caller's whose weights have changed since."""
+        if self._lent and versions(self._model) != self._lent:
+            raise EncodingError(
+                f"the weights of {self.title} have changed since it was taken, and its vectors with them; take it anew "
+                "with ctxexp.from_transformers"
+            )
+        return self._name
 
     def _check_stride(self) -> None:
         size = None if self.window is None else self.window - self._read.n_special
