@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp import reference
 from ctxexp.palette import colours
-from ctxexp.results import Results
 from ctxexp.wording import Run, attribute, axis_label, canonical, define, figure_of, mains, title, unique_labels
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
 
 PAPER = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 """The measures of the paper's four figures, in its order."""

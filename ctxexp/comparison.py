@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ctxexp.results import Results
-
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from ctxexp.results import Results
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,18 @@ class Comparison:
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
 
     def _repr_html_(self) -> str:
-        """Main statistic of each measure by run and layer."""
-        frame = self.frame
-        shown = frame[frame.statistic.isin(("adjusted", "mean_cosine")) & frame.layer.notna()]
-        table = shown.pivot_table(index=["measure", "run"], columns="layer", values="value", sort=False)
-        html: str = table.to_html(float_format="{:.3f}".format, na_rep="")
+        """Main curve of each measure by run and layer."""
+        import pandas as pd
+
+        from ctxexp.charts import main_statistic
+
+        rows = {}
+        for label, results in self.runs:
+            for measure in results.measures():
+                statistic = main_statistic(results, measure)
+                if (curve := results.get(f"{measure}/{statistic}")) is not None:
+                    rows[measure, statistic, label] = curve
+        table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
+        table.index = pd.MultiIndex.from_tuples(list(rows), names=["measure", "statistic", "run"])
+        html: str = table.sort_index(sort_remaining=False).to_html(float_format="{:.3f}".format, na_rep="")
         return html

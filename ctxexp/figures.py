@@ -16,12 +16,13 @@ from ctxexp import charts, reference, wording
 from ctxexp.charts import Chart, Line, Panel
 from ctxexp.frame import FAINT, INK, blank, dress, save
 from ctxexp.palette import colours
-from ctxexp.results import Results
 from ctxexp.wording import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ctxexp.results import Results
 
 _MARKERS = "osD^vPX<>h"
 

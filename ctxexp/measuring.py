@@ -54,6 +54,7 @@ def measure(
     """
     plan = Plan(occurrences, {label: _build(label, f) for label, f in metrics.items()}, baseline, seed)
     plan.warn()
+    closed = plan.closed if any(probe.cosine_level for probe in plan.probes.values()) else None
     collected = {label: Collected(plan.probes[label]) for label in metrics}
     gather = Gather(store.dim, block_bytes, plan.largest())
     with (progress or Silent()).stage("measuring", store.n_layers, "layers") as stage, _one_thread():
@@ -68,7 +69,7 @@ def measure(
                     collected[label].twins.append(levels)
                 for label, chance in plan.chance(layer, partial(gather, vectors), instances, influence=bootstrap > 0):
                     collected[label].chance.append(chance)
-                level = mean_cosine_level(blocks, occurrences, plan.closed) if plan.closed else None
+                level = mean_cosine_level(blocks, occurrences, closed) if closed else None
             for label, instance in instances.items():
                 if folder is not None and type(instance).save is not Metric.save:
                     place = folder / label / f"layer_{layer:02d}"

@@ -6,7 +6,7 @@ The command builds one from a config, a notebook by hand; neither knows more tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.sentences import WORDS
 from ctxexp.transform import Calibration, Measured, fit_table, transformed
+from ctxexp.transforms.none import Nothing as Untransformed
 
 if TYPE_CHECKING:
     from ctxexp.spaces import Spaces
@@ -57,19 +58,6 @@ class Vectors:
     version: str = ""  # of the code that made the encoder, where its name doesn't tell
 
 
-class NoTransform:
-    """The space as it is."""
-
-    identity = True
-    fitted = False
-
-    def fit(self, x: np.ndarray) -> NoTransform:
-        return self
-
-    def apply(self, x: np.ndarray) -> np.ndarray:
-        return x
-
-
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """What is measured, of which text, in which space, against which chance level.
@@ -82,7 +70,7 @@ class Study:
     encoder: Encoder
     metrics: Mapping[str, Callable[[], Any]]
     baseline: Baseline = field(default_factory=partial(OnePerSentence, exact=True))
-    transform: Callable[[], Any] = NoTransform
+    transform: Callable[[], Any] = Untransformed
     transform_name: str = "none"
     fit_on: Corpus | None = None
     control: Nothing = field(default_factory=Nothing)
@@ -102,9 +90,10 @@ class Study:
         from ctxexp.pairs import PairMetric
         from ctxexp.spaces import Spaces
 
-        pairs = {label: factory for label, factory in self.metrics.items() if isinstance(factory(), PairMetric)}
+        probes = {label: factory() for label, factory in self.metrics.items()}
+        pairs = {label: self.metrics[label] for label, probe in probes.items() if isinstance(probe, PairMetric)}
         others = {label: factory for label, factory in self.metrics.items() if label not in pairs}
-        self._require_gold(pairs, others)
+        self._require_gold(list(pairs), {label: getattr(probes[label], "over", None) for label in others})
         spaces = Spaces(self, vectors, progress or Silent(), sentences=bool(pairs))
         with blamed("transform"):
             calibration = Calibration(self.transform, self.transform_name)
@@ -121,14 +110,14 @@ class Study:
         results.info |= self._info(spaces)
         return results
 
-    def _require_gold(self, pairs: Mapping[str, Any], others: Mapping[str, Callable[[], Any]]) -> None:
-        """Before anything is encoded: metrics over pairs need gold pairs, metrics over senses labels."""
+    def _require_gold(self, pairs: list[str], over: Mapping[str, Any]) -> None:
+        """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels; `over` by label."""
         from ctxexp.measure_pairs import require_pairs
 
         if pairs:
-            require_pairs(self.corpus, list(pairs))
-        for label, factory in others.items():
-            if not self.corpus.senses and getattr(factory(), "over", None) == "sense":
+            require_pairs(self.corpus, pairs)
+        for label, kind in over.items():
+            if not self.corpus.senses and kind == "sense":
                 raise DataError(
                     f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
                     "none; choose a data set that labels senses, such as dataset=polysemy"
@@ -230,7 +219,3 @@ class Study:
             "min_contexts": self.words.min_contexts,
             "seed": self.seed,
         }
-
-    def of(self, corpus: Corpus) -> Study:
-        """The same study of another text."""
-        return replace(self, corpus=corpus)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.results import Results
 from ctxexp.unknown import MANY
 
-Run = tuple[str, Results]
+if TYPE_CHECKING:
+    from ctxexp.results import Results
+
+Run = tuple[str, "Results"]
 """A chart label (usually the model) and what was measured."""
 
 LAYER_AXIS = "layer (0 = input layer)"

@@ -29,7 +29,7 @@ class TransformerEncoder:
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
     `untrained` is None, or the seed of weights drawn anew. `loaded`, of `ctxexp.models.loading.reading`, takes the
-    place of the checkpoint's files. `title` is what figures call a model that no config named.
+    place of the checkpoint's files. `window` narrows the model's own. `title` is what figures call a model that no config named.
     """
 
     sequential = False
@@ -42,6 +42,7 @@ class TransformerEncoder:
         final_norm: bool = True,
         long: str = "window",
         stride: int | None = None,
+        window: int | None = None,
         trust_remote_code: bool = False,
         device: str = "auto",
         dtype: str = "float32",
@@ -75,7 +76,9 @@ class TransformerEncoder:
                 )
             module = self._model.get_submodule(norm)
             module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
-        self.window = window_size(self._model, tokenizer, checkpoint.source)  # pieces at once, special ones included
+        own = window_size(self._model, tokenizer, checkpoint.source)  # pieces at once, special ones included
+        narrowed = window is not None and (own is None or window < own)
+        self.window = window if narrowed else own
         self.stride = stride
         self._check_stride()
         weights = checkpoint.weights_hash
@@ -89,6 +92,7 @@ class TransformerEncoder:
             + f" final_norm={final_norm} long={long}"
             + (f" stride={stride}" if stride is not None else "")
             + f" dtype={dtype}"
+            + (f" window={window}" if narrowed else "")
         )
         self.details: dict[str, str | int | float | bool] = {
             "checkpoint": checkpoint.source,

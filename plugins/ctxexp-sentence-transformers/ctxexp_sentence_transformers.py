@@ -48,20 +48,17 @@ def sentence_transformer(
             "confirm with model.lowered=true"
         )
     commit = re.search(r"[\\/]snapshots[\\/]([0-9a-f]{40})", str(folder))
-    encoder = TransformerEncoder(
+    limit = settings.get("max_seq_length")
+    return TransformerEncoder(
         describe(folder, source=checkpoint, revision=commit.group(1) if commit else ""),
         pooling=pooling,
         final_norm=final_norm,
         long=long,
         stride=stride,
+        window=limit if isinstance(limit, int) else None,
         device=device,
         dtype=dtype,
     )
-    limit = settings.get("max_seq_length")
-    if isinstance(limit, int) and (encoder.window is None or limit < encoder.window):
-        encoder.window = encoder.details["window"] = limit
-        encoder.name += f" window={limit}"  # long sentences get other vectors than with the model's own window
-    return encoder
 
 
 def _transformer_folder(checkpoint: str, revision: str | None) -> Path:
