@@ -21,16 +21,16 @@ from typing import Any
 import naive
 import numpy as np
 
-from ctxexp.baselines import OnePerSentence
-from ctxexp.corpus import Corpus
-from ctxexp.measuring import measure
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.dataset import Corpus
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.occurrences import Occurrences
-from ctxexp.words import is_punctuation
 
 DEFAULT = {
     "anisotropy": Anisotropy,
@@ -202,7 +202,7 @@ def report(what: str, value: str, target: str = "") -> None:
 
 def measuring_against_naive(corpus: Corpus, encoder: Any, cache: Path) -> None:
     """Encode the whole corpus, measure it, and time the naive ways on a sample of its words."""
-    from ctxexp.encode import open_store
+    from ctxexp.vectors.encode import open_store
 
     encoding, store = clocked(lambda: open_store(corpus, encoder, cache=cache))
     indexing, occurrences = clocked(lambda: Occurrences.of(store, corpus, keep=lambda u: not is_punctuation(u)))
@@ -254,8 +254,8 @@ def main() -> None:
     from transformers import AutoModel
     from transformers.utils import logging
 
-    from ctxexp.encode import equal_length_batches, open_store
     from ctxexp.models.huggingface import huggingface
+    from ctxexp.vectors.encode import equal_length_batches, open_store
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
@@ -303,7 +303,7 @@ def main() -> None:
 
 def sts(folder: Path, n: int) -> Corpus:
     """The scored sentences of STS 2012-2016 (without MSRvid), both sides, as the word tokenizer cuts them."""
-    from ctxexp.words import tokenizer
+    from ctxexp.datasets.words import tokenizer
 
     cut = tokenizer()
     texts: list[str] = []

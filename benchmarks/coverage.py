@@ -15,17 +15,17 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baselines import OnePerSentence
-from ctxexp.corpus import Corpus, Pair, Sentence
-from ctxexp.measure_pairs import measure_pairs
-from ctxexp.measuring import measure
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.measure_pairs import measure_pairs
+from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
-from ctxexp.occurrences import Occurrences
 
 METRICS: dict[str, Callable[[], Metric]] = {
     "anisotropy": Anisotropy,

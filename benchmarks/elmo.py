@@ -14,9 +14,9 @@ import warnings
 import numpy as np
 import torch
 
-from ctxexp.corpus import Sentence
-from ctxexp.models.elmo_encoder import ElmoEncoder
-from ctxexp.models.elmo_options import ElmoOptions
+from ctxexp.dataset import Sentence
+from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.options import ElmoOptions
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]]
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from ctxexp.flow import AdditiveFlow, likelihood_steps
-from ctxexp.transforms.flow import Flow
+from ctxexp.transforms.flow.network import AdditiveFlow, likelihood_steps
+from ctxexp.transforms.flow.transform import Flow
 
 
 def made(dim: int) -> AdditiveFlow:

@@ -18,9 +18,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402  # after the number of threads
 
-from ctxexp.correlation import resampled_spearman, resamples  # noqa: E402
-from ctxexp.directions import first_directions  # noqa: E402
-from ctxexp.neighbours import nearest  # noqa: E402
+from ctxexp.maths.correlation import resampled_spearman, resamples  # noqa: E402
+from ctxexp.maths.directions import first_directions  # noqa: E402
+from ctxexp.maths.neighbours import nearest  # noqa: E402
 from ctxexp.transforms.whitening import Whitening  # noqa: E402
 
 Side = Callable[[], Any]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ctxexp.corpus import Corpus, Pair, Sense, Sentence
-from ctxexp.encoder import Encoded, Encoder
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import CtxexpError
 from ctxexp.face import compare, load, measure, runs
 from ctxexp.metric import GroupMean, Metric
+from ctxexp.model import Encoded, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.plugins import hookimpl
 from ctxexp.results import Results, Table

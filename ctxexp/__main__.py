@@ -1,6 +1,6 @@
 """`python -m ctxexp`."""
 
-from ctxexp.cli import main
+from ctxexp.command.cli import main
 
 if __name__ == "__main__":
     main()

@@ -110,7 +110,7 @@ class ModelError(CtxexpError):
 
 
 class EncodingError(CtxexpError):
-    """An encoder's output breaks the contract of `ctxexp.encoder.Encoder`."""
+    """An encoder's output breaks the contract of `ctxexp.model.Encoder`."""
 
 
 class TransformError(CtxexpError):

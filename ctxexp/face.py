@@ -11,16 +11,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.corpus import Corpus, Sentence
-from ctxexp.encoder import Encoder
+from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
-    from ctxexp.comparison import Comparison
-    from ctxexp.config import Node
+    from ctxexp.command.config import Node
     from ctxexp.plugins import Registry
+    from ctxexp.report.comparison import Comparison
 
 Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
 
@@ -48,9 +48,9 @@ def measure(
 
     Raises CtxexpError, with the command's own messages.
     """
-    from ctxexp import run
-    from ctxexp.controls import control as control_of
-    from ctxexp.fit import load_text
+    from ctxexp.command import run
+    from ctxexp.command.fit import load_text
+    from ctxexp.control import control as control_of
 
     config, registry = _composed(model, text, metrics, baseline, transform, control, options)
     parts = {"baseline": baseline, "control": control, "transform": transform}
@@ -87,8 +87,8 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
     Raises TrackingError if there are none.
     """
-    from ctxexp.tracking.state import read_state
-    from ctxexp.wording import unique_labels
+    from ctxexp.report.wording import unique_labels
+    from ctxexp.sinks.mlflow.state import read_state
 
     place = Path(folder).expanduser() / "results"
     found = []
@@ -108,8 +108,8 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
 def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
     """Several runs side by side; in a notebook it shows itself as a table."""
-    from ctxexp.comparison import Comparison
-    from ctxexp.wording import unique_labels
+    from ctxexp.report.comparison import Comparison
+    from ctxexp.report.wording import unique_labels
 
     named = (
         results.items() if isinstance(results, Mapping) else ((str(r.info.get("model") or "run"), r) for r in results)
@@ -126,7 +126,7 @@ def _composed(
     model: Any, text: Any, metrics: Any, baseline: Any, transform: Any, control: Any, options: Sequence[str]
 ) -> tuple[Node, Registry]:
     """The config that these words of a command line make, checked, and the registry of its names."""
-    from ctxexp import compose
+    from ctxexp.command import compose
 
     factories = {"transform": transform} | (dict(metrics) if isinstance(metrics, Mapping) else {})
     for name, made in factories.items():
@@ -148,7 +148,7 @@ def _composed(
 
 def _corpus(model: Any, text: Any, config: Node) -> Corpus | None:
     """The text as a corpus; None where the config's data set is the text."""
-    from ctxexp.words import tokenizer
+    from ctxexp.datasets.words import tokenizer
 
     if text is None:
         return getattr(model, "corpus", None)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ctxexp.described import Described
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
-from ctxexp.influence import by_leaving_out
+from ctxexp.maths.influence import by_leaving_out
+from ctxexp.measuring.described import Described
 
 GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
@@ -28,7 +28,7 @@ class Metric(Described, ABC):
 
     Two methods are optional beside those below: `table(EmbeddingTable) -> dict[str, float]`, the values of a model's
     embedding table, and `finish(folder, *, n_layers, title)`, what is drawn when all layers and tables are measured
-    (`ctxexp.tables`).
+    (`ctxexp.measuring.tables`).
 
     `cosine_level` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is
     the chance level (`null` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which
@@ -93,7 +93,7 @@ class GroupMean(Metric):
         return float(self.score(x[None])[0]) if len(x) >= self.min_rows else float("nan")
 
     def influence(self, x: np.ndarray) -> np.ndarray:
-        """How much each row moves its group's score (..., n), float64 (`ctxexp.influence`): what intervals are made of.
+        """How much each row moves its group's score (..., n), float64 (`ctxexp.maths.influence`), for intervals.
 
         By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
         """

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, near
-from ctxexp.files import replacing, write_text
-from ctxexp.manifest import damaged
+from ctxexp.files.manifest import damaged
+from ctxexp.files.writing import replacing, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,8 +133,8 @@ class Results:
 
     def plot(self, measure: str | None = None) -> Figure:
         """One measure by layer with its interval; None: the overview. Raises MetricError naming the measures."""
-        from ctxexp.comparison import Comparison
-        from ctxexp.figures import run_figure
+        from ctxexp.report.comparison import Comparison
+        from ctxexp.report.figures import run_figure
 
         figure = run_figure(self, measure) if measure else None
         if figure is None:
@@ -145,7 +145,7 @@ class Results:
         """What was measured, and each measure's main curve by layer."""
         from html import escape
 
-        from ctxexp.comparison import Comparison
+        from ctxexp.report.comparison import Comparison
 
         label, told = str(self.info.get("model") or "run"), self.info
         head = f"{label}, {told.get('corpus')}: {self.n_layers} layers, baseline {told.get('baseline')}"

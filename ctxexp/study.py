@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.baselines import Baseline, OnePerSentence
-from ctxexp.controls import Nothing
-from ctxexp.corpus import Corpus
-from ctxexp.encoder import Encoder, details
+from ctxexp.baselines.drawn import Baseline, OnePerSentence
+from ctxexp.control import Nothing
+from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, blamed
+from ctxexp.model import Encoder, details
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.sentences import WORDS
 from ctxexp.transform import Calibration, Measured, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
+from ctxexp.vectors.pool import WORDS
 
 if TYPE_CHECKING:
-    from ctxexp.spaces import Spaces
+    from ctxexp.vectors.spaces import Spaces
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -44,8 +44,8 @@ class Words:
 class Pooling:
     """How a sentence gets one vector, for metrics over sentence pairs."""
 
-    name: str = WORDS  # of `ctxexp.sentences.POOLINGS`, or of the encoder's own view of sentences
-    mixes: tuple[Any, ...] = ()  # of layers, as `ctxexp.mixes.layer_mixes` reads them
+    name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
+    mixes: tuple[Any, ...] = ()  # of layers, as `ctxexp.vectors.mixes.layer_mixes` reads them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,8 @@ class Study:
         `folder` is where metrics may leave files of their own. Raises CtxexpError; its `of` names what is at fault, by
         kind and label, where that is known.
         """
-        from ctxexp.pairs import PairMetric
-        from ctxexp.spaces import Spaces
+        from ctxexp.measuring.pairs import PairMetric
+        from ctxexp.vectors.spaces import Spaces
 
         probes = {label: factory() for label, factory in self.metrics.items()}
         pairs = {label: self.metrics[label] for label, probe in probes.items() if isinstance(probe, PairMetric)}
@@ -112,7 +112,7 @@ class Study:
 
     def _require_gold(self, pairs: list[str], over: Mapping[str, Any]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels; `over` by label."""
-        from ctxexp.measure_pairs import require_pairs
+        from ctxexp.measuring.measure_pairs import require_pairs
 
         if pairs:
             require_pairs(self.corpus, pairs)
@@ -127,8 +127,8 @@ class Study:
         self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], folder: Path
     ) -> tuple[Results, Any]:
         """What the metrics over words, sentences and samples say, tables included; and the space they saw."""
-        from ctxexp.measuring import measure
-        from ctxexp.tables import measure_tables
+        from ctxexp.measuring.measure import measure
+        from ctxexp.measuring.tables import measure_tables
 
         store, occurrences = spaces.words(self.corpus)
         text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
@@ -161,7 +161,7 @@ class Study:
         self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], calibration: Calibration, folder: Path
     ) -> Results:
         """What the metrics over gold pairs say of the sentences' vectors."""
-        from ctxexp.measure_pairs import measure_pairs
+        from ctxexp.measuring.measure_pairs import measure_pairs
 
         with blamed("transform"):
             return measure_pairs(
@@ -180,7 +180,7 @@ class Study:
     def _fit_info(self) -> dict[str, Any]:
         """What the transform was fitted on: the text, whether the measured sentences were all in it (`transductive`),
         their share, and how many sentences it has."""
-        from ctxexp.fit import overlap
+        from ctxexp.command.fit import overlap
 
         text = self.fit_on
         share = 1.0 if text is None else overlap(text, self.corpus)

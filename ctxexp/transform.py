@@ -9,9 +9,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ctxexp.errors import CtxexpError, TransformError, said, stranger
-from ctxexp.layers import Layers, lent
-from ctxexp.occurrences import Occurrences
+from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.results import Table
+from ctxexp.vectors.layers import Layers, lent
 
 CHUNK_BYTES = 16 << 20  # rows that are transformed at a time
 

@@ -42,7 +42,7 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def template(common: Path) -> Path:
     """A folder with an empty tracking store, to be copied: making one takes seconds."""
-    from ctxexp import tracking
+    from ctxexp.sinks import mlflow as tracking
 
     tracking.prepare(common / "template-store")
     return common / "template-store"

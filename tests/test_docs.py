@@ -79,9 +79,9 @@ def test_mistakes_are_answered_as_printed(page: Path, tmp_path: Path) -> None:
 
 
 def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
-    from ctxexp.config import build
-    from ctxexp.corpus import Corpus
-    from ctxexp.encoder import check_encoded
+    from ctxexp.command.config import build
+    from ctxexp.dataset import Corpus
+    from ctxexp.model import check_encoded
     from ctxexp.plugins import build_registry
 
     files = listings(ROOT / "plugins" / "README.md")
@@ -122,7 +122,7 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 
 def test_every_option_in_the_readme_exists() -> None:
     """The table of groups names real options, and all of them."""
-    from ctxexp.compose import GROUPS, config_folder
+    from ctxexp.command.compose import GROUPS, config_folder
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", text, flags=re.MULTILINE))

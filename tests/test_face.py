@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp.baselines import Uniform
-from ctxexp.controls import NoFirst, Nothing
+from ctxexp.baselines.drawn import Uniform
+from ctxexp.control import NoFirst, Nothing
 from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.transforms.center import Center
@@ -64,7 +64,7 @@ def test_a_path_measured_here_is_the_command_s_run_to_the_last_bit(command: Path
 
 
 def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
-    from ctxexp.words import tokenizer
+    from ctxexp.datasets.words import tokenizer
 
     read = tokenizer("english")
     corpus = ctxexp.Corpus("c", tuple(read(s) for s in SENTENCES))
@@ -80,7 +80,7 @@ def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
 def test_a_model_in_memory_is_its_checkpoint_to_the_last_bit() -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    from ctxexp import minis
+    from ctxexp.models import minis
 
     folder = str(minis.folder("gpt2"))
     model = ctxexp.from_transformers(
@@ -99,7 +99,7 @@ def test_a_model_that_was_trained_on_is_another_model() -> None:
     from tokenizers import normalizers
     from transformers import AutoModel, AutoTokenizer
 
-    from ctxexp import minis
+    from ctxexp.models import minis
 
     folder = str(minis.folder("gpt2"))
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)

@@ -10,7 +10,7 @@ import pytest
 
 from ctxexp.errors import TrackingError
 from ctxexp.results import Results, Table
-from ctxexp.tracking.state import read_state, write_json
+from ctxexp.sinks.mlflow.state import read_state, write_json
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ctxexp.errors import DataError
-from ctxexp.paths import user_path
+from ctxexp.files.paths import user_path
 
 _STS = "http://ixa2.si.ehu.eus/stswiki/images/"
 _SICK = "http://alt.qcri.org/semeval2014/task1/data/uploads/"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxexp.corpus import Corpus, Pair, Sentence
+from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.paths import user_path
-from ctxexp.text_lines import text_lines
-from ctxexp.words import tokenizer as make_tokenizer
+from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import text_lines
 
 HEADER = ("index", "question", "sentence", "label")
 GOLD = {"entailment": 1.0, "not_entailment": 0.0}

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from ctxexp.corpus import Corpus, Pair, Sentence
+from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.download import fetched
+from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.paths import user_path
-from ctxexp.text_lines import text_lines
-from ctxexp.words import tokenizer as make_tokenizer
+from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import text_lines
 
 Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
 

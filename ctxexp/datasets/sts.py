@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ctxexp.corpus import Corpus, Pair, Sentence
+from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.semeval import YEARS, sick_r, sts_2012_2016, sts_b
 from ctxexp.errors import ConfigError, UnknownName
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
-from ctxexp.corpus import Corpus, Sentence
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
-from ctxexp.paths import user_path
-from ctxexp.text_lines import text_lines
-from ctxexp.words import tokenizer as make_tokenizer
+from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import text_lines
 
 Documents = Literal["none", "blank", "file"]
 SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")

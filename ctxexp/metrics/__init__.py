@@ -10,7 +10,7 @@ def register_metrics(register: Register) -> None:
     from ctxexp.metrics.anisotropy import Anisotropy
     from ctxexp.metrics.degeneration import Degeneration
     from ctxexp.metrics.edit_distance import EditDistance
-    from ctxexp.metrics.frequency_geometry import FrequencyGeometry
+    from ctxexp.metrics.frequency.metric import FrequencyGeometry
     from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
     from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
     from ctxexp.metrics.qnli import QNLI

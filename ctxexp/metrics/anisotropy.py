@@ -9,9 +9,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ctxexp.cosines import BINS, histogram
-from ctxexp.files import replacing
-from ctxexp.geometry import mean_cosine
+from ctxexp.files.writing import replacing
+from ctxexp.maths.cosines import BINS, histogram
+from ctxexp.maths.geometry import mean_cosine
 from ctxexp.metric import GroupBy, Metric
 from ctxexp.results import Table
 

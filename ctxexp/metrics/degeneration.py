@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from ctxexp.cosines import positive_pairs
 from ctxexp.errors import MetricError
-from ctxexp.geometry import mean_cosine
-from ctxexp.hull import chance_of_direction, cone_aperture, negative_direction
+from ctxexp.maths.cosines import positive_pairs
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths.hull import chance_of_direction, cone_aperture, negative_direction
 from ctxexp.metric import GroupBy, Metric
 from ctxexp.results import Table
 
 if TYPE_CHECKING:
-    from ctxexp.encoder import EmbeddingTable
+    from ctxexp.model import EmbeddingTable
 
 BLOCK = 1024  # rows at a time
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.correlation import partial, partial_spearman, resampled_spearman, spearman
+from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, near
+from ctxexp.maths.correlation import partial, partial_spearman, resampled_spearman, spearman
+from ctxexp.measuring.pairs import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
-from ctxexp.pairs import Pairs
-from ctxexp.words import tokenizer
 
 Units = Literal["words", "characters"]
 UNITS: tuple[Units, ...] = ("words", "characters")

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import influence
-from ctxexp.geometry import mean_cosine, mean_cosine_to_mean
+from ctxexp.maths import influence
+from ctxexp.maths.geometry import mean_cosine, mean_cosine_to_mean
 from ctxexp.metric import GroupBy, GroupMean
 
 

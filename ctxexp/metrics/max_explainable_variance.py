@@ -6,9 +6,9 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from ctxexp import influence
 from ctxexp.errors import ConfigError
-from ctxexp.geometry import Definition, explained_variance
+from ctxexp.maths import influence
+from ctxexp.maths.geometry import Definition, explained_variance
 from ctxexp.metric import GroupBy, GroupMean
 
 WORDS = {

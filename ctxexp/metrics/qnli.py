@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.correlation import auc, resampled_auc
 from ctxexp.errors import MetricError
+from ctxexp.maths.correlation import auc, resampled_auc
+from ctxexp.measuring.pairs import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
-from ctxexp.pairs import Pairs
 
 
 class QNLI(SimilarityMetric):

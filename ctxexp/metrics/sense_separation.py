@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ctxexp.errors import MetricError
+from ctxexp.measuring.streams import Stream
 from ctxexp.metric import GroupBy, GroupMean
-from ctxexp.streams import Stream
 
 
 class SenseSeparation(GroupMean):

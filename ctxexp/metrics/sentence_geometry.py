@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.isotropy import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.pairs import PairMetric, Pairs
+from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
+from ctxexp.measuring.pairs import PairMetric, Pairs
 
 
 class SentenceGeometry(PairMetric):

@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.correlation import percentiles
 from ctxexp.errors import ConfigError, MetricError, near
-from ctxexp.pair_resamples import Statistics, replicates_of
-from ctxexp.pairs import PairMetric, Pairs
+from ctxexp.maths.correlation import percentiles
+from ctxexp.measuring.pair_resamples import Statistics, replicates_of
+from ctxexp.measuring.pairs import PairMetric, Pairs
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}
@@ -104,7 +104,7 @@ class SimilarityMetric(PairMetric):
     A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
     several tasks the names of statistics begin with the task (`STS12/all`), and `avg/...` is the mean over tasks, NaN
     if a task's value is. Intervals: 95%, percentile bootstrap over pairs, resampled within each sub-set, those that
-    share a sentence together (`ctxexp.pair_resamples`); the same pairs in each layer.
+    share a sentence together (`ctxexp.measuring.pair_resamples`); the same pairs in each layer.
     """
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:

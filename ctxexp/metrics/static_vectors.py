@@ -8,13 +8,13 @@ from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
-from ctxexp.directions import first_directions
 from ctxexp.errors import ConfigError, near
+from ctxexp.files.paths import user_path
+from ctxexp.files.vector_exports import EXPORTS
+from ctxexp.maths.directions import first_directions
 from ctxexp.metric import GroupBy, Metric
-from ctxexp.paths import user_path
-from ctxexp.vector_exports import EXPORTS
-from ctxexp.word_benchmarks import Choices, Score, Space, evaluate, load, table, word_list
-from ctxexp.word_benchmarks.space import Case, OutOfVocabulary
+from ctxexp.metrics.word_benchmarks import Choices, Score, Space, evaluate, load, table, word_list
+from ctxexp.metrics.word_benchmarks.space import Case, OutOfVocabulary
 
 Vector = Literal["first_pc", "first_pc_centred", "mean"]
 _WORDS = {

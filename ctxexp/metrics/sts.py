@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ctxexp.correlation import pearson, percentiles, resampled_spearman, spearman
+from ctxexp.maths.correlation import pearson, percentiles, resampled_spearman, spearman
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 
 

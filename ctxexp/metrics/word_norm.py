@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ctxexp.geometry import norms
+from ctxexp.maths.geometry import norms
 from ctxexp.metric import GroupBy, Metric, summary
 
 

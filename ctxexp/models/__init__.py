@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ctxexp.models import bert, elmo, gpt2, huggingface, word_vectors
+from ctxexp.models import bert, gpt2, huggingface, word_vectors
+from ctxexp.models.elmo import factory as elmo
 from ctxexp.plugins import Register, hookimpl
 
 

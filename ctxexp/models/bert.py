@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.encoder import Encoder
+from ctxexp.model import Encoder
 from ctxexp.models.choices import Dtype, Long, Pooling, Weights
 from ctxexp.models.huggingface import choose
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.paths import user_path
+from ctxexp.files.paths import user_path
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
@@ -37,7 +37,7 @@ def check_arguments(
     check_slots(state, slots)
     check_elmo_files(weights, options_file, weight_file)
     if checkpoint is not None:
-        from ctxexp.models.checkpoints import local
+        from ctxexp.models.transformer.checkpoints import local
 
         local(checkpoint, revision)
     elif revision is not None and weights != "published":
@@ -76,7 +76,7 @@ def check_elmo_files(weights: str, options_file: str | None, weight_file: str | 
         raise ConfigError(f"options_file={options_file} needs its weight_file (or weights=untrained)")
     for key, given in (("options_file", options_file), ("weight_file", weight_file)):
         if given is not None and not given.startswith(("http://", "https://")):
-            from ctxexp.models.elmo_locate import locate
+            from ctxexp.models.elmo.locate import locate
 
             locate(given, key)
 

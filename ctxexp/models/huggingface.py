@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.encoder import Encoder
+from ctxexp.model import Encoder
 from ctxexp.models.choices import Dtype, Long, Pooling, check_arguments
 
 
@@ -30,8 +30,8 @@ def huggingface(
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     """
-    from ctxexp.models.checkpoints import resolve
-    from ctxexp.models.transformer import TransformerEncoder
+    from ctxexp.models.transformer.checkpoints import resolve
+    from ctxexp.models.transformer.encoder import TransformerEncoder
 
     return TransformerEncoder(
         resolve(checkpoint, revision),
@@ -65,7 +65,7 @@ def choose(
     its config and tokenizer are used, its weights drawn anew with `seed`.
     """
     from ctxexp.errors import UnknownName
-    from ctxexp.models.checkpoints import PUBLISHED, describe, from_hub, resolve
+    from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, from_hub, resolve
 
     if weights not in ("mini", "published", "untrained"):
         raise UnknownName("weights", weights, ("mini", "published", "untrained"))
@@ -75,11 +75,11 @@ def choose(
     elif weights == "published":
         found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
     else:
-        from ctxexp import minis
+        from ctxexp.models import minis
 
         found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
 
-    from ctxexp.models.transformer import TransformerEncoder
+    from ctxexp.models.transformer.encoder import TransformerEncoder
 
     return TransformerEncoder(
         found,

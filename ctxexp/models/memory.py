@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.corpus import Corpus, Sentence
-from ctxexp.encoder import Encoded, Encoder
+from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError
+from ctxexp.model import Encoded, Encoder
 from ctxexp.models.choices import Long, Pooling
 
 
@@ -34,10 +34,10 @@ def from_transformers(
     """
     import torch
 
-    from ctxexp.models.checkpoints import Checkpoint
-    from ctxexp.models.checks import check_finite, check_vocabulary
-    from ctxexp.models.loading import reading, state_hash
-    from ctxexp.models.transformer import TransformerEncoder
+    from ctxexp.models.transformer.checkpoints import Checkpoint
+    from ctxexp.models.transformer.checks import check_finite, check_vocabulary
+    from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.loading import reading, state_hash
 
     title = name or Path(str(getattr(model.config, "_name_or_path", "") or type(model).__name__)).name
     dtype = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}.get(model.dtype)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.corpus import Sentence
-from ctxexp.encoder import EmbeddingTable, Encoded
+from ctxexp.dataset import Sentence
+from ctxexp.files.paths import user_path
+from ctxexp.files.vector_files import Format, look, read_vectors
+from ctxexp.model import EmbeddingTable, Encoded
 from ctxexp.models.choices import check_vector_file
-from ctxexp.paths import user_path
-from ctxexp.vector_files import Format, look, read_vectors
 
 log = logging.getLogger("ctxexp")
 

@@ -34,9 +34,9 @@ FIRST_PARTY = (
     "ctxexp.datasets",
     "ctxexp.transforms",
     "ctxexp.metrics",
-    "ctxexp.baselines",
-    "ctxexp.matched",
-    "ctxexp.commands",
+    "ctxexp.baselines.drawn",
+    "ctxexp.baselines.matched",
+    "ctxexp.command.verbs",
 )
 GROUP = "ctxexp"  # the entry-point group of plugins
 
@@ -49,11 +49,11 @@ class Hooks:
 
     @hookspec
     def register_models(self, register: Register) -> None:
-        """Offer encoders: factory(**config) -> ctxexp.encoder.Encoder."""
+        """Offer encoders: factory(**config) -> ctxexp.model.Encoder."""
 
     @hookspec
     def register_datasets(self, register: Register) -> None:
-        """Offer corpora: factory(**config) -> ctxexp.corpus.Corpus."""
+        """Offer corpora: factory(**config) -> ctxexp.dataset.Corpus."""
 
     @hookspec
     def register_transforms(self, register: Register) -> None:
@@ -65,7 +65,7 @@ class Hooks:
 
     @hookspec
     def register_baselines(self, register: Register) -> None:
-        """Offer baselines: factory(**config) -> ctxexp.baselines.Baseline."""
+        """Offer baselines: factory(**config) -> ctxexp.baselines.drawn.Baseline."""
 
     @hookspec
     def register_commands(self, register: Register) -> None:

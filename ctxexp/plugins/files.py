@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 
 from ctxexp.errors import PluginError, said, stranger, suggestions
-from ctxexp.paths import user_path
+from ctxexp.files.paths import user_path
 from ctxexp.plugins import Source
 
 

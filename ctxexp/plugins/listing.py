@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 from ctxexp import __version__
-from ctxexp.config import arguments
+from ctxexp.command.config import arguments
 from ctxexp.plugins import COMMAND, FIRST_PARTY, OFFERED, Offer, Registry, Source, build_registry
 from ctxexp.progress import show
 

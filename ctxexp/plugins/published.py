@@ -5,6 +5,7 @@ from __future__ import annotations
 PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-minilm": {"model": ("minilm",)},
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
+    "ctxexp-claims": {"command": ("claims",)},
     "ctxexp-train": {"command": ("probe", "train")},
     "ctxexp-isotropy": {
         "metric": (

@@ -10,7 +10,7 @@ def register_transforms(register: Register) -> None:
     from ctxexp.transforms.all_but_the_top import AllButTheTop
     from ctxexp.transforms.center import Center
     from ctxexp.transforms.clusterwise import Clusterwise
-    from ctxexp.transforms.flow import Flow
+    from ctxexp.transforms.flow.transform import Flow
     from ctxexp.transforms.none import Nothing
     from ctxexp.transforms.rank import Rank
     from ctxexp.transforms.standardize import Standardize

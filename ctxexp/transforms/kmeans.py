@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp import clusters
+from ctxexp.maths import clusters
 from ctxexp.transforms.center import CHUNK
 
 SAMPLE = 10_000  # rows that centres are sought on

@@ -37,8 +37,8 @@ def sentence_transformer(
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     """
-    from ctxexp.models.checkpoints import describe
-    from ctxexp.models.transformer import TransformerEncoder
+    from ctxexp.models.transformer.checkpoints import describe
+    from ctxexp.models.transformer.encoder import TransformerEncoder
 
     folder = _transformer_folder(checkpoint, revision)
     settings = _settings(folder)

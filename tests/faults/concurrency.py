@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import tracking
 from ctxexp.results import Results
-from ctxexp.tracking import database
+from ctxexp.sinks import mlflow as tracking
+from ctxexp.sinks.mlflow import database
 
 from . import Lost
 
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
-PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.tracking"])
+PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.sinks.mlflow"])
 
 
 def cases(seed: int, count: int, folder: Path, processes: int = 16) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.baselines import OnePerSentence
-from ctxexp.corpus import Corpus, Pair, Sense, Sentence
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.command.run import load_corpus
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.text import text
-from ctxexp.encode import open_store
-from ctxexp.encoder import Encoded
-from ctxexp.measuring import measure
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.occurrences import Occurrences
+from ctxexp.model import Encoded
 from ctxexp.plugins import Register, build_registry, hookimpl
-from ctxexp.run import load_corpus
+from ctxexp.vectors.encode import open_store
 
 from . import Silent
 

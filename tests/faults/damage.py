@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.corpus import Corpus, Sentence
-from ctxexp.encode import open_store
-from ctxexp.encoder import Encoded
-from ctxexp.store import Store
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.model import Encoded
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.store import Store
 
 from . import Silent
 

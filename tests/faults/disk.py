@@ -159,7 +159,7 @@ class Sweep:
 
 def command(words: list[str], said: Path) -> None:
     """Be the command: its words go to the file."""
-    from ctxexp import cli
+    from ctxexp.command import cli
 
     status = 70
     try:

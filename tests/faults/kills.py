@@ -16,15 +16,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import tracking
 from ctxexp.results import Results
-from ctxexp.tracking import database
+from ctxexp.sinks import mlflow as tracking
+from ctxexp.sinks.mlflow import database
 
 from . import Lost, Silent
 
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import what is slow once between them
 PROCESSES.set_forkserver_preload(
-    ["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.cli", "ctxexp.jobs", "ctxexp.report"]
+    [
+        "mlflow.store.tracking.sqlalchemy_store",
+        "alembic.command",
+        "ctxexp.command.cli",
+        "ctxexp.command.jobs",
+        "ctxexp.report.page",
+    ]
 )
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 METRICS = "metric=self_similarity,anisotropy,word_norm"
@@ -91,7 +97,7 @@ def _command(place: str, argv: list[str]) -> None:
     os.dup2(said, 2)
     os.environ.update(CTXEXP_CACHE="cache", MPLBACKEND="agg")
     sys.argv = argv
-    from ctxexp.cli import main
+    from ctxexp.command.cli import main
 
     main()
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ctxexp import compose
-from ctxexp.compose import quote
+from ctxexp.command import compose
+from ctxexp.command.compose import quote
+from ctxexp.command.overrides import plain
 from ctxexp.errors import CtxexpError
-from ctxexp.overrides import plain
 
 from . import Lost
 

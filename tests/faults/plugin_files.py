@@ -10,11 +10,11 @@ from pathlib import Path
 
 from odd_plugins import ODD, RAISES, SOUND
 
-from ctxexp import compose
-from ctxexp.compose import quote
+from ctxexp.command import compose
+from ctxexp.command.compose import quote
+from ctxexp.command.run import load_corpus, load_encoder, run
 from ctxexp.errors import CtxexpError, PluginError
 from ctxexp.progress import Silent
-from ctxexp.run import load_corpus, load_encoder, run
 
 from . import Silent as SilentlyWrong
 

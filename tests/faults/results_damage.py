@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import tracking
 from ctxexp.errors import TrackingError
 from ctxexp.results import Results, Table
-from ctxexp.tracking import closing, database
+from ctxexp.sinks import mlflow as tracking
+from ctxexp.sinks.mlflow import closing, database
 
 from . import Lost, Silent
 

@@ -14,16 +14,16 @@ import h5py
 import numpy as np
 import tiny_models
 
-from ctxexp.corpus import Corpus
-from ctxexp.encode import open_store
-from ctxexp.encoder import Encoder
-from ctxexp.models.elmo import elmo
-from ctxexp.models.elmo_files import write_weights
-from ctxexp.models.elmo_options import ElmoOptions, write_options
+from ctxexp.dataset import Corpus
+from ctxexp.files.vector_exports import write_binary, write_safetensors, write_text
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.model import Encoder
+from ctxexp.models.elmo.factory import elmo
+from ctxexp.models.elmo.files import write_weights
+from ctxexp.models.elmo.options import ElmoOptions, write_options
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.occurrences import Occurrences
-from ctxexp.vector_exports import write_binary, write_safetensors, write_text
+from ctxexp.vectors.encode import open_store
 
 from . import Silent
 
@@ -37,7 +37,7 @@ OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2,
 def make(kind: str, folder: Path) -> Path:
     """A whole checkpoint of that kind in `folder`."""
     if kind == "elmo":
-        from ctxexp.models.elmo_network import ElmoNetwork
+        from ctxexp.models.elmo.network import ElmoNetwork
 
         folder.mkdir(parents=True)
         write_options(folder / "options.json", OPTIONS)

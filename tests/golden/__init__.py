@@ -65,9 +65,9 @@ def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
     from hydra import compose as hydra_compose
 
-    from ctxexp import compose
+    from ctxexp.command import compose
+    from ctxexp.command.run import load_encoder, run
     from ctxexp.progress import Silent
-    from ctxexp.run import load_encoder, run
 
     compose.prepare()
     places = (f"cache.folder={compose.quote(str(folder / 'cache'))}", "device=cpu")
@@ -77,7 +77,7 @@ def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     registry = compose.registry()
     text = corpus()
     if config["control"]["name"] == "shuffled":
-        from ctxexp.controls import control
+        from ctxexp.control import control
 
         text = control(config["control"]).corpus(text, config["seed"])
     return run(config, text, load_encoder(config, registry), registry, folder / "files", Silent())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from ctxexp.corpus import Corpus, Sense
+from ctxexp.dataset import Corpus, Sense
+from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import DataError
-from ctxexp.words import tokenizer as make_tokenizer
 
 DATA = files("ctxexp.datasets.polysemy")
 

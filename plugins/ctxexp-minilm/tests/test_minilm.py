@@ -10,8 +10,8 @@ import ctxexp_minilm
 import numpy as np
 import pytest
 
-from ctxexp.config import build
-from ctxexp.corpus import Corpus
+from ctxexp.command.config import build
+from ctxexp.dataset import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder

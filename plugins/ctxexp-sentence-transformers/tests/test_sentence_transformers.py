@@ -16,8 +16,8 @@ with warnings.catch_warnings():
 
 from ctxexp_sentence_transformers import sentence_transformer
 
-from ctxexp.config import build
-from ctxexp.corpus import Corpus
+from ctxexp.command.config import build
+from ctxexp.dataset import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder

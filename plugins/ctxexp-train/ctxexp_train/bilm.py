@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError
-from ctxexp.models.elmo_files import write_weights
-from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, character_ids
-from ctxexp.models.elmo_options import write_options
-from ctxexp.words import tokenizer
+from ctxexp.models.elmo.files import write_weights
+from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
+from ctxexp.models.elmo.options import write_options
 from ctxexp_train.data import Text, log_unigram, windows
 from ctxexp_train.elmo_lm import BiLanguageModel
 

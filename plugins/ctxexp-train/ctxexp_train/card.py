@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import compose, measure, minis
+from ctxexp import measure
+from ctxexp.command import compose
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.differences import difference
 from ctxexp.errors import CtxexpError, DataError
+from ctxexp.measuring.differences import difference
+from ctxexp.models import minis
 from ctxexp.results import Results
 
 CARD = Path(minis.__file__).with_name("CARD.md")

@@ -12,9 +12,9 @@ import torch
 from ctxexp_train.elmo_lm import BiLanguageModel
 from torch import Tensor
 
-from ctxexp.models.elmo_network import ElmoNetwork, character_ids
-from ctxexp.models.elmo_options import ElmoOptions
-from ctxexp.models.elmo_scan import scan
+from ctxexp.models.elmo.network import ElmoNetwork, character_ids
+from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.models.elmo.scan import scan
 
 OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
 WORDS = ["<S>", "</S>", "the", "cat", "sat", "on", "a", "mat"]

@@ -6,8 +6,8 @@ import ctxexp_plugin_name as plugin
 import numpy as np
 import pytest
 
-from ctxexp.config import build
-from ctxexp.corpus import Corpus
+from ctxexp.command.config import build
+from ctxexp.dataset import Corpus
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder, check_metric
 

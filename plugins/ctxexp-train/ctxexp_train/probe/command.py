@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from ctxexp.command.key_values import parse
 from ctxexp.errors import ConfigError
-from ctxexp.key_values import parse
 from ctxexp.models.choices import Weights
 
 ARGUMENTS: dict[str, tuple[Any, Any, str]] = {
@@ -45,8 +45,8 @@ def main(argv: Sequence[str]) -> int:
 
 def run(given: dict[str, Any]) -> None:
     from ctxexp.datasets.polysemy import polysemy
-    from ctxexp.models.elmo import elmo
-    from ctxexp.models.elmo_encoder import ElmoEncoder
+    from ctxexp.models.elmo.encoder import ElmoEncoder
+    from ctxexp.models.elmo.factory import elmo
     from ctxexp.results import Table
     from ctxexp_train.probe import Settings, Task, probe, table
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ctxexp.models.elmo_network import BEGIN, END, ElmoNetwork, character_ids
+from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
 from ctxexp_train.probe.task import Task
 
 AT_ONCE = 128  # sentences of one pass without gradient

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
-from ctxexp.models.elmo_network import ElmoNetwork
+from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.results import Table
 from ctxexp_train.probe.rows import AT_ONCE, LayersOf, Rows
 from ctxexp_train.probe.scalar_mix import ScalarMix

@@ -1,0 +1,1 @@
+"""Chance levels: what unrelated occurrences give."""

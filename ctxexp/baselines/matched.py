@@ -1,0 +1,193 @@
+"""Baselines of twins: each measured group against unrelated occurrences that resemble its own, row by row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.errors import ConfigError
+from ctxexp.maths.geometry import sharing
+from ctxexp.measuring.levels import Blocks
+from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.metric import GroupMean
+from ctxexp.plugins import Register, hookimpl
+
+
+class Twins(ABC):
+    """A chance level from twins: every group's rows replaced by rows of the same strata, from anywhere in the corpus.
+
+    A permutation of the measured occurrences that keeps each within its stratum takes a group to its twin: as many
+    rows, none twice, strata as in the group, words and sentences at random within them. The level of a measure is its
+    mean over all twins of `twins` permutations, and `adjusted` the mean over groups of score minus own twins' mean; so
+    size is matched too. Metrics over a sample (anisotropy), which has no groups, get one word from each of `size`
+    sentences. `exact`: where a score is the mean cosine, its mean over all permutations takes the place of the twins,
+    and anisotropy is the expectation over all sentences.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, *, size: int = 1000, redraws: int = 30, twins: int = 10, exact: bool = False) -> None:
+        if twins < 1:
+            raise ConfigError(f"{self.name}: expected at least 1 twin of each group, got twins={twins}")
+        self.sample = OnePerSentence(size=size, redraws=redraws, exact=exact)
+        self.closed = self.sample.closed
+        self.size, self.n_twins = size, twins
+
+    def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        return self.sample.groups(occurrences, rng)
+
+    @abstractmethod
+    def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
+        """(len(rows),) int: which of all measured `rows` may change places with each other."""
+
+    def twins(self, groups: Groups, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[Groups]:
+        """The groups' twins, again and again."""
+        rows = np.unique(occurrences.by_sentence.rows)
+        strata = self.strata(occurrences, rows)
+        order = np.argsort(strata, kind="stable")
+        at = np.searchsorted(rows, groups.rows)
+        for _ in range(self.n_twins):
+            shuffled = np.lexsort([rng.random(len(rows)), strata])
+            image = np.empty(len(rows), np.int64)
+            image[order] = rows[shuffled]
+            yield Groups(groups.keys, groups.starts, image[at])
+
+
+class PositionMatched(Twins):
+    """Twins at the same word position: each row against one as many words from the beginning of its own sentence.
+
+    Where a vector tells its place, occurrences at one place resemble each other whatever their words; a level from
+    unrelated occurrences of any place misses that. Places count the words that have a vector, punctuation included,
+    from 0: where words are cut into pieces, a model's own positions run ahead of them. Fewer than `least` occurrences
+    at a place are pooled with those of the next places.
+    """
+
+    name = "position_matched"
+
+    def __init__(
+        self, *, size: int = 1000, redraws: int = 30, twins: int = 10, least: int = 50, exact: bool = False
+    ) -> None:
+        super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
+        if least < 2:
+            raise ConfigError(f"position_matched: expected at least 2 occurrences a place, got least={least}")
+        self.least = least
+
+    def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
+        places = occurrences.places[rows]
+        stratum = pooled(np.bincount(places), self.least)
+        result: np.ndarray = stratum[places]
+        return result
+
+
+class FrequencyMatched(Twins):
+    """Twins of like frequency from sentences of like length: each row against a word about as frequent.
+
+    Frequent words lie elsewhere than rare ones, and long sentences' words elsewhere than short ones', whatever they
+    mean; a level from all occurrences alike misses both. Frequency is the word's count, in bands that span a factor of
+    two at least and are wide enough for no word to make up more than `share` of its band's occurrences: so the band of
+    the most frequent words is wide, and a twin of theirs holds some pairs of one word, at most that share of them.
+    Length is the number of measured words, in bands of at least `least` occurrences.
+    """
+
+    name = "frequency_matched"
+
+    def __init__(
+        self,
+        *,
+        size: int = 1000,
+        redraws: int = 30,
+        twins: int = 10,
+        least: int = 50,
+        share: float = 0.2,
+        exact: bool = False,
+    ) -> None:
+        super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
+        if least < 2 or not 0 < share <= 1:
+            raise ConfigError(
+                f"frequency_matched: expected least of at least 2 and a share above 0, up to 1, got least={least}, "
+                f"share={share}"
+            )
+        self.least, self.share = least, share
+
+    def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
+        form = occurrences.forms[rows]
+        band = bands(np.bincount(form), self.share)[form]
+        sentences = occurrences.by_sentence
+        lengths = np.zeros(len(occurrences.places), np.int64)
+        lengths[sentences.rows] = np.repeat(sentences.counts, sentences.counts)
+        length = lengths[rows]
+        result = np.empty(len(form), np.int64)
+        for b in np.unique(band).tolist():
+            inside = band == b
+            result[inside] = b * (length.max() + 1) + pooled(np.bincount(length[inside]), self.least)[length[inside]]
+        return result
+
+
+def bands(counts: np.ndarray, share: float) -> np.ndarray:
+    """(len(counts),) int: words by count in bands from the most frequent on, each over a factor of two at least and
+    without a word that has more than `share` of its occurrences; the rest, if it is no band, joins the last."""
+    order = np.argsort(-counts, kind="stable")
+    result = np.zeros(len(counts), np.int64)
+    band = first = held = 0
+    for i, word in enumerate(order.tolist()):
+        top = int(counts[order[first]])
+        if i > first and top <= share * held and 2 * counts[word] < top:
+            band, first, held = band + 1, i, 0
+            top = int(counts[word])
+        result[word] = band
+        held += int(counts[word])
+    if band and top > share * held:
+        result[result == band] = band - 1
+    return result
+
+
+def twin_means(
+    twins: Sequence[Groups],
+    metrics: Mapping[str, GroupMean],
+    blocks: Blocks,
+    guard: Callable[[str, Callable[[], np.ndarray]], np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Label -> (n_groups,) each group's mean score over its twins, NaN where none is defined; `blocks` gathers rows,
+    `guard` calls a metric's score and names what it raises."""
+    scores: dict[str, list[np.ndarray]] = {label: [] for label in metrics}
+    for groups in twins:
+        parts: dict[str, list[np.ndarray]] = {label: [] for label in metrics}
+        for keys, _, x in blocks(groups):
+            with sharing(x):
+                for label, metric in metrics.items():
+                    short = x.shape[1] < metric.min_rows
+                    parts[label].append(np.full(len(keys), np.nan) if short else guard(label, partial(metric.score, x)))
+        for label, found in parts.items():
+            scores[label].append(np.concatenate(found))
+    means = {}
+    for label, each in scores.items():
+        drawn = np.stack(each)  # (twins, n_groups)
+        known = np.isfinite(drawn)
+        with np.errstate(invalid="ignore"):
+            means[label] = np.where(known, drawn, 0).sum(axis=0) / known.sum(axis=0)
+    return means
+
+
+def pooled(counts: np.ndarray, least: int) -> np.ndarray:
+    """(len(counts),) int: neighbouring classes joined until each has `least`; what remains joins the last."""
+    result = np.zeros(len(counts), np.int64)
+    stratum = held = 0
+    for i, count in enumerate(counts.tolist()):
+        result[i] = stratum
+        held += count
+        if held >= least:
+            stratum, held = stratum + 1, 0
+    if held < least and stratum:
+        result[result == stratum] = stratum - 1
+    return result
+
+
+@hookimpl
+def register_baselines(register: Register) -> None:
+    register("frequency_matched", FrequencyMatched)
+    register("position_matched", PositionMatched)

@@ -1,0 +1,1 @@
+"""The command `ctxexp`: Hydra's configs to studies, jobs, sweeps, and the verbs beside them."""

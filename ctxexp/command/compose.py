@@ -1,0 +1,308 @@
+"""Hydra and the registry: where configs lie, which options plugins add, and every error as one sentence."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, QuotedString
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ctxexp.command import config as configs
+from ctxexp.command.overrides import GROUPS, choices, parse, plain
+from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
+from ctxexp.files.paths import user_path
+from ctxexp.plugins import COMMAND, OFFERED, Registry, build_registry
+
+SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
+SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
+MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
+
+# So that Hydra's own files lie where ours do: it knows no `~`.
+OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
+
+_files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
+_stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
+
+
+@cache
+def registry() -> Registry:
+    """The registry of this process. What is broken is in its `broken`; the command says it once, not every worker."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "plugin", UserWarning)
+        return build_registry(files=_files)
+
+
+def use(files: Sequence[str] | None) -> None:
+    """Take the names that these plugin files bring into the registry; what was asked for before stays out."""
+    global _files
+    if files is not None and not (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files)):
+        raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
+    wanted = tuple(user_path(file).absolute() for file in files or ())
+    if wanted != _files:
+        _files = wanted
+        registry.cache_clear()
+        for group, name in _stored:
+            ConfigStore.instance().repo.get(group, {}).pop(f"{name}.yaml", None)
+        _stored.clear()
+
+
+def take_plugins(overrides: Sequence[str]) -> list[str]:
+    """Use the files of `plugins=[...]` among the overrides; the overrides with their paths absolute, for workers.
+
+    Hydra must know the names before it composes, so the command line is the only place for them. Raises ConfigError.
+    """
+    taken: list[str] = []
+    for text in overrides:
+        if not text.lstrip("+").startswith("plugins="):
+            taken.append(text)
+            continue
+        try:
+            (override,) = OverridesParser.create().parse_overrides(overrides=[text])
+        except HydraException as error:
+            raise ConfigError(line(str(error))) from None
+        if override.is_sweep_override():
+            raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
+        value = override.value()
+        if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
+            raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
+        files = [str(user_path(str(getattr(v, "text", v))).absolute()) for v in value]
+        use(files)
+        taken.append(f"plugins=[{','.join(map(quote, files))}]")
+    return taken
+
+
+def quote(value: str) -> str:
+    """The value as Hydra's override grammar reads it back unchanged."""
+    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
+
+
+def config_folder() -> Path:
+    """`conf`: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
+    """Adds the config folders that plugins offer."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for folder in registry().folders:
+            search_path.append("ctxexp-plugin", f"file://{folder}")
+
+
+def prepare() -> None:
+    """Make every registered name a Hydra option: from its YAML, else from its factory's signature. Idempotent."""
+    Plugins.instance().register(_PluginConfigs)
+    store = ConfigStore.instance()
+    folders = [config_folder(), *map(Path, registry().folders)]
+    for (kind, name), offer in registry().offers.items():
+        if kind == COMMAND or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
+            continue
+        node = {"name": name, **_defaults(offer.factory, kind)}
+        package = f"metric.{name}" if kind == "metric" else None
+        store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
+        _stored.add((kind, name))
+
+
+def options() -> str:
+    """Every name that can be chosen, then every verb, a line each: `metric=name   the first line of its docstring`."""
+    offers = sorted(registry().offers.values(), key=lambda o: (OFFERED.index(o.kind), o.name))
+    return "\n".join(f"{o.typed:<36} {o.about}".rstrip() for o in offers)
+
+
+def _defaults(factory: Any, kind: str) -> dict[str, Any]:
+    shared = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
+    return {
+        key: shared.get(key, configs.MISSING if default is inspect.Parameter.empty else default)
+        for key, (_type, default) in (configs.arguments(factory) or {}).items()
+        if default is inspect.Parameter.empty or _is_plain(default)
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a config can hold the value; an argument whose default it can't hold is left to its factory."""
+    try:
+        OmegaConf.create({"value": value})
+    except OmegaConfBaseException:
+        return False
+    return True
+
+
+def resolved(cfg: DictConfig) -> dict[str, Any]:
+    """The config as plain values, interpolations resolved, Hydra's own part left out."""
+    plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), resolve=True)
+    assert isinstance(plain, dict)
+    return {str(k): v for k, v in plain.items()}
+
+
+def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
+    """Why jobs of this command will fail, a sentence each: values, files or devices that they can't have.
+
+    Every job that the command line asks for is composed and checked before any of them starts. Raises ConfigError with
+    one sentence for what is no config at all: what is wrong and which names are near.
+    """
+    from ctxexp.command.preflight import preflight
+
+    problems: dict[str, None] = {}
+    with _hydra() as loader:
+        parsed = parse(plain(overrides), _options, loader)
+        planned = _planned(parsed, loader) if multirun else []
+        jobs = itertools.product(*choices([*planned, *parsed], _options, multirun=multirun))
+        for job in itertools.islice(jobs, MAX_CHECKED):
+            whole = _composed(job)
+            try:
+                _check_hydra(whole.hydra, multirun=multirun)
+                composed = resolved(whole)
+            except ConfigError:
+                raise
+            except Exception as error:  # an interpolation's, whatever its resolver raises
+                raise ConfigError(explain(error, job)) from None
+            configs.check(composed, registry())
+            if [Path(file) for file in composed["plugins"]] != list(_files):
+                raise ConfigError(
+                    f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
+                    "names must be known before configs are read"
+                )
+            try:
+                preflight(composed, registry())
+            except CtxexpError as error:
+                problems[line(str(error))] = None
+    return list(problems)
+
+
+def _composed(overrides: Sequence[str]) -> DictConfig:
+    """The job's config with Hydra's part. Raises ConfigError: for odd values Hydra raises ValueError, TypeError, ..."""
+    from hydra import compose
+
+    try:
+        made: DictConfig = compose("config", overrides=list(overrides), return_hydra_config=True)
+    except Exception as error:
+        raise ConfigError(explain(error, overrides)) from None
+    return made
+
+
+def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
+    """Raise ConfigError for what Hydra allows and a run can't have."""
+    if OmegaConf.select(hydra, "job.chdir", throw_on_missing=False):
+        raise ConfigError(
+            "hydra.job.chdir=true: runs stay in the folder where the command was typed, since paths are relative to it"
+        )
+    mode = OmegaConf.select(hydra, "mode", throw_on_missing=False)
+    if getattr(mode, "name", "") == "MULTIRUN" and not multirun:
+        raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
+
+
+def config_of(overrides: Sequence[str]) -> tuple[dict[str, Any], Registry]:
+    """The complete, checked config of one run that these overrides ask for, and the registry of its names.
+
+    Raises ConfigError with one sentence. Hydra is left as it was, not started.
+    """
+    overrides = take_plugins(overrides)
+    prepare()
+    with _hydra():
+        config = resolved(_composed(overrides))
+    configs.check(config, registry())
+    return config, registry()
+
+
+@contextmanager
+def _hydra() -> Iterator[Any]:
+    """Hydra's config loader, for look-ups beside the application; leaves Hydra as it was, not started."""
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        yield GlobalHydra.instance().config_loader()
+    GlobalHydra.instance().clear()
+
+
+def _planned(parsed: Sequence[Override], loader: Any) -> list[Override]:
+    """What the composed config itself sweeps over (hydra.sweeper.params), as an experiment may; the command line's own
+    values take their place."""
+    first = [values[0] for values in choices(parsed, _options, multirun=True)]
+    try:
+        params = _composed(first).hydra.sweeper.get("params") or {}
+    except ConfigError:
+        return []  # the check of the jobs says what is wrong
+    given = {o.get_key_element() for o in parsed}
+    return parse([f"{key}={value}" for key, value in params.items() if key not in given], _options, loader)
+
+
+def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
+    """One sentence for an error of Hydra's or OmegaConf's, with the near matches among the chosen options' keys."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    text = str(error) or type(error).__name__
+    if GlobalHydra.instance().is_initialized():
+        return _explain(text, overrides)
+    with _hydra():
+        return _explain(text, overrides)
+
+
+def _explain(text: str, overrides: Sequence[str]) -> str:
+    from hydra import compose
+
+    if found := re.search(r"Could not override '([^']+)'", text):
+        key = found.group(1)
+        if key.startswith("hydra"):
+            return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
+        if "@" in key or "No match in the defaults list" in text:
+            return f"no config group {key!r}{near(key, GROUPS)}"
+        chosen = [o for o in overrides if o.partition("=")[0] in GROUPS]
+        known = _flatten(resolved_keys(compose("config", overrides=chosen)))
+        place, _, last = key.rpartition(".")
+        here = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == place]
+        close = [f"{place}.{k}" if place else k for k in suggestions(last, here)] or suggestions(key, known)
+        hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
+        return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(here) or 'no such place'})"
+    if found := re.search(r"Could not (?:find|load) '([^']+)'", text):
+        group, _, name = found.group(1).rpartition("/")
+        return f"no {group} {name!r}{near(name, _options(group))}"
+    if found := re.search(r"You must specify '([^']+)'", text):
+        return f"{found.group(1)} needs a value, as in {found.group(1)}=NAME"
+    return line(text)
+
+
+def _options(group: str) -> list[str]:
+    """The names of a config group, those in its folders (`flow/0`) included; of COMMAND, the verbs."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    if group == COMMAND:
+        return registry().names(COMMAND)
+    loader = GlobalHydra.instance().config_loader()
+    inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
+    names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
+    return list(map(str, names))
+
+
+def resolved_keys(cfg: DictConfig) -> dict[str, Any]:
+    plain = OmegaConf.to_container(cfg, resolve=False)
+    assert isinstance(plain, dict)
+    return {str(k): v for k, v in plain.items() if k != "hydra"}
+
+
+def _flatten(node: dict[str, Any], prefix: str = "") -> list[str]:
+    keys = []
+    for key, value in node.items():
+        keys.append(prefix + str(key))
+        if isinstance(value, dict):
+            keys += _flatten(value, f"{prefix}{key}.")
+    return keys

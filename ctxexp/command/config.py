@@ -1,0 +1,269 @@
+"""Checks a composed config before any work: names, arguments and types, each mistake one sentence.
+
+A node that names something (`model`, `dataset`, `transform`, each `metric`, `baseline`) holds `name` and the arguments
+of the factory that was registered under it; they are checked against the factory's signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin
+
+from ctxexp.control import CONTROLS, control
+from ctxexp.errors import ConfigError, MetricError, UnknownName, line, near, short
+from ctxexp.files.paths import user_path
+from ctxexp.plugins import Factory, Registry
+from ctxexp.vectors.mixes import check_mixes
+
+MISSING = "???"
+Node = dict[str, Any]
+
+# What config.yaml itself holds, by type; the groups' nodes are checked against their factories.
+SCALARS: dict[str, Any] = {
+    "seed": int,
+    "device": str,
+    "dtype": Literal["float32", "bfloat16", "float16"],
+    "batch_tokens": int,
+    "min_contexts": int,
+    "bootstrap": int,
+    "resume": bool,
+    "fit_on": str,
+    "sentence.pooling": str,
+    "sentence.mixes": list,
+    "words.tokenizer": Literal["english", "unicode", "whitespace"],
+    "words.lower": bool,
+    "words.fold_case": bool,
+    "words.punctuation": Literal["drop", "keep"],
+    "words.deduplicate": bool,
+    "cache.folder": str | None,
+    "cache.limit_gb": float | None,
+    "tracking.folder": str,
+    "tracking.uri": str | None,
+    "tracking.experiment": str,
+    "tracking.sweep": str | None,
+    "figures.published": bool,
+    "weights.name": str,
+    "plugins": list[str],
+}
+LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache.limit_gb": 0}
+MOST = {"seed": 2**63 - 1, "bootstrap": 10**6, "cache.limit_gb": 10**9}  # torch's seeds; what no memory or disk holds
+DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
+FIT_ON = ("target", "train", "all", "nli:<path>")
+NAMED = ("model", "dataset", "transform", "baseline")
+
+
+def check(config: Node, registry: Registry) -> None:
+    """Raise ConfigError (or UnknownName) for the first thing in `config` that can't be used."""
+    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "control", "experiment"}
+    for key in config:
+        if key not in known:
+            raise ConfigError(f"no config key {key!r}{near(key, known)}")
+    for dotted, expected in SCALARS.items():
+        value = _at(config, dotted)
+        check_type(dotted, value, expected)
+        _check_range(dotted, value, dotted)
+    _check_places(config)
+    if not re.fullmatch(r"target|train|all|nli:(?!<).+", config["fit_on"]):
+        raise ConfigError(f"fit_on={config['fit_on']!r}: no such choice{near(config['fit_on'], FIT_ON)}")
+    check_mixes(config["sentence"]["mixes"])
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", config["device"]):
+        raise ConfigError(f"device={config['device']!r}: no such choice{near(config['device'], DEVICES)}")
+    for kind in NAMED:
+        node = config.get(kind, {})
+        if not _named(node):
+            raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
+        check_node(kind, kind, node, registry)
+    node = config.get("control", {})
+    if not _named(node):
+        raise ConfigError(f"control: expected one option, as in control=NAME ({', '.join(CONTROLS)})")
+    if node["name"] not in CONTROLS:
+        raise UnknownName("control", str(node["name"]), CONTROLS)
+    _check_arguments("control", "control", node, CONTROLS[node["name"]])
+    control(node)  # what it says of its values
+    metrics = config.get("metric")
+    if not isinstance(metrics, dict) or not metrics:
+        raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
+    for label, node in metrics.items():
+        if not re.fullmatch(r"\w[\w-]*", str(label)):
+            raise ConfigError(f"metric.{short(label)}: expected a name of letters, digits, _ and -")
+        if not _named(node):
+            raise ConfigError(f"metric.{label}: expected a node with a name, got {short(node)}")
+        check_node("metric", f"metric.{label}", node, registry)
+
+
+def _named(node: Any) -> bool:
+    return isinstance(node, dict) and isinstance(node.get("name"), str)
+
+
+def _check_range(place: str, value: Any, bounds: str) -> None:
+    """Raise ConfigError unless the number, if it is one, lies in the range that a key of config.yaml has."""
+    if not isinstance(value, int | float):
+        return
+    if bounds in LEAST and value < LEAST[bounds]:
+        raise ConfigError(f"{place}={value}: expected at least {LEAST[bounds]}")
+    if bounds in MOST and value > MOST[bounds]:
+        raise ConfigError(f"{place}={short(value)}: expected at most {MOST[bounds]}")
+
+
+def _check_places(config: Node) -> None:
+    """Raise ConfigError for places where a run would write that are none, or lie outside of those that were given."""
+    tracking, cache = config["tracking"], config["cache"]["folder"]
+    for key, folder in (("tracking.folder", tracking["folder"]), ("cache.folder", cache)):
+        if folder is not None and not folder.strip():
+            raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
+        user_path(folder or ".")
+    if not tracking["experiment"].strip():
+        raise ConfigError(f"tracking.experiment={tracking['experiment']!r}: expected a name")
+    if not re.fullmatch(r"\w[\w.-]*", tracking["sweep"] or "_"):
+        raise ConfigError(
+            f"tracking.sweep={short(tracking['sweep'])}: expected letters, digits, _ . - (a sweep sets it for its jobs)"
+        )
+
+
+def named(config: Node) -> list[tuple[str, str]]:
+    """(kind, name) of everything that the config names, in the order of the flow."""
+    nodes = [(kind, config[kind]) for kind in NAMED] + [("metric", node) for node in config["metric"].values()]
+    return list(dict.fromkeys((kind, str(node["name"])) for kind, node in nodes))
+
+
+def build(kind: str, node: Node, registry: Registry) -> Any:
+    """What the factory registered under `node['name']` makes of the node's other keys."""
+    arguments = {key: value for key, value in node.items() if key != "name"}
+    try:
+        return registry.find(kind, node["name"]).factory(**arguments)
+    except (ConfigError, MetricError) as error:
+        whose = re.search(rf"\b({kind}|{re.escape(node['name'])})\b", str(error))
+        if whose or type(error) not in (ConfigError, MetricError):
+            raise
+        raise type(error)(f"{kind} {node['name']!r}: {error}") from error  # whose argument it speaks of
+
+
+def supplied(kind: str, node: Node, registry: Registry) -> Any:
+    """What `build` makes; what a stranger's factory raises is named as theirs."""
+    with registry.credit(kind, node["name"]):
+        return build(kind, node, registry)
+
+
+def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins: Sequence[Node] = ()) -> str:
+    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
+
+    `encoder` is the encoder's name, which changes with the content of a checkpoint that kept its path.
+    `plugins` are those that supply something to the job: their versions count, files of theirs by content.
+    """
+    places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
+    decisive = {k: v for k, v in config.items() if k not in places}
+    others = sorted((p["plugin"], p["version"]) for p in plugins)
+    text = json.dumps([decisive, fingerprint, encoder, version, *others], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
+    """Raise ConfigError unless the node's keys are arguments of what it names, of their types, and complete."""
+    _check_arguments(kind, place, node, registry.find(kind, str(node["name"])).factory)
+
+
+def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> None:
+    expected = arguments(factory)
+    if expected is None:
+        return  # takes anything
+    for key, value in node.items():
+        if key == "name":
+            continue
+        if key not in expected:
+            raise ConfigError(f"{kind} {node['name']!r} has no argument {key!r}{near(key, expected)}")
+        if value == MISSING:
+            needed = _words(expected[key][0]).removesuffix(" or null")
+            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{needed}>")
+        check_type(f"{place}.{key}", value, expected[key][0])
+        if key == "seed":
+            _check_range(f"{place}.seed", value, "seed")
+    for key, (kind_of, default) in expected.items():
+        if default is inspect.Parameter.empty and key not in node:
+            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(kind_of)}>")
+
+
+def arguments(factory: Factory) -> dict[str, tuple[Any, Any]] | None:
+    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    target = factory.__init__ if inspect.isclass(factory) else factory
+    try:
+        hints = typing.get_type_hints(target)
+    except Exception:  # a name that is imported for type checkers only, or no type at all
+        hints = {}
+    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
+
+
+def check_type(place: str, value: Any, expected: Any) -> None:
+    """Raise ConfigError unless `value` is of the annotated type (an int passes as a float; a bool is no int)."""
+    if not _is(value, expected):
+        if get_origin(expected) is Literal:
+            choices = [str(c) for c in get_args(expected)]
+            raise ConfigError(f"{place}={short(value)}: no such choice{near(str(value), choices)}")
+        if not isinstance(value, list) and _is([value], expected):
+            hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
+        else:
+            hint = ""
+        raise ConfigError(f"{place}={short(value)}: expected {_words(expected)}, got {_kind(value)}{hint}")
+
+
+def _is(value: Any, expected: Any) -> bool:
+    origin = get_origin(expected)
+    if expected is Any or expected is inspect.Parameter.empty:
+        return True
+    if origin is Literal:
+        return value in get_args(expected)
+    if origin in (Union, types.UnionType):
+        return any(_is(value, option) for option in get_args(expected))
+    if origin in (list, tuple) or (isinstance(origin, type) and issubclass(origin, typing.Sequence)):
+        inner = [a for a in get_args(expected) if a is not Ellipsis]
+        return isinstance(value, list) and all(_is(v, inner[0]) for v in value) if inner else isinstance(value, list)
+    if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        return isinstance(value, dict)
+    if expected is None or expected is types.NoneType:
+        return value is None
+    if expected is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # no NaN
+    if expected is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, expected) if isinstance(expected, type) else True
+
+
+def _words(expected: Any) -> str:
+    if get_origin(expected) is Literal:
+        return " or ".join(map(str, get_args(expected)))
+    if get_origin(expected) in (Union, types.UnionType):
+        return " or ".join(_words(option) for option in get_args(expected))
+    if expected is types.NoneType:
+        return "null"
+    origin = get_origin(expected)
+    if isinstance(origin, type) and issubclass(origin, typing.Sequence) and origin is not tuple:
+        return f"list[{', '.join(map(_words, get_args(expected)))}]"
+    return getattr(expected, "__name__", str(expected)) if origin is None else str(expected)
+
+
+def _kind(value: Any) -> str:
+    inner = dict.fromkeys(map(_kind, value)) if isinstance(value, list) else ()
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return f"list[{' | '.join(inner)}]" if inner else type(value).__name__
+
+
+def _at(config: Node, dotted: str) -> Any:
+    value: Any = config
+    for key in dotted.split("."):
+        if not isinstance(value, dict) or key not in value:
+            raise ConfigError(f"{dotted} is missing from the config")
+        value = value[key]
+    return value

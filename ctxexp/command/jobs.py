@@ -1,0 +1,256 @@
+"""A job from start to end: its run, its folder, its failure; and what is said when a command is over."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import yaml
+from omegaconf import DictConfig
+
+from ctxexp import __version__
+from ctxexp.command import compose
+from ctxexp.command import config as configs
+from ctxexp.command.config import Node
+from ctxexp.command.fit import load_text
+from ctxexp.command.named_files import files_digest
+from ctxexp.command.preflight import preflight
+from ctxexp.command.run import label, load_corpus, load_encoder, run, supplied_by
+from ctxexp.dataset import Corpus
+from ctxexp.errors import CtxexpError, Terminated, line
+from ctxexp.files.paths import user_path
+from ctxexp.files.writing import full
+from ctxexp.model import Encoder
+from ctxexp.papers.sweep_tables import write_tables, written
+from ctxexp.progress import Progress, show
+from ctxexp.report.wording import mains
+from ctxexp.results import Results
+from ctxexp.sinks.mlflow.jobs import describe
+from ctxexp.sinks.mlflow.process import end_with_parent, held_back, terminated_like_interrupted
+from ctxexp.vectors.code_version import package_version
+
+CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
+Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
+
+_told: set[str] = set()  # errors that this process has printed
+_failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
+
+
+def tell(error: str) -> None:
+    """Say on stderr what was not said before."""
+    if error not in _told:
+        _told.add(error)
+        show(f"error: {error}", sys.stderr)
+
+
+def execute(cfg: DictConfig) -> None:
+    """Run one job; a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on."""
+    end_with_parent()
+    try:
+        with plain_interrupts():
+            _execute(cfg)
+    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
+        _failed.append(f"{type(error).__name__}: {error}")
+        words = describe(error)
+        if isinstance(error, CtxexpError) or full(error):
+            tell(line(words))
+        else:
+            show(words, sys.stderr)
+
+
+def _execute(cfg: DictConfig) -> None:
+    from ctxexp.sinks import mlflow as tracking
+    from ctxexp.sinks.mlflow.sweep import here
+
+    config, shown = compose.resolved(cfg), tracking.as_written(cfg)
+    compose.use(config.get("plugins"))
+    compose.prepare()
+    registry = compose.registry()
+    configs.check(config, registry)
+    where = config["tracking"]
+    sweep, store = where["sweep"], user_path(where["folder"]).resolve()
+    folder, overrides = here(store, sweep or tracking.new_id())
+    uri = tracking.whole(where["uri"]) if sweep and where["uri"] else tracking.prepare(store, where["uri"])
+    name = label(config, registry)
+    corpus, text, encoder, missing = None, None, None, None
+    try:
+        preflight(config, registry)
+        corpus = load_corpus(config, registry)
+        text = load_text(config, registry, load_corpus)
+        encoder = load_encoder(config, registry)
+    except CtxexpError as error:
+        missing = error  # raised again inside the job, so that it leaves a FAILED run
+    plugins = supplied_by(config, registry)
+    key = _key(config, corpus, text, encoder, plugins) if corpus and encoder else ""
+    if config["resume"] and key:
+        held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
+        if held:
+            show(f"{name}: finished before, results in {held}")
+            return
+    with tracking.job(
+        lambda: tracking.MlflowSink(uri, where["experiment"], folder, store=store),
+        folder,
+        name=name,
+        key=key,
+        params=_params(shown, plugins),
+        config=yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),
+        overrides=overrides,
+        sweep=sweep,
+        uri=uri,
+        experiment=where["experiment"],
+    ) as job:
+        if corpus is None or encoder is None:
+            assert missing is not None
+            raise missing
+        results = run(config, corpus, encoder, registry, folder, Progress(), text)
+        results.info["published"] = config["figures"]["published"]
+        results.info["plugins"] = plugins
+        job.save(results)
+        _draw(config, results, folder / "figures")
+        if not sweep:
+            write_tables([(name, results)], folder)
+        job.log(results)
+    show(summary(results))
+    if not sweep:
+        for table in written(folder):
+            show(f"\n{table}")
+        show(f"results: {folder}\nrun:     {job.link}")
+
+
+def _key(config: Node, corpus: Corpus, text: Corpus | None, encoder: Encoder, plugins: list[Node]) -> str:
+    """What a finished job must have to stand for this one: all that its numbers come from."""
+    read = corpus.content + (text.content if text else "") + files_digest(config)
+    return configs.job_key(config, read, encoder.name, CODE, plugins)
+
+
+def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
+    from ctxexp.report.page import summarise
+
+    return summarise(runs, folder, published=any(results.info.get("published") for _, results in runs))
+
+
+def conduct(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
+    """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
+    killed. The exit status; what isn't an end of these raises, after all is settled."""
+    status = 0
+    stopped: str | None = None
+    other: Exception | SystemExit | None = None
+    with terminated_like_interrupted():
+        try:
+            with plain_interrupts():
+                application()
+        except KeyboardInterrupt:
+            status, stopped = 130, "interrupted"
+        except Terminated as end:
+            status, stopped = int(str(end.code)), f"ended by {signal.Signals(int(str(end.code)) - 128).name}"
+        except BrokenProcessPool as error:
+            status, stopped = 1, _killed_worker(error)
+        except SystemExit as error:
+            other = error
+        except Exception as error:
+            stopped, other = f"stopped by {type(error).__name__}", error
+        if status == 1:
+            show(f"error: {stopped}", sys.stderr)
+        elif status:
+            show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
+        with held_back():
+            closed = close(summarise, multirun=multirun, stopped=stopped)
+    if other:
+        raise other
+    return status or closed
+
+
+@contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """An interrupt that fell into a library, which made another exception of it, is one again: Python keeps what was
+    being handled when an exception was raised."""
+    try:
+        yield
+    except Exception as error:
+        before = error.__context__
+        while before is not None:
+            if isinstance(before, KeyboardInterrupt | Terminated):
+                raise before from None
+            before = before.__context__
+        raise
+
+
+def _killed_worker(error: BaseException) -> str:
+    """A worker process that the system killed, in one line."""
+    signals = ", ".join(sorted(set(re.findall(r"\b(SIG[A-Z]+)\(", str(error)))))
+    return (
+        f"a worker process was killed{f' ({signals})' if signals else ''}, most often for want of memory: have fewer "
+        "at a time (hydra.launcher.n_jobs=1), and repeat the command with resume=true, which skips what finished"
+    )
+
+
+def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | None = None) -> int:
+    """What is left to do when Hydra is done: settle a sweep and say how its jobs ended. The exit status."""
+    from ctxexp.sinks import mlflow as tracking
+
+    started = tracking.current_sweep() if multirun else None
+    if started is None:
+        return 1 if _failed else 0
+    report = tracking.close_sweep(started, summarise, stopped=stopped)
+    if not report.rows:
+        return 1
+    width = max(len(row.label) for row in report.rows)
+    show("\njobs")
+    for row in report.rows:
+        error = " ".join(row.error.strip().splitlines()[-1:]) if row.error else ""
+        show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
+    if problems := (report.error or "").removeprefix(stopped or "").strip():
+        show(f"error: {problems}", sys.stderr)
+    for table in written(report.folder / "summary") if report.folder else ():
+        show(f"\n{table}")
+    show(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
+    if started.uri.startswith("sqlite"):
+        show("            after `make ui` (or `ctxexp ui`), which serves them")
+    return 0 if report.status == "FINISHED" and not report.error else 1
+
+
+def summary(results: Results) -> str:
+    """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
+    lines = [f"{results.info['model']}, {results.info['corpus']}: layers 0 to {results.n_layers - 1}"]
+    for measure in results.measures():
+        for statistic in mains(results, measure):
+            curve = results.get(f"{measure}/{statistic}")
+            if curve is not None:
+                break
+        else:
+            continue
+        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in curve)
+        label, slash, task = measure.partition("/")
+        for mix in results.info.get("mixes") or ():
+            value = results.scalars.get(f"{label}.{mix}{slash}{task}/{statistic}")
+            values += f"  {mix} {value:.3f}" if value is not None else ""
+        lines.append(f"  {measure + ' ' + statistic:<44}{values}")
+    if n := results.info.get("skipped"):
+        lines.append(f"  without a vector, not measured: {n:,} words ({results.info['skipped_share']:.1%} of the text)")
+    if pieces := results.info.get("pieces"):
+        n, share = results.info["unknown"], results.info["unknown_share"]
+        lines.append(f"  unknown to the model's tokenizer: {n:,} of {pieces:,} pieces ({share:.1%})")
+    if pooling := results.info.get("pooling"):
+        lines.append(f"  sentence vectors: {pooling}")
+        lines += [f"  mix {mix}" for mix in (results.info.get("mixes") or {}).values()]
+    return "\n".join(lines)
+
+
+def _draw(config: Node, results: Results, folder: Path) -> None:
+    """Figures of the run; drawing never costs the numbers that are on disk already."""
+    from ctxexp.report.figures import run_figures
+
+    run_figures(results, folder, published=config["figures"]["published"])
+
+
+def _params(config: Node, plugins: list[Node]) -> Node:
+    """The config less the places, which say nothing about the numbers; plugins by name and version."""
+    places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
+    versions = {p["plugin"]: f"{p['distribution']} {p['version']}" for p in plugins}
+    return {**{k: v for k, v in config.items() if k not in places}, "plugins": versions}

@@ -1,1 +1,0 @@
-"""The conformance kit, a file a kind; its public face is `ctxexp.testing`."""

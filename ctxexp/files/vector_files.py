@@ -1,0 +1,265 @@
+"""Files of word vectors: GloVe text, word2vec text and binary, fastText .vec, safetensors; plain or .gz.
+
+Read once from front to back, keeping only the wanted words: a file of millions of words costs no more memory than the
+words that are asked for. `ctxexp.files.vector_exports` writes them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, TypeVar, cast, get_args
+
+import numpy as np
+
+from ctxexp.errors import ConfigError, ModelError, near, said
+
+log = logging.getLogger("ctxexp")
+
+Format = Literal["auto", "text", "binary"]
+T = TypeVar("T")
+Entry = tuple[int, bytes, bytes]  # the line or the place among the words, the word, its numbers as they stand
+_HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+_PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
+_BLOCK = 1 << 20
+_LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Words in the order of the file with their vectors; `n_file` counts all entries that the file has."""
+
+    words: list[str]
+    vectors: np.ndarray  # (len(words), dim) float32
+    n_file: int
+    duplicates: int = 0  # entries left out since the word stood there before
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file is to be read: its format, whether it has a header line, what that says."""
+
+    kind: Literal["text", "binary", "safetensors"]
+    header: bool
+    n: int | None  # words, where the header says it
+    dim: int
+    separator: bytes = b" "
+
+
+def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, layout: Format = "auto") -> WordVectors:
+    """The vectors of the words for which `wanted`, asked in the order of the file, is true (None: all).
+
+    The format is told from the content: a first line of two whole numbers is a header (word2vec, fastText), binary if
+    what follows is no text; without a header it is GloVe's text. `layout` settles it where that fails. A word that
+    stands there twice keeps its first vector, with one warning. Raises ModelError naming the file, the line or the
+    word's number, and what was expected there. Lines of words that are not wanted are only counted and split.
+    """
+    if not path.is_file():
+        raise ModelError(f"no file of word vectors at {path}; expected GloVe text, word2vec text or binary, or .vec")
+    shape = look(path, layout)
+    if shape.kind == "safetensors":
+        return _read_safetensors(path, wanted)
+    number: dict[str, int] = {}
+    kept = np.empty((0, shape.dim), np.float32)
+    n_file = duplicates = 0
+    with _opened(path) as stream:
+        if shape.header:
+            stream.readline()
+        entries: Iterator[Entry] = _text(path, stream, shape) if shape.kind == "text" else _binary(path, stream, shape)
+        separator = shape.separator if shape.kind == "text" else None
+        for at, raw, numbers in _readable(path, entries):
+            n_file += 1
+            word = raw.decode("utf-8", "replace")
+            if wanted is not None and not wanted(word):
+                continue
+            if word in number:
+                duplicates += 1
+                continue
+            if len(number) == len(kept):  # grows in place: no second copy of what is there
+                kept.resize((max(1024, len(kept) * 3 // 2), shape.dim), refcheck=False)
+            kept[len(number)] = _numbers(path, at, word, numbers, separator)
+            number[word] = len(number)
+    if not n_file:
+        raise ModelError(f"{path} has no word vectors: expected a word and its numbers on each line")
+    if shape.n is not None and shape.n != n_file:
+        raise ModelError(f"{path}: the header says {shape.n:,} words, the file has {n_file:,}; is it cut off?")
+    kept.resize((len(number), shape.dim), refcheck=False)
+    _warn(path, duplicates)
+    return WordVectors(list(number), kept, n_file, duplicates)
+
+
+def look(path: Path, layout: Format = "auto") -> Layout:
+    """The layout of a file by its first lines. Raises ModelError where they are nothing that can be read."""
+    if layout not in get_args(Format):
+        raise ConfigError(f"format={layout!r}: no such choice{near(layout, get_args(Format))}")
+    if path.name.endswith(".safetensors"):
+        from safetensors import safe_open
+
+        try:
+            with safe_open(path, framework="np") as file:
+                n, dim = file.get_slice("vectors").get_shape()
+        except Exception as error:  # safetensors has an exception of its own for each mishap
+            raise ModelError(f"{path}: no tensor 'vectors' (words, dim) in this safetensors file: {error}") from None
+        return Layout("safetensors", False, n, dim)
+    with _opened(path) as stream:
+        head = next(_readable(path, (stream.read(_PEEK) for _ in range(1))))
+    line, _, rest = head.partition(b"\n")
+    if not head.strip():
+        raise ModelError(f"{path} is empty: expected a word and its numbers on each line")
+    if header := _HEADER.fullmatch(line):
+        n, dim = int(header[1]), int(header[2])
+        if not dim:
+            raise ModelError(f"{path}, line 1: the header says vectors of 0 numbers")
+        second = rest.partition(b"\n")[0]
+        binary = layout == "binary" or (layout == "auto" and _is_binary(path, second, rest, dim))
+        return Layout("binary" if binary else "text", True, n, dim, b"\t" if b" " not in second.strip() else b" ")
+    if layout == "binary":
+        raise ModelError(f"{path}: a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
+    line = line.strip(b" \t\r")
+    separator = b"\t" if b" " not in line else b" "
+    dim = line.count(separator)
+    if not dim:
+        start = line[:40].decode("utf-8", "replace")
+        raise ModelError(f"{path}, line 1: expected a word and its numbers, got {start!r}")
+    return Layout("text", False, None, dim, separator)
+
+
+def _is_binary(path: Path, second: bytes, rest: bytes, dim: int) -> bool:
+    """Whether what follows the header is no text: the name says so, or no line of numbers and bytes no text has."""
+    if path.name.removesuffix(".gz").endswith(".bin"):
+        return True
+    try:
+        values = [float(field) for field in second.split()[-dim:]]
+        if len(values) == dim and len(second.split()) > dim:
+            return False
+    except ValueError:
+        pass
+    sample = rest[:4096]
+    try:
+        sample.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 4:  # else a character cut in two
+            return True
+    return any(byte < 9 or 13 < byte < 32 for byte in sample)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    stream = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115  # the caller closes it
+    return cast(IO[bytes], stream)
+
+
+def _readable(path: Path, entries: Iterator[T]) -> Iterator[T]:
+    """The entries; what the disk or gzip has against them is a ModelError that names the file."""
+    try:
+        yield from entries
+    except (OSError, EOFError, zlib.error) as error:
+        raise ModelError(f"{path} can't be read to its end: {error}") from None
+
+
+def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
+    """The entry of each line. A word may hold blanks, as some of GloVe's do."""
+    blank, separator, dim = 0, shape.separator, shape.dim
+    for number, raw in enumerate(stream, start=2 if shape.header else 1):
+        line = raw.rstrip(b" \t\r\n")
+        if not line:
+            blank = blank or number
+            continue
+        if blank:
+            raise ModelError(f"{path}, line {blank}: empty; expected a word and {dim} numbers")
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if line.count(separator) == dim:
+            word, _, numbers = line.partition(separator)
+        else:
+            word = separator.join(line.split(separator)[:-dim])
+            numbers = line[len(word) + 1 :]
+            found = line.count(separator)
+            if found < dim or _is_number(word.rsplit(separator, 1)[1]):
+                start = line[:40].decode("utf-8", "replace")
+                raise ModelError(f"{path}, line {number}: expected a word and {dim} numbers, got {found}: {start!r}")
+        yield number, word, numbers
+
+
+def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
+    """Entries of 4 * dim bytes of numbers; a line end after them is optional, as it is in the wild."""
+    size, buffer, at = 4 * shape.dim, b"", 0
+    for number in range(1, (shape.n or 0) + 1):
+        while (end := buffer.find(b" ", at)) < 0 or len(buffer) < end + 1 + size:
+            if end < 0 and len(buffer) - at > _LONGEST:
+                break
+            more = stream.read(_BLOCK)
+            if not more:
+                raise ModelError(f"{path} ends in word {number:,} of {shape.n:,}; is it cut off?")
+            buffer, at = buffer[at:] + more, 0
+        if end < 0 or end - at > _LONGEST:
+            raise ModelError(f"{path}, word {number:,}: no word of a sensible length; has it {shape.dim} dimensions?")
+        yield number, buffer[at:end].lstrip(b"\n"), buffer[end + 1 : end + 1 + size]
+        at = end + 1 + size
+    if rest := (buffer[at:] + stream.read(64)).strip():
+        raise ModelError(f"{path}: bytes after word {shape.n:,}, the header's last ({rest[:20]!r})")
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: Path, at: int, word: str, numbers: bytes, separator: bytes | None) -> np.ndarray:
+    """(dim,) float32 of text between separators, or of bytes without one."""
+    where = f"{path}, {'word' if separator is None else 'line'} {at}, {word!r}"
+    try:
+        if separator is None:
+            values = np.frombuffer(numbers, "<f4")
+        else:
+            values = np.array([float(field) for field in numbers.split(separator)], np.float64)
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
+    except ValueError as error:
+        raise ModelError(f"{where}: expected numbers, {error}") from None
+    if not np.isfinite(values).all():
+        raise ModelError(f"{where}: NaN or an infinite number")
+    return values
+
+
+def _read_safetensors(path: Path, wanted: Callable[[str], bool] | None) -> WordVectors:
+    from safetensors import safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            words = json.loads((file.metadata() or {}).get("words", "null"))
+            vectors = file.get_tensor("vectors")
+    except Exception as error:  # NumPy lacks bfloat16, and JSON may be none
+        raise ModelError(f"{path}: its words and vectors can't be read: {said(error)}") from None
+    if not isinstance(words, list) or len(words) != len(vectors) or not all(isinstance(word, str) for word in words):
+        raise ModelError(f"{path}: expected `words` in the metadata, a JSON list of {len(vectors)} words")
+    if not vectors.size or not np.issubdtype(vectors.dtype, np.floating):
+        raise ModelError(f"{path}: {vectors.dtype} vectors of shape {vectors.shape}; expected floats (words, dim)")
+    with np.errstate(over="ignore"):
+        vectors = vectors.astype(np.float32)
+    if len(broken := np.flatnonzero(~np.isfinite(vectors).all(1))):
+        raise ModelError(f"{path}, word {broken[0] + 1}, {words[broken[0]]!r}: NaN or an infinite number")
+    chosen: dict[str, int] = {}
+    duplicates = 0
+    for i, word in enumerate(words):
+        if wanted is None or wanted(word):
+            duplicates += chosen.setdefault(word, i) != i
+    _warn(path, duplicates)
+    return WordVectors(list(chosen), vectors[list(chosen.values())], len(words), duplicates)
+
+
+def _warn(path: Path, duplicates: int) -> None:
+    if duplicates:
+        log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)

@@ -1,0 +1,1 @@
+"""From rows to curves: which rows belong together, chance levels, intervals."""

@@ -1,0 +1,80 @@
+"""Replicates of curves: units drawn with replacement, the same draws for every layer, measure and run of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxexp.measuring.units import Units
+
+CHUNK = 2**21  # counts drawn at a time
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A statistic in every layer, and how much each block of units moves it: its sampling error, to first order."""
+
+    value: np.ndarray  # (n_layers,)
+    moved: np.ndarray  # (n_layers, n_blocks); a row of NaN: nothing is known of the error in that layer
+
+    def __sub__(self, other: Curve) -> Curve:
+        """The difference, its error with what both have in common taken out."""
+        return Curve(self.value - other.value, self.moved - other.moved)
+
+
+class Resamples:
+    """Replicates of curves over the same draws of units.
+
+    A replicate is the value plus each block's share as often as it was drawn more than once, less where it wasn't.
+    Deviations are widened by sqrt(n / (n - 1)) and Student's factor, since few units spread too little.
+    """
+
+    def __init__(self, units: Units, replicates: int, rng: np.random.Generator) -> None:
+        drawn = [c - 1 for c in counts(units.n_blocks, replicates, rng)]
+        self._excess = np.concatenate([np.empty((0, units.n_blocks)), *drawn])
+        self._wider = student(units.n) if units.n > 1 else np.nan
+
+    def of(self, curve: Curve) -> np.ndarray:
+        """(n_layers, replicates) float32."""
+        moves = curve.moved.astype(np.float64) @ self._excess.T * self._wider
+        result: np.ndarray = (curve.value[:, None] + moves).astype(np.float32)
+        return result
+
+
+def student(n: int) -> float:
+    """What a spread over n > 1 units is too small by: Student's 97.5% quantile over the normal's, sqrt(n / (n - 1)).
+
+    The quantile by its expansion in 1 / df, 1.960 + 2.372 / df + 2.823 / df^2 + 2.556 / df^3: exact to 1% from 3 on.
+    """
+    df = n - 1
+    quantile = 1.959964 + 2.372272 / df + 2.822501 / df**2 + 2.555850 / df**3
+    return float(quantile / 1.959964 * np.sqrt(n / df))
+
+
+def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """How often each of `size` things is drawn, `size` draws with replacement: (c, size) float64, c rows at a time."""
+    step = max(1, CHUNK // max(size, 1))
+    for at in range(0, replicates, step):
+        c = min(step, replicates - at)
+        drawn = rng.integers(0, size, (c, size), dtype=np.int32)
+        drawn += (np.arange(c, dtype=np.int32) * size)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=c * size).reshape(c, size).astype(np.float64)
+
+
+def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """2.5% and 97.5% percentiles of (n_layers, r) over the last axis; NaN where fewer than two are defined."""
+    defined = np.isfinite(replicates).sum(axis=1) > 1
+    low, high = np.full((2, len(replicates)), np.nan)
+    if defined.any():
+        low[defined], high[defined] = np.nanpercentile(replicates[defined].astype(np.float64), [2.5, 97.5], axis=1)
+    return low, high
+
+
+def weighted(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Weighted mean over the last axis; rungs without a level are left out."""
+    known = np.isfinite(levels)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: np.ndarray = (weights * np.where(known, levels, 0)).sum(-1) / (weights * known).sum(-1)
+    return result

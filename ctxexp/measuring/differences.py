@@ -1,0 +1,53 @@
+"""Differences of curves, between runs and between layers, with intervals of their own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ctxexp.measuring.bootstrap import interval
+from ctxexp.results import Results
+
+
+class Difference(NamedTuple):
+    """A difference of two curves, value by value, and its 95% interval; NaN where that isn't known."""
+
+    value: np.ndarray  # (n,)
+    low: np.ndarray  # (n,)
+    high: np.ndarray  # (n,)
+
+
+def difference(
+    one: Results,
+    other: Results,
+    key: str,
+    *,
+    layers: list[int] | None = None,
+    others: list[int] | None = None,
+) -> Difference:
+    """The curve `key` of one run minus that of another, layer by layer, with a 95% interval of the difference.
+
+    Runs over one corpus with one seed drew the same documents, sentences or pairs (`paired`), so that what both curves
+    owe to these cancels: two intervals that overlap may belong to curves that differ for certain. Otherwise replicates
+    are paired at random, as of independent runs. `layers` and `others` choose the layers to compare (all; negative ones
+    count from the last): `difference(run, run, key, layers=[3], others=[0])` compares two layers of one run.
+    """
+    a, b = one.curves[key], other.curves[key]
+    at = list(range(min(len(a), len(b)))) if layers is None else layers
+    against = at if others is None else others
+    value = a[at] - b[against]
+    x, y = one.replicates.get(key), other.replicates.get(key)
+    if x is None or y is None or x.shape[1] != y.shape[1]:
+        nothing = np.full(len(value), np.nan)
+        return Difference(value, nothing, nothing)
+    x, y = x[at].astype(np.float64), y[against].astype(np.float64)
+    if not paired(one, other):
+        y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
+    return Difference(value, *interval(x - y))
+
+
+def paired(one: Results, other: Results) -> bool:
+    """Whether both runs' replicates are of the same resamples of the same text."""
+    names = ("seed", "bootstrap", "fingerprint", "resampled", "n_resampled", "n_pairs", "resampled_pairs")
+    return all(one.info.get(name) == other.info.get(name) for name in names)

@@ -1,0 +1,60 @@
+"""Chance levels in closed form: the mean cosine of unrelated occurrences, over all of them and not over a draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ctxexp.maths.geometry import norms, sharing, sums_of
+from ctxexp.measuring.occurrences import Groups, Occurrences
+
+Blocks = Callable[[Groups], Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]]
+"""Groups to (keys, rows (w, n), x (w, n, dim)), equal-sized groups together."""
+
+Over = Literal["sentence", "row"]
+
+
+class Level(NamedTuple):
+    """An expectation over all random pairs, in one layer."""
+
+    value: float  # in [-1, 1]; NaN without a pair
+    moved: np.ndarray  # (n_blocks,) how much each block of units moves it
+    n: int  # sentences (or rows) with a direction
+
+
+def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Over) -> Level:
+    """The expected cosine of random occurrences of a layer, in [-1, 1].
+
+    Over sentences: one word from each, with m_s the mean unit vector of distinct sentence s of S,
+    A = (|sum m_s|^2 - sum |m_s|^2) / (S (S - 1)). Over rows: of two distinct occurrences of distinct sentences, uniform
+    over all of them. Rows without a direction (zero, or not finite) have no share in it.
+    """
+    parts: list[np.ndarray] = []
+    sizes: list[np.ndarray] = []  # rows with a direction
+    own: list[np.ndarray] = []  # what is no pair: of a sentence (or a row) with itself
+    names: list[np.ndarray] = []
+    for keys, _, x in blocks(occurrences.distinct):
+        with sharing(x), np.errstate(invalid="ignore", over="ignore"):
+            total, length = sums_of(x).unit, norms(x)
+            has = np.isfinite(length) & (length > 0)
+            for i in np.flatnonzero(~has.all(axis=1)).tolist():
+                u = x[i][has[i]].astype(np.float64)
+                total[i] = (u / np.linalg.norm(u, axis=1, keepdims=True)).sum(axis=0)
+        n = has.sum(axis=1).astype(np.float64)
+        if over == "sentence":
+            total /= np.maximum(n, 1)[:, None]
+            n = np.minimum(n, 1)
+        own.append(np.vecdot(total, total) if over == "sentence" else n)
+        sizes.append(n)
+        parts.append(total.astype(np.float32))  # of each sentence: a fraction of the layer that is in memory
+        names.append(np.asarray(keys, np.int64))
+    m, size, q = np.concatenate(parts), np.concatenate(sizes), np.concatenate(own)
+    where = occurrences.units.of_sentence[np.concatenate(names)]
+    s, n_pairs = m.sum(axis=0, dtype=np.float64), float(size.sum() * (size.sum() - 1))
+    if n_pairs <= 0:
+        return Level(float("nan"), np.full(occurrences.units.n_blocks, np.nan), int(size.sum()))
+    value = float((s @ s - q.sum()) / n_pairs)
+    pairs = m @ s.astype(np.float32) - q - size * (size.sum() - 1) * value
+    return Level(value, occurrences.units.summed(where, 2 * pairs / n_pairs), int(size.sum()))

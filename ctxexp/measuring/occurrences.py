@@ -1,0 +1,240 @@
+"""Which rows belong together: a word's occurrences, all of them or by sense, a sentence's words, everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.measuring.units import Units, units_of
+from ctxexp.metric import GroupBy
+
+
+class Shelf(Protocol):
+    """The part of a store that says which unit each row is; see `ctxexp.vectors.store.Store`.
+
+    A store whose units may not be the corpus's words also has `positions` (n_rows,), each row's word in its sentence or
+    -1; without it units are words.
+    """
+
+    @property
+    def vocabulary(self) -> Sequence[str]: ...
+    @property
+    def unit_codes(self) -> np.ndarray: ...  # (n_rows,)
+    @property
+    def offsets(self) -> np.ndarray: ...  # (n_stored + 1,)
+    @property
+    def stored_of(self) -> np.ndarray: ...  # (n_sentences,)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of rows, smallest first: group g has name keys[g] and rows[starts[g]:starts[g + 1]]."""
+
+    keys: Sequence[Hashable]
+    starts: np.ndarray  # (n_groups + 1,) int64
+    rows: np.ndarray  # (sum of counts,) int64
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(n_groups,) int64, ascending."""
+        return np.diff(self.starts)
+
+    def taken(self, index: np.ndarray) -> Groups:
+        """Only the groups `index`, ascending."""
+        rows = [self.rows[self.starts[i] : self.starts[i + 1]] for i in index.tolist()]
+        starts = np.concatenate([[0], np.cumsum(self.counts[index])])
+        return Groups([self.keys[i] for i in index.tolist()], starts, np.concatenate([self.rows[:0], *rows]))
+
+    def blocks(self, most_rows: int) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
+        """(keys, rows (w, n)): equal-sized groups together, at most `most_rows` rows unless one group has more."""
+        counts = self.counts
+        bounds = np.flatnonzero(np.diff(counts, prepend=-1, append=-1))
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            n = int(counts[first])
+            step = max(1, most_rows // n)
+            for a in range(first, last, step):
+                b = min(a + step, last)
+                yield self.keys[a:b], self.rows[self.starts[a] : self.starts[b]].reshape(b - a, n)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """The index of a corpus's occurrences, built from the units that the store holds.
+
+    A sentence that the corpus repeats counts as often as it stands there (deduplicate the corpus to count it once),
+    but it is one context: a word needs `min_contexts` DISTINCT sentences. Baselines draw from distinct sentences
+    only.
+    """
+
+    words: list[str]  # by count, then alphabetically
+    counts: np.ndarray  # (n_words,) occurrences
+    contexts: np.ndarray  # (n_words,) distinct sentences
+    by_word: Groups
+    by_sense: Groups  # keys: (word, labels), a label a row; every word with a label, each of its labelled rows once
+    by_sentence: Groups  # keys: the sentence's index in the corpus; kept units only, and sentences that have any
+    distinct: Groups  # the same with each distinct sentence once; keys: its first place in the corpus
+    min_contexts: int  # distinct sentences that a word needs
+    forms: (
+        np.ndarray
+    )  # (n_rows,) each store row's word as a number, whether the word has enough contexts or not; -1: left out
+    places: np.ndarray  # (n_rows,) each store row's place in its sentence, 0 first, units that aren't kept counted too
+    commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
+    units: Units  # what is drawn anew behind an interval
+
+    @classmethod
+    def of(
+        cls,
+        store: Shelf,
+        corpus: Corpus,
+        *,
+        min_contexts: int = 5,
+        keep: Callable[[str], bool] = bool,
+        key: Callable[[str], str] = str,
+        measured: np.ndarray | None = None,
+    ) -> Occurrences:
+        """Index the store's rows. `keep` false: the unit is never measured; `key` gives the form to group units by.
+
+        `measured` (n_rows,) bool: store rows that are false are left out of every group, as if `keep` were false for
+        this one occurrence; words, sentences and baselines all see the rest only.
+        """
+        if min_contexts < 1:
+            raise ConfigError(f"min_contexts={min_contexts}: expected at least 1 distinct sentence per word")
+        stored_of = np.asarray(store.stored_of, np.int64)
+        if len(stored_of) != len(corpus.sentences):
+            raise MetricError(
+                f"the store maps {len(stored_of)} sentences but corpus {corpus.name!r} has {len(corpus.sentences)}; "
+                "open the store with this corpus"
+            )
+        offsets = np.asarray(store.offsets, np.int64)
+        kept_code = np.array([keep(unit) for unit in store.vocabulary], bool)
+        forms = sorted({key(unit) for unit, kept in zip(store.vocabulary, kept_code, strict=True) if kept})
+        number = {form: i for i, form in enumerate(forms)}
+        form_of_code = np.array(
+            [number[key(u)] if kept else -1 for u, kept in zip(store.vocabulary, kept_code, strict=True)], np.int64
+        )
+        form_of_row = form_of_code[np.asarray(store.unit_codes)] if len(forms) else np.full(int(offsets[-1]), -1)
+        if measured is not None:
+            form_of_row = np.where(measured, form_of_row, -1)
+
+        # Every occurrence of the corpus, sentence by sentence: its store row and its sentence.
+        lengths = np.diff(offsets)[stored_of]
+        sentence = np.repeat(np.arange(len(stored_of)), lengths)
+        within = np.arange(len(sentence)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rows = np.repeat(offsets[stored_of], lengths) + within
+        kept = form_of_row[rows] >= 0
+        rows, sentence = rows[kept], sentence[kept]
+        if not len(rows):
+            raise MetricError(f"corpus {corpus.name!r} has no unit to measure: all {int(lengths.sum())} are left out")
+        form = form_of_row[rows]
+
+        first: dict[Sentence, int] = {}  # a sentence's first place; a store may hold equal sentences apart
+        place = np.array([first.setdefault(s, i) for i, s in enumerate(corpus.sentences)], np.int64)
+        pairs = np.unique(form * len(place) + place[sentence])
+        contexts = np.bincount(pairs // len(place), minlength=len(forms))
+        counts = np.bincount(form, minlength=len(forms))
+        chosen = np.flatnonzero(contexts >= min_contexts)
+        chosen = chosen[np.argsort(counts[chosen], kind="stable")]  # forms are sorted: ties stay alphabetical
+        words = [forms[i] for i in chosen.tolist()]
+        top = int(np.lexsort([counts, contexts])[-1])
+        everywhere = np.arange(len(place))
+        once = (place == everywhere)[sentence]
+        return cls(
+            words,
+            counts[chosen],
+            contexts[chosen],
+            _grouped(form, rows, chosen, words),
+            _by_sense(store, corpus, form_of_row, forms),
+            _by_size(sentence, rows, everywhere),
+            _by_size(sentence[once], rows[once], everywhere),
+            min_contexts,
+            form_of_row,
+            np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)),
+            (forms[top], int(contexts[top])),
+            units_of(corpus, place, rows, sentence, int(offsets[-1])),
+        )
+
+    @property
+    def n_occurrences(self) -> int:
+        """Kept units over all sentences of the corpus."""
+        return len(self.by_sentence.rows)
+
+    def require_contexts(self) -> None:
+        """Raise `DataError` where no word can have a second context, let alone enough: the text is one sentence."""
+        if not self.words and len(self.distinct) < 2:
+            raise DataError(
+                f"0 words reach min_contexts={self.min_contexts} distinct sentences: all measured words stand in "
+                f"{len(self.distinct)} (equal sentences count once); use a corpus of more sentences"
+            )
+
+    def groups(self, kind: GroupBy) -> Groups:
+        """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
+        if kind == "word":
+            return self.by_word
+        if kind == "sense":
+            return self.by_sense
+        if kind == "sentence":
+            return self.by_sentence
+        rows = self.by_sentence.rows
+        if kind == "occurrence":
+            return Groups(rows.tolist(), np.arange(len(rows) + 1), rows)
+        if kind == "corpus":
+            return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
+        raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, sense, occurrence, corpus")
+
+    def blocks(
+        self, kind: GroupBy, *, max_bytes: int, dim: int, dtype: np.dtype[np.floating] | type = np.float32
+    ) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
+        """(keys, rows (w, n)) whose gathered vectors take at most `max_bytes`, or hold a single group."""
+        return self.groups(kind).blocks(max(1, max_bytes // (dim * np.dtype(dtype).itemsize)))
+
+
+def _grouped(code: np.ndarray, rows: np.ndarray, chosen: np.ndarray, keys: Sequence[Hashable]) -> Groups:
+    """Groups of the rows with code chosen[0], chosen[1], ..., rows in corpus order."""
+    order = np.argsort(code, kind="stable")
+    first = np.searchsorted(code[order], chosen)
+    counts = np.searchsorted(code[order], chosen, side="right") - first
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    at = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
+    return Groups(keys, starts, rows[order[at]])
+
+
+def _by_size(sentence: np.ndarray, rows: np.ndarray, names: np.ndarray) -> Groups:
+    """Groups of the rows by sentence, smallest first, then in corpus order."""
+    counts = np.bincount(sentence, minlength=len(names))
+    present = np.flatnonzero(counts)
+    present = present[np.argsort(counts[present], kind="stable")]
+    return _grouped(sentence, rows, present, names[present].tolist())
+
+
+def _by_sense(store: Shelf, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
+    """Groups of the labelled rows by word, smallest first, then by word; rows ascending. A row is there once, however
+    often the corpus repeats its sentence: it would be no second occurrence, but its own copy."""
+    offsets, stored_of = np.asarray(store.offsets, np.int64), np.asarray(store.stored_of, np.int64)
+    positions: np.ndarray | None = getattr(store, "positions", None)
+    label_of: dict[int, str] = {}
+    for sense in corpus.senses:
+        start, end = offsets[stored_of[sense.sentence]], offsets[stored_of[sense.sentence] + 1]
+        at = sense.position if positions is None else int(np.searchsorted(positions[start:end], sense.position))
+        row = int(start) + at
+        if row >= end or (positions is not None and positions[row] != sense.position) or form_of_row[row] < 0:
+            continue  # its word has no row, or isn't measured
+        if label_of.setdefault(row, sense.label) != sense.label:
+            raise DataError(
+                f"corpus {corpus.name!r}: word {sense.position} of sentence {sense.sentence} has two senses, "
+                f"{label_of[row]!r} and {sense.label!r}; expected one sense an occurrence"
+            )
+    by_form: dict[int, list[int]] = {}
+    for row in sorted(label_of):
+        by_form.setdefault(int(form_of_row[row]), []).append(row)
+    groups = sorted(by_form.items(), key=lambda item: (len(item[1]), item[0]))
+    keys = [(forms[form], tuple(label_of[row] for row in rows)) for form, rows in groups]
+    starts = np.cumsum([0, *(len(rows) for _, rows in groups)])
+    return Groups(keys, starts, np.array([row for _, rows in groups for row in rows], np.int64))

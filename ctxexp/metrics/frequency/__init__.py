@@ -1,0 +1,1 @@
+"""Frequency geometry: how norms and neighbourhoods change with the words' frequency."""

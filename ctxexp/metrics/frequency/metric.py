@@ -1,0 +1,147 @@
+"""Frequency geometry: how word vectors' norms and neighbourhoods change with the words' frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.files.paths import user_path
+from ctxexp.metric import GroupBy, Metric
+from ctxexp.metrics.frequency.projection import FILE, Projection, draw, project
+from ctxexp.metrics.frequency.ranks import BINS, check_choices, geometry, ranks, read_list
+
+if TYPE_CHECKING:
+    from ctxexp.model import EmbeddingTable
+
+
+class FrequencyGeometry(Metric):
+    """Norms and k-nearest-neighbour distances, products and cosines by frequency rank (Li et al. 2020, Table 1).
+
+    Hidden layers: a word's vector is the mean of its rows, its frequency their number (so words with fewer contexts
+    than `min_contexts` are not there). Embedding tables: a row each piece or word. The paper's ranks 0-100, 100-500,
+    500-5K and 5K-10K; it does not say among which words the neighbours are. Its header's "[5K, 1K)" and "(0, 100)"
+    are misprints. Cosines are not in the paper: unlike distances and products they don't grow with the norms.
+
+    `frequency`: corpus (counts in the measured text), vocabulary (the tokenizer's order; tables only, layers are NaN),
+    or a file of words and counts. `contexts`: so many of each word's rows are averaged, evenly spaced over the text,
+    and words with fewer are left out (null: all rows). The mean of many rows is shorter than that of few wherever
+    contexts differ, which alone makes norms rise with the rank: equal numbers take that out. `projection`: layers
+    and tables to draw (null: the last layer and all tables).
+    """
+
+    over: ClassVar[GroupBy] = "word"
+    title = "Frequency geometry"
+    unit: ClassVar[str] = "Spearman correlation"
+    invariances = frozenset({"rotation", "permutation"})
+
+    def __init__(
+        self,
+        *,
+        frequency: str = "corpus",
+        bins: Sequence[int] = BINS,
+        k: Sequence[int] = (3, 5, 7),
+        neighbours: Literal["all", "bin"] = "all",
+        contexts: int | None = None,
+        replicates: int = 200,
+        projection: Sequence[int | str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_choices(bins, k, neighbours)
+        if contexts is not None:
+            if contexts < 1:
+                raise MetricError(f"contexts={contexts}: expected at least 1 row a word, or null for all")
+            self.invariances = self.invariances - {"permutation"}  # which rows are averaged depends on their order
+        self.frequency, self.bins, self.k, self.neighbours = frequency, tuple(bins), tuple(k), neighbours
+        self.contexts, self.replicates, self.projection, self.seed = contexts, replicates, projection, seed
+        self._listed = {} if frequency in ("corpus", "vocabulary") else read_list(user_path(frequency))
+        source = frequency if frequency in ("corpus", "vocabulary") else f"list {Path(frequency).name}"
+        among = "all words" if neighbours == "all" else "words of the same bin"
+        self.definition = (
+            f"Spearman's correlation of frequency rank (0 = most frequent; from: {source}) with the norm of word "
+            f"vectors, means of {'all' if contexts is None else contexts} rows; "
+            f"k={','.join(map(str, self.k))} nearest among {among}"
+        )
+        self._means: dict[str, tuple[np.ndarray, int]] = {}  # word -> mean vector, rows
+        self._table: tuple[list[str], np.ndarray, np.ndarray] | None = None
+
+    def update(self, key: Hashable, x: np.ndarray) -> None:
+        self.update_block([key], x[None])
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        n = x.shape[1]
+        if self.contexts is not None:
+            if n < self.contexts:
+                return
+            x = x[:, np.linspace(0, n - 1, self.contexts).round().astype(int)]
+        means = x.mean(axis=1, dtype=np.float64).astype(x.dtype)
+        for key, mean in zip(keys, means, strict=True):
+            self._means[str(key)] = mean, n
+
+    def merge(self, other: Self) -> None:
+        self._means.update(other._means)
+
+    def compute(self) -> dict[str, float]:
+        """Correlations with intervals, then the bins' means and sizes: see `metrics.frequency.ranks.geometry`."""
+        _, x, rank = self._ranked()
+        return self._geometry(x, rank)
+
+    def table(self, table: EmbeddingTable) -> dict[str, float]:
+        """The same of an embedding table, its special pieces left out."""
+        kept = np.setdiff1d(np.arange(len(table.tokens)), table.special)
+        tokens = [table.tokens[i] for i in kept.tolist()]
+        counts = None if table.counts is None else table.counts[kept]
+        x = table.vectors[kept] if len(kept) < len(table.tokens) else table.vectors
+        self._table = tokens, x, ranks(tokens, counts, self.frequency, self._listed)
+        return self._geometry(x, self._table[2])
+
+    def save(self, folder: Path) -> None:
+        """Write the points of the projection, for `finish` to draw."""
+        words, x, rank = self._ranked()
+        points = project(x, words, rank, seed=self.seed)
+        if points is not None:
+            points.save(folder)
+
+    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
+        """Draw the projections that are wanted, one figure and one page; the other layers' points are dropped."""
+        panels: list[tuple[str, Projection]] = []
+        for place in sorted(path.parent for path in folder.glob(f"*/{FILE}")):
+            kind, _, name = place.name.partition("_")
+            which: int | str = int(name) if kind == "layer" else name
+            default = kind == "table" or which == n_layers - 1
+            wanted = default if self.projection is None else which in self.projection
+            points = Projection.load(place)
+            if wanted and points is not None:
+                panels.append((f"layer {which}" if kind == "layer" else f"{which} table", points))
+            else:
+                (place / FILE).unlink()
+        sizes = ", ".join(f"{name} {p.n:,} ({len(p.words):,} drawn)" for name, p in panels)
+        facts = [f"two main directions of the uncentred vectors; frequency: {self.frequency}; rows: {sizes}"]
+        draw(panels, folder, title=f"Vectors by word frequency: {title}", facts=facts)
+
+    def _ranked(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Words, vectors (n, d) and ranks (n,) of the layer or table that was seen."""
+        if self._table is not None:
+            return self._table
+        words = sorted(self._means)
+        if not words:
+            return [], np.empty((0, 0)), np.empty(0, np.int64)
+        x = np.stack([self._means[word][0] for word in words])
+        counts = np.array([self._means[word][1] for word in words], np.int64)
+        if self.frequency == "vocabulary":  # words of a text have no such order
+            return words, x, np.full(len(words), -1)
+        return words, x, ranks(words, counts, self.frequency, self._listed)
+
+    def _geometry(self, x: np.ndarray, rank: np.ndarray) -> dict[str, float]:
+        return geometry(
+            x,
+            rank,
+            bins=self.bins,
+            k=self.k,
+            neighbours=self.neighbours,
+            replicates=self.replicates,
+            seed=self.seed,
+        )

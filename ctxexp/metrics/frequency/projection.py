@@ -1,0 +1,147 @@
+"""Rows on their two main directions, coloured by frequency: the points, a figure, and a page that names the words."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.files.writing import write_text
+from ctxexp.report import frame
+
+FILE = "projection.json"
+POINTS = 5000  # drawn at most
+
+
+@dataclass(frozen=True)
+class Projection:
+    """At most `POINTS` rows on the first two right singular vectors of all rows, uncentred."""
+
+    words: list[str]
+    rank: list[int]
+    x: list[float]
+    y: list[float]
+    energy: list[float]  # share of the squared norms in the first direction, and in the first two
+    n: int  # rows that were projected
+
+    def save(self, folder: Path) -> None:
+        write_text(folder / FILE, json.dumps(asdict(self), ensure_ascii=False))
+
+    @classmethod
+    def load(cls, folder: Path) -> Projection | None:
+        """The projection saved in `folder`; None if there is none."""
+        path = folder / FILE
+        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def project(x: np.ndarray, words: Sequence[str], rank: np.ndarray, *, seed: int = 0) -> Projection | None:
+    """The ranked rows of `x` (n, d) on the two directions that hold most of their energy (Gao et al. 2019, figure 1).
+
+    By the singular value decomposition of the uncentred rows, as there: a first direction that is the common mean
+    shows as such. Signs are fixed so that the mean's coordinates are not negative. Of more than `POINTS` rows a random
+    sample is kept. None with fewer than two rows or columns, or without energy.
+    """
+    rows = np.flatnonzero((rank >= 0) & np.isfinite(x.sum(axis=1, dtype=np.float64)))
+    if len(rows) < 2 or x.shape[1] < 2:
+        return None
+    gram = np.zeros((x.shape[1], x.shape[1]))
+    for i in range(0, len(rows), 4096):
+        part = x[rows[i : i + 4096]].astype(np.float64)
+        gram += part.T @ part
+    values, vectors = np.linalg.eigh(gram)
+    total = float(np.trace(gram))
+    if not total > 0:
+        return None
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:POINTS])
+    mean = x[rows].mean(axis=0, dtype=np.float64)
+    axes = vectors[:, ::-1][:, :2]
+    axes = axes * np.where(mean @ axes < 0, -1, 1)
+    xy = x[rows[chosen]].astype(np.float64) @ axes
+    kept = rows[chosen]
+    return Projection(
+        [words[i] for i in kept.tolist()],
+        rank[kept].tolist(),
+        [float(f"{v:.5g}") for v in xy[:, 0]],  # for drawing only
+        [float(f"{v:.5g}") for v in xy[:, 1]],
+        [float(values[-1] / total), float(values[-2:].sum() / total)],
+        len(rows),
+    )
+
+
+def draw(panels: Sequence[tuple[str, Projection]], folder: Path, *, title: str, facts: Sequence[str]) -> list[Path]:
+    """Write projection.png, .svg and .html with a panel for each (name, projection); the paths."""
+    if not panels:
+        return []
+    return [*_figure(panels, folder, title, facts), _page(panels, folder / "projection.html", title)]
+
+
+def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, facts: Sequence[str]) -> list[Path]:
+    from matplotlib.colors import LogNorm
+
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    figure = frame.blank(4.4 * columns + (2.6 if columns == 1 else 0.9), 3.8 * rows)
+    top = max(max(p.rank) for _, p in panels) + 1
+    drawn, origin, axes = None, None, []
+    for position, (name, p) in enumerate(panels, start=1):
+        ax = figure.add_subplot(rows, columns, position)
+        axes.append(ax)
+        order = np.argsort(p.rank)[::-1]  # frequent words on top
+        drawn = ax.scatter(
+            np.array(p.x)[order], np.array(p.y)[order], c=np.array(p.rank)[order] + 1, norm=LogNorm(1, max(top, 2)),
+            cmap="viridis_r", s=6, linewidths=0, alpha=0.8, rasterized=True,
+        )  # fmt: skip
+        (origin,) = ax.plot([0], [0], "+", color="#d62728", markersize=11, markeredgewidth=1.6, linestyle="none")
+        ax.set_title(f"{name}: {_share(p)}", loc="left", fontsize=9.5, color=frame.INK, parse_math=False)
+        ax.set_xlabel("first direction", fontsize=9)
+        ax.set_ylabel("second direction", fontsize=9)
+        ax.tick_params(labelsize=8, length=3)
+        ax.spines[["top", "right"]].set_visible(False)
+    bar = figure.colorbar(drawn, ax=axes, pad=0.02, fraction=0.05)  # type: ignore[arg-type]
+    bar.set_label("frequency rank (1 = most frequent)", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    frame.dress(figure, title, facts, [origin], ["the origin"], [])
+    return frame.save(figure, folder, "projection")
+
+
+def _share(p: Projection) -> str:
+    return f"{p.energy[1]:.0%} of the energy in 2 directions, {p.energy[0]:.0%} in 1"
+
+
+def _page(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> Path:
+    """One self-contained page; words on hover."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    names = [f"{name}: {_share(p)}" for name, p in panels]
+    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=names, vertical_spacing=0.3 / (len(panels) + 1))
+    top = math.log10(max(max(p.rank) for _, p in panels) + 1)
+    for row, (name, p) in enumerate(panels, start=1):
+        hover = [f"{_escaped(w)}<br>rank {r + 1:,}" for w, r in zip(p.words, p.rank, strict=True)]
+        marker = {
+            "size": 5, "opacity": 0.8, "color": [round(math.log10(r + 1), 3) for r in p.rank], "colorscale": "Viridis",
+            "reversescale": True, "cmin": 0, "cmax": top, "showscale": row == 1,
+            "colorbar": {"title": "log10 rank", "len": 0.9 / len(panels), "y": 1, "yanchor": "top"},
+        }  # fmt: skip
+        trace = go.Scatter(x=p.x, y=p.y, mode="markers", text=hover, hoverinfo="text", marker=marker, name=name)
+        figure.add_trace(trace, row=row, col=1)
+        cross = {"symbol": "cross-thin", "size": 12, "line": {"width": 2, "color": "#d62728"}}
+        figure.add_trace(
+            go.Scatter(x=[0], y=[0], mode="markers", marker=cross, text=["the origin"], hoverinfo="text"),
+            row=row,
+            col=1,
+        )
+    figure.update_layout(
+        title=_escaped(title), showlegend=False, template="plotly_white", height=120 + 520 * len(panels)
+    )
+    figure.update_xaxes(title_text="first direction")
+    figure.update_yaxes(title_text="second direction")
+    return write_text(path, figure.to_html(include_plotlyjs=True, full_html=True))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,190 @@
+"""Word frequency against geometry: norms and nearest neighbours by frequency rank (Li et al. 2020, section 3.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from ctxexp.errors import DataError, MetricError
+from ctxexp.files.text_lines import text_lines
+from ctxexp.maths import correlation
+from ctxexp.maths.neighbours import By, nearest
+from ctxexp.progress import Progress, Silent
+
+Among = Literal["all", "bin"]
+
+BINS = (0, 100, 500, 5000, 10000)
+LARGE = 20_000  # rows from which on the search of neighbours shows its progress
+MARKS = ("Ġ", "▁")  # how pieces that begin a word are spelled
+
+
+def ranks(tokens: Sequence[str], counts: np.ndarray | None, source: str, listed: Mapping[str, int]) -> np.ndarray:
+    """Frequency rank of each token, 0 the most frequent, -1 without one: (n,) int64.
+
+    source="corpus": by count, most frequent first, ties in the order of the tokens; a count of zero has no rank.
+    source="vocabulary": the order of the tokens, which tokenizers that merge or choose pieces by frequency keep.
+    Otherwise the rank that `listed` gives; a piece that begins a word ("Ġthe") is looked up without its mark too. Where
+    pieces have such marks and the list has none, those without ("the" in "breathe") are parts of words: they have none.
+    """
+    if source == "vocabulary":
+        return np.arange(len(tokens))
+    if source != "corpus":
+        plain = [t[1:] if t.startswith(MARKS) and t not in listed else t for t in tokens]
+        words = any(t.startswith(MARKS) for t in tokens) and not any(word.startswith(MARKS) for word in listed)
+        parts = (words and not t.startswith(MARKS) for t in tokens)
+        return np.array([-1 if part else listed.get(t, -1) for t, part in zip(plain, parts, strict=True)], np.int64)
+    result = np.full(len(tokens), -1, np.int64)
+    if counts is not None:
+        counts = np.asarray(counts)
+        seen = np.flatnonzero(counts > 0)
+        result[seen[np.argsort(-counts[seen], kind="stable")]] = np.arange(len(seen))
+    return result
+
+
+def read_list(path: Path) -> dict[str, int]:
+    """Ranks by word from a file of `word TAB count` lines in any order, or of words alone, most frequent first."""
+    try:
+        numbered = [(number, line) for number, line in text_lines(path) if line.strip()]
+    except DataError as error:
+        raise DataError(
+            f"frequency={path}: expected corpus, vocabulary, or a UTF-8 file of words and counts: {error}"
+        ) from None
+    if not numbered:
+        raise DataError(f"{path}: an empty list of word frequencies")
+    lines = [line for _, line in numbered]
+    fields = [line.split("\t") for line in lines]
+    words = [f[0].strip() for f in fields]
+    if any(len(f) > 1 for f in fields):
+        try:
+            counts = np.array([float(f[1]) for f in fields])
+        except (IndexError, ValueError):
+            bad = next(i for i, f in enumerate(fields) if len(f) < 2 or not _number(f[1]))
+            raise DataError(
+                f"{path}, line {numbered[bad][0]}: expected a word, a tab and a count: {lines[bad][:60]!r}"
+            ) from None
+        words = [words[i] for i in np.argsort(-counts, kind="stable").tolist()]
+    elif all(len(word.split()) > 1 and _number(word.split()[-1]) for word in words):
+        raise DataError(f"{path}, line {numbered[0][0]}: expected a tab between word and count: {lines[0][:60]!r}")
+    return {word: rank for rank, word in enumerate(dict.fromkeys(words))}
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def check_choices(bins: Sequence[int], k: Sequence[int], neighbours: str) -> None:
+    """Raise MetricError for bins that don't ascend from 0 or more, for k below 1, and for an unknown neighbourhood."""
+    if len(bins) < 2 or bins[0] < 0 or any(b <= a for a, b in pairwise(bins)):
+        raise MetricError(f"bins={list(bins)}: expected ascending ranks such as {list(BINS)}")
+    if not k or min(k) < 1:
+        raise MetricError(f"k={list(k)}: expected numbers of neighbours, each at least 1")
+    if neighbours not in get_args(Among):
+        raise MetricError(f"neighbours={neighbours!r}: expected {' or '.join(get_args(Among))}")
+
+
+def geometry(
+    x: np.ndarray,
+    rank: np.ndarray,
+    *,
+    bins: Sequence[int] = BINS,
+    k: Sequence[int] = (3, 5, 7),
+    neighbours: str = "all",
+    replicates: int = 200,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Geometry of rows `x` (n, d) by frequency rank (n,), -1 for none.
+
+    `spearman_norm`, `spearman_l2_3nn` ...: Spearman's correlation of the rank with the l2 norm, with the mean distance
+    to (product with, cosine to) the k nearest others, over the rows whose rank lies within the bins; their 95%
+    percentile intervals (`_ci_low`, `_ci_high`) resample those rows, their neighbours held. `norm_0_100`,
+    `l2_3nn_0_100`, `dot_3nn_0_100`, `cosine_3nn_0_100`, `n_0_100`: means and number of the rows of a bin [0, 100).
+    `n`: rows within the bins; `outside`: with a rank that no bin has; `unranked`: without a rank; `undefined`: with
+    NaN or infinity, left out. The four make up all rows.
+
+    Distances and products grow with the norms, cosines don't: where only the former follow the rank, the norm is all
+    there is to it. neighbours="all": among all rows, ranked or not; "bin": among the rows of the same bin.
+    """
+    check_choices(bins, k, neighbours)
+    finite = np.isfinite(x.sum(axis=1, dtype=np.float64))
+    undefined = int(np.count_nonzero(~finite))
+    if undefined:
+        x, rank = x[finite], rank[finite]
+    place = np.where(rank >= 0, np.searchsorted(bins, rank, side="right") - 1, -1)
+    place[place >= len(bins) - 1] = -1
+    rows = np.flatnonzero(place >= 0)
+    rows = rows[np.argsort(rank[rows], kind="stable")]  # so that resamples don't depend on the order of the rows
+    bin_of = place[rows]
+    values: dict[str, np.ndarray] = {"norm": np.sqrt(np.einsum("nd,nd->n", x[rows], x[rows], dtype=np.float64))}
+    by: tuple[By, ...] = get_args(By)
+    found = {f"{name}_{each}nn": np.full(len(rows), np.nan) for name in by for each in k}
+    groups = [(np.arange(len(x)), np.arange(len(rows)))]
+    if neighbours == "bin":
+        groups = [(rows[bin_of == i], np.flatnonzero(bin_of == i)) for i in range(len(bins) - 1)]
+    for among, whose in groups:
+        if not len(whose):
+            continue
+        queries = np.arange(len(whose)) if neighbours == "bin" else rows
+        whole = len(among) == len(x)
+        progress = Progress() if len(among) >= LARGE else Silent()
+        search = nearest(x if whole else x[among], k=max(k), by=by, queries=queries, progress=progress)
+        for measure, near in search.items():
+            for each in k:
+                found[f"{measure}_{each}nn"][whose] = near.mean(each)
+    values |= found
+    stats = _correlations(rank[rows], values, replicates, seed)
+    for i, (first, last) in enumerate(pairwise(bins)):
+        for name, value in values.items():
+            known = value[(bin_of == i) & np.isfinite(value)]
+            stats[f"{name}_{first}_{last}"] = float(known.mean()) if len(known) else math.nan
+        stats[f"n_{first}_{last}"] = float(np.count_nonzero(bin_of == i))
+    return {
+        **stats,
+        "n": float(len(rows)),
+        "outside": float(np.count_nonzero((rank >= 0) & (place < 0))),
+        "unranked": float(np.count_nonzero(rank < 0)),
+        "undefined": float(undefined),
+    }
+
+
+def _correlations(rank: np.ndarray, values: Mapping[str, np.ndarray], replicates: int, seed: int) -> dict[str, float]:
+    """Spearman's correlation of the rank with each value where that is defined, and its interval."""
+    stats: dict[str, float] = {}
+    alike: dict[bytes, list[str]] = {}  # values that are defined for the same rows share their resamples
+    for name, value in values.items():
+        alike.setdefault(np.isfinite(value).tobytes(), []).append(name)
+        stats |= dict.fromkeys((f"spearman_{name}", f"spearman_{name}_ci_low", f"spearman_{name}_ci_high"), math.nan)
+    for names in alike.values():
+        known = np.isfinite(values[names[0]])
+        n, own = int(known.sum()), rank[known]
+        if n < correlation.LEAST:
+            continue
+        drawn: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        for counts in correlation.resamples([n], replicates, np.random.default_rng(seed)):
+            total = counts.sum(axis=1, keepdims=True)
+            first = _standard(correlation.midranks(own, counts), counts, total) * counts
+            for name in names:
+                second = _standard(correlation.midranks(values[name][known], counts), counts, total)
+                drawn[name].append(np.einsum("cn,cn->c", first, second))
+        for name in names:
+            stats[f"spearman_{name}"] = correlation.spearman(own, values[name][known])
+            each = np.concatenate(drawn[name]) if drawn[name] else np.empty(0)
+            stats[f"spearman_{name}_ci_low"], stats[f"spearman_{name}_ci_high"] = correlation.percentiles(each)
+    return stats
+
+
+def _standard(ranked: np.ndarray, counts: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Ranks (c, n) of each resample less their mean, of weighted norm 1; NaN where they are all equal."""
+    centred = ranked - (total + 1) / 2
+    spread = np.sqrt(np.einsum("cn,cn,cn->c", counts, centred, centred))
+    spread[spread == 0] = np.nan
+    result: np.ndarray = centred / spread[:, None]
+    return result

@@ -1,0 +1,33 @@
+"""Word similarity: SimLex-999, MEN, WordSim-353, Rare Words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxexp.maths.correlation import spearman
+from ctxexp.metrics.word_benchmarks.score import Score, cosines
+from ctxexp.metrics.word_benchmarks.space import OutOfVocabulary, Space
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Pairs of words with people's rating of how similar or related they are."""
+
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    gold: tuple[float, ...]
+
+    def words(self) -> set[str]:
+        return {word for pair in self.pairs for word in pair}
+
+
+def score_similarity(space: Space, benchmark: Similarity, *, oov: OutOfVocabulary = "skip") -> list[Score]:
+    """Spearman's correlation of the cosines with the ratings, in [-1, 1] (not times 100)."""
+    left = space.rows(a for a, _ in benchmark.pairs)
+    right = space.rows(b for _, b in benchmark.pairs)
+    known = (left >= 0) & (right >= 0)
+    used = known if oov == "skip" else np.ones(len(known), bool)
+    value = spearman(cosines(space.unit(left[used]), space.unit(right[used])), np.array(benchmark.gold)[used])
+    return [Score(benchmark.name, "", value, int(used.sum()), int(known.sum()), len(known))]

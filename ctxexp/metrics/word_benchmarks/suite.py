@@ -1,0 +1,92 @@
+"""All benchmarks over one space of word vectors, by one set of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from ctxexp.errors import ConfigError, near
+from ctxexp.metrics.word_benchmarks.analogy import Analogy, Candidates, score_analogy
+from ctxexp.metrics.word_benchmarks.categorisation import Clustering, score_categorisation
+from ctxexp.metrics.word_benchmarks.load import Benchmark
+from ctxexp.metrics.word_benchmarks.relational import Relational, score_relational
+from ctxexp.metrics.word_benchmarks.score import Score
+from ctxexp.metrics.word_benchmarks.similarity import Similarity, score_similarity
+from ctxexp.metrics.word_benchmarks.space import Case, OutOfVocabulary, Space
+from ctxexp.results import Table
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What decides a benchmark's number beside the vectors. Raises ConfigError for what is no choice.
+
+    `oov`: items with a word that has no vector are left out (skip), or the mean vector stands in (mean). `lower`: words
+    are looked up in lower case; `case`: the vector of a word with several cased forms, its most frequent form's or the
+    average. `candidates`: the possible answers to analogies. `clustering`, `seed`: of categorisation.
+    """
+
+    oov: OutOfVocabulary = "skip"
+    lower: bool = True
+    case: Case = "frequent"
+    candidates: Candidates | int = "vocabulary"
+    clustering: Clustering = "kmeans"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, choices in (("oov", OutOfVocabulary), ("case", Case), ("clustering", Clustering)):
+            if getattr(self, name) not in get_args(choices):
+                raise ConfigError(
+                    f"{name}={getattr(self, name)!r}: no such choice{near(str(getattr(self, name)), get_args(choices))}"
+                )
+        if isinstance(self.candidates, str):
+            if self.candidates not in get_args(Candidates):
+                more = near(self.candidates, get_args(Candidates))
+                raise ConfigError(f"candidates={self.candidates!r}: no such choice{more}, or a number of words")
+        elif self.candidates < 1:
+            raise ConfigError(f"candidates={self.candidates}: expected at least 1 word")
+
+    def words(self) -> str:
+        """The choices in a line, for definitions and captions."""
+        said = [
+            {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}[self.oov]
+        ]
+        if self.lower:
+            said.append("lower-cased, " + {"frequent": "most frequent form", "average": "forms averaged"}[self.case])
+        pool = f"{self.candidates:,} words" if isinstance(self.candidates, int) else self.candidates
+        said += [f"3CosAdd candidates: {pool}", f"clustering: {self.clustering}"]
+        return ", ".join(said)
+
+
+def evaluate(space: Space, benchmarks: Sequence[Benchmark], choices: Choices | None = None) -> list[Score]:
+    """The scores of every benchmark, each whole (part ""), then by its parts (sections, relations)."""
+    choices = choices or Choices()
+    scores: list[Score] = []
+    for benchmark in benchmarks:
+        if isinstance(benchmark, Similarity):
+            scores += score_similarity(space, benchmark, oov=choices.oov)
+        elif isinstance(benchmark, Analogy):
+            scores += score_analogy(space, benchmark, oov=choices.oov, candidates=choices.candidates)
+        elif isinstance(benchmark, Relational):
+            scores += score_relational(space, benchmark, oov=choices.oov)
+        else:
+            scores += score_categorisation(
+                space, benchmark, oov=choices.oov, clustering=choices.clustering, seed=choices.seed
+            )
+    return scores
+
+
+def table(scores: Sequence[Score], choices: Choices) -> Table:
+    """A line a score: benchmark, part, value, over how many items, how many of how many are covered, the choices."""
+    return Table(
+        {
+            "benchmark": [s.benchmark for s in scores],
+            "part": [s.part for s in scores],
+            "value": [s.value for s in scores],
+            "n": [s.n for s in scores],
+            "covered": [s.covered for s in scores],
+            "total": [s.total for s in scores],
+            "covered_share": [s.share for s in scores],
+            "missing_words": [{"skip": "left out", "mean": "mean vector"}[choices.oov]] * len(scores),
+        }
+    )

@@ -1,0 +1,136 @@
+"""What a model must offer: sentences in, one vector per unit and layer out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import CtxexpError, EncodingError, said, stranger
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The vectors of one sentence.
+
+    `units` are the strings that got a vector: the sentence's words, or a tokenizer's pieces if that was asked for.
+    `layers[0]` is the model's input layer, `layers[-1]` its last hidden layer.
+    """
+
+    units: tuple[str, ...]
+    layers: np.ndarray  # (n_layers, len(units), dim) float32 (float16 when the run's dtype is a half type)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingTable:
+    """One vector a piece or word, wherever it stands: a model's input or output matrix, or its token layer.
+
+    `counts` are the tokens' occurrences in the measured text, None where unknown; `special` the rows that stand for no
+    text (markers, padding); `note` says what the table is, or what became of its twin; `tied`: it is the model's input
+    and output matrix at once.
+    """
+
+    name: str
+    tokens: Sequence[str]
+    vectors: np.ndarray  # (len(tokens), d) float32
+    counts: np.ndarray | None  # (len(tokens),) int64
+    special: tuple[int, ...] = ()
+    note: str = ""
+    tied: bool = False
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """A model that embeds sentences.
+
+    `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
+    `encode` yields one `Encoded` per sentence of the batch, in the batch's order, each with memory of its own; the
+    vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
+
+    Seven attributes are optional (read with `getattr`):
+      `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
+      `lengths(sentences) -> Sequence[int]`, each sentence's cost in the model's own tokens, by which the framework
+      forms batches of equal length under the token budget (default: its number of words);
+      `unknown(sentences) -> tuple[int, int]`: how many of their pieces the model's tokenizer doesn't know, and of how
+      many: each run states the share;
+      `sequential: bool`: the encoder carries state from sentence to sentence, so `encode` is called once with all
+      sentences in corpus order, and does its own batching;
+      `sentences() -> Encoder`, a view that gives vectors of whole sentences: its attribute `poolings` names the units
+      that its `encode` gives each sentence, one row each (`mean`, `cls` ...; a `pooler` counts in the last layer only),
+      fewer where there is nothing to pool; for metrics over sentence pairs (`ctxexp.vectors.pool`);
+      `tables(sentences) -> list[EmbeddingTable]`, the tables of context-free vectors behind the layers, for metrics
+      that measure them, with counts in these sentences;
+      `positional: bool`: False promises that layer 0 gives a word one vector wherever it stands (True: its position
+      counts too; neither may depend on other words).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]: ...
+
+
+def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
+    """Raise `EncodingError` if two of these results lie in the same memory, as views of a buffer that is used again do:
+    by now it holds the last one's vectors."""
+    inputs = [one.layers[0] for one in results if one.layers.size]
+    inputs.sort(key=lambda x: x.__array_interface__["data"][0])  # what overlaps is then side by side
+    if any(np.shares_memory(a, b) for a, b in pairwise(inputs)):
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave two sentences vectors in the same memory, as views of a buffer that it "
+            "uses again: yield a copy, or make a new array for each sentence"
+        )
+
+
+def details(encoder: Encoder) -> Mapping[str, str | int | float | bool]:
+    """What the encoder says of itself (checkpoint, revision, hash ...); empty if it says nothing."""
+    return dict(getattr(encoder, "details", {}))
+
+
+def ask(encoder: Encoder, method: str, sentences: Sequence[Sentence], read: Callable[[Any], Answer]) -> Answer | None:
+    """What an optional method of the encoder says of the sentences, as `read` makes it out; None if it hasn't got it.
+
+    Whatever it raises that isn't ctxexp's becomes an `EncodingError`.
+    """
+    if not callable(found := getattr(encoder, method, None)):
+        return None
+    try:
+        with stranger():
+            return read(found(sentences))
+    except CtxexpError:
+        raise
+    except Exception as error:  # an encoder is anyone's code
+        raise EncodingError(f"encoder {encoder.name!r} could not read the corpus ({method}): {said(error)}") from error
+
+
+def check_encoded(encoder: Encoder, index: int, encoded: Encoded) -> None:
+    """Raise `EncodingError` if the vectors of sentence `index` break the contract."""
+    who, got = f"encoder {encoder.name!r}", encoded.layers
+    expected = (encoder.n_layers, len(encoded.units), encoder.dim)
+    if not isinstance(got, np.ndarray):
+        raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
+    if got.ndim == 3 and got.shape[0] == expected[0] and got.shape[2] == expected[2] and got.shape[1] != expected[1]:
+        raise EncodingError(
+            f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
+            "pool its pieces to words first (ctxexp.vectors.align.pool)"
+        )
+    if got.shape != expected:
+        raise EncodingError(
+            f"{who} gave an array of shape {got.shape} for sentence {index}; "
+            f"expected (n_layers, units, dim) = {expected}"
+        )
+    if got.dtype not in (np.float32, np.float16):
+        raise EncodingError(f"{who} gave {got.dtype} vectors for sentence {index}; expected float32 (or float16)")
+    if not np.isfinite(got).all():
+        raise EncodingError(
+            f"{who} gave NaN or infinite values in sentence {index}; with a half dtype try dtype=float32"
+        )

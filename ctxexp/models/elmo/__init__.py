@@ -1,0 +1,1 @@
+"""ELMo: its files, its network, its encoder."""

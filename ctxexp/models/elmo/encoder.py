@@ -1,0 +1,193 @@
+"""ELMo as an `Encoder`: sentences in, three layers of word vectors out, with states reset or carried."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import UnknownName
+from ctxexp.model import EmbeddingTable, Encoded
+from ctxexp.models.choices import check_slots
+from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
+from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.vectors.device import resolve_device, resolve_dtype
+
+MOST_WORDS = 50_000  # token vectors kept from call to call
+AT_ONCE = 8192  # words of one pass, sentence markers included, where the caller gives more
+BLOCK = 4096  # about the sentences whose unique words are embedded together
+
+
+class ElmoEncoder:
+    """The layers of a biLM for each word: layer 0 is the token vector twice, layer l both directions' outputs joined.
+
+    `weights` is the state of an `ElmoNetwork`. Words are cut after 48 bytes; "<S>" and "</S>" are the sentence markers,
+    as in the original. An empty sentence has no vectors (with state=carry its markers still move the state).
+    """
+
+    positional = False
+
+    def __init__(
+        self,
+        options: ElmoOptions,
+        weights: Mapping[str, Tensor],
+        *,
+        source: str,
+        identity: str,
+        state: str = "reset",
+        slots: int = 1,
+        device: str = "auto",
+        dtype: str = "float32",
+    ) -> None:
+        if state not in ("reset", "carry"):
+            raise UnknownName("state of model elmo", state, ("reset", "carry"))
+        check_slots(state, slots)
+        self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
+        self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
+        self._type, self._device = resolve_dtype(dtype), resolve_device(device)
+        self._out = torch.float32 if dtype == "float32" else torch.float16
+        with torch.device("meta"):
+            self._network = ElmoNetwork(options)
+        self._network.load_state_dict(dict(weights), assign=True)
+        self._network.requires_grad_(False).eval().to(self._device, self._type)
+        self._row_of: dict[str, int] = {}
+        self._table = torch.empty(0, options.projection)
+        how = f"state=carry slots={slots}" if self.sequential else "state=reset"
+        self.name = f"elmo {identity} {how} dtype={dtype}"
+        self.details: dict[str, str | int | float | bool] = {
+            "checkpoint": source,
+            "revision": "-",
+            "weights_hash": identity.split(":")[1],
+            "content_hash": identity.split(":")[-1],
+            "architecture": "ELMo biLM",
+            "layers": options.n_layers,
+            "width": self.dim,
+            "cells": options.cells,
+            "parameters": sum(p.numel() for p in self._network.parameters()),
+            "state": state,
+            "slots": slots,
+            "dtype": dtype,
+        }
+
+    @classmethod
+    def untrained(
+        cls, options: ElmoOptions, *, seed: int, source: str, state: str, slots: int, device: str, dtype: str
+    ) -> ElmoEncoder:
+        """The same shape with the original's initialisation, drawn from `seed`."""
+        weights = ElmoNetwork(options, generator=torch.Generator().manual_seed(seed)).state_dict()
+        digest = hashlib.sha256(repr(options).encode())
+        for value in weights.values():
+            digest.update(value.numpy().tobytes())
+        identity = f"untrained:{digest.hexdigest()[:16]}"
+        return cls(
+            options, weights, source=source, identity=identity, state=state, slots=slots, device=device, dtype=dtype
+        )
+
+    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
+        """Words of each sentence."""
+        return [len(sentence) for sentence in sentences]
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        """The vectors of each sentence, in order; with state=carry the states start at zero with the call."""
+        state: State | None = None
+        step = self.slots * max(1, BLOCK // self.slots)  # whole batches, so that each goes on at slot 0
+        for first in range(0, len(batch), step):
+            block = batch[first : first + step]
+            self._embed(word for sentence in block for word in sentence.words)
+            if self.sequential:
+                for start in range(0, len(block), self.slots):
+                    chosen = block[start : start + self.slots]
+                    arrays, state = self._carry(chosen, state)
+                    yield from map(Encoded, (s.words for s in chosen), arrays)
+            else:
+                yield from map(Encoded, (s.words for s in block), self._reset(block))
+
+    @torch.inference_mode()
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        """`token_layer`: the character CNN's vector of each distinct word of `sentences`, half as wide as layer 0."""
+        counted = Counter(word for sentence in sentences for word in sentence.words)
+        words = sorted(counted)
+        parts = [np.empty((0, self.options.projection), np.float32)]
+        for start in range(0, len(words), 2048):
+            ids = character_ids(words[start : start + 2048], self.options.word_width)
+            parts.append(self._network.tokens(torch.from_numpy(ids).to(self._device)).float().cpu().numpy())
+        counts = np.array([counted[word] for word in words], np.int64)
+        note = "the words of the measured text; the output matrix is no part of the encoder"
+        return [EmbeddingTable("token_layer", words, np.concatenate(parts), counts, note=note)]
+
+    def _reset(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Each sentence's layers from zero states, sentences of equal length together."""
+        found: list[np.ndarray] = [np.empty(0)] * len(sentences)
+        groups: dict[int, list[int]] = {}
+        for number, sentence in enumerate(sentences):
+            groups.setdefault(len(sentence), []).append(number)
+        for length, numbers in groups.items():
+            size = max(1, AT_ONCE // (length + 2))
+            for start in range(0, len(numbers), size):
+                part = numbers[start : start + size]
+                arrays, _ = self._run([sentences[i] for i in part], None, None)
+                for number, array in zip(part, arrays, strict=True):
+                    found[number] = array
+        return found
+
+    def _carry(self, sentences: Sequence[Sentence], state: State | None) -> tuple[list[np.ndarray], State]:
+        """One batch of slots: sentence k goes on from slot k's state, and leaves it its own."""
+        if state is None:
+            options, n = self.options, self.slots
+            c = torch.zeros(2, n, options.cells, device=self._device)
+            state = [(c, c.new_zeros(2, n, options.projection))] * options.n_layers
+        order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
+        lengths = [len(sentences[k]) + 2 for k in order]
+        start = [(c[:, order], m[:, order]) for c, m in state]
+        arrays, after = self._run([sentences[k] for k in order], lengths if len(set(lengths)) > 1 else None, start)
+        for slot, ends in zip((state := [(c.clone(), m.clone()) for c, m in state]), after, strict=True):
+            for old, new in zip(slot, ends, strict=True):
+                old[:, order] = new.to(old.dtype)
+        back = sorted(range(len(order)), key=order.__getitem__)
+        return [arrays[i] for i in back], state
+
+    @torch.inference_mode()
+    def _run(
+        self, sentences: Sequence[Sentence], lengths: Sequence[int] | None, state: State | None
+    ) -> tuple[list[np.ndarray], State]:
+        """Each sentence's (n_layers, n_words, dim), and the states after them; longest first if `lengths` differ."""
+        longest = max(len(sentence) for sentence in sentences)
+        begin, end, row_of = self._row_of[BEGIN], self._row_of[END], self._row_of
+        rows = np.full((longest + 2, len(sentences)), end)
+        rows[0] = begin
+        for number, sentence in enumerate(sentences):
+            rows[1 : len(sentence) + 1, number] = [row_of[word] for word in sentence.words]
+        x = self._table[torch.from_numpy(rows).to(self._device)]
+        outputs, state = self._network.contextual(x, lengths, state)
+        shape = len(sentences), self.n_layers, longest, 2, self.options.projection
+        layers = torch.empty(shape, dtype=self._out, device=self._device)
+        layers[:, 0] = x[1:-1].transpose(0, 1).unsqueeze(2)
+        for number, y in enumerate(outputs, start=1):
+            layers[:, number] = y[:, 1:-1].permute(2, 1, 0, 3)
+        whole = layers.flatten(3).cpu().numpy()
+        return [array[:, : len(s)] for array, s in zip(whole, sentences, strict=True)], state
+
+    def forget_words(self) -> None:
+        """Drop the kept token vectors (they change nothing but the time)."""
+        self._row_of = {}
+
+    @torch.inference_mode()
+    def _embed(self, words: Iterable[str]) -> None:
+        """Make the token table hold these words and the markers; it starts anew when it has grown too large."""
+        wanted = dict.fromkeys((BEGIN, END, *words))
+        new = [word for word in wanted if word not in self._row_of]
+        if len(self._row_of) + len(new) > MOST_WORDS:
+            self._row_of, new = {}, list(wanted)
+        if not new:
+            return
+        parts = [self._table] if self._row_of else []
+        for start in range(0, len(new), 2048):
+            ids = character_ids(new[start : start + 2048], self.options.word_width)
+            parts.append(self._network.tokens(torch.from_numpy(ids).to(self._device)))
+        self._table = torch.cat(parts)
+        self._row_of.update((word, row) for row, word in enumerate(new, start=len(self._row_of)))

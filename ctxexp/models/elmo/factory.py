@@ -1,0 +1,77 @@
+"""`model=elmo`: the mini that ships with ctxexp, the original ELMo, or either shape untrained."""
+
+from __future__ import annotations
+
+from ctxexp.model import Encoder
+from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed
+
+
+def elmo(
+    *,
+    weights: Weights = "mini",
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    state: State = "reset",
+    slots: int = 1,
+    device: str = "auto",
+    dtype: Dtype = "float32",
+    seed: int = 0,
+) -> Encoder:
+    """All layers of ELMo's biLM: weights=mini ships with ctxexp, weights=published is the original (2x4096, 512).
+
+    weights: mini, published (from a cache or AllenNLP's server) or untrained (the mini's shape, weights drawn anew).
+    options_file, weight_file: an options.json and its HDF5 weights, as paths or URLs, instead of those of weights.
+    state: reset (a sentence's vectors don't depend on its neighbours) or carry (as the original: the LSTMs go on from
+      where the sentence before left them).
+    slots: of state=carry: sentences a batch, each slot with a state of its own. 1 is what Ethayarajh's (2019) code did,
+      64 what AllenNLP's embed_sentences does.
+    device: auto, cpu, cuda or mps.
+    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    seed: of weights=untrained.
+    """
+    from ctxexp.errors import UnknownName
+    from ctxexp.models.elmo.files import read_weights, sha256
+    from ctxexp.models.elmo.locate import locate, published
+    from ctxexp.models.elmo.options import read_options
+
+    if weights not in ("mini", "published", "untrained"):
+        raise UnknownName("weights", weights, ("mini", "published", "untrained"))
+    if weights == "untrained":
+        check_seed(seed)
+    check_elmo_files(weights, options_file, weight_file)
+
+    source = None
+    if options_file is not None:
+        options_path = locate(options_file, "options_file")
+        weight_path = None if weight_file is None else locate(weight_file, "weight_file")
+    elif weights == "published":
+        options_path, weight_path = published()
+    else:
+        from ctxexp.models import minis
+
+        folder = minis.folder("elmo")
+        options_path, weight_path, source = folder / "options.json", folder / "weights.hdf5", "ctxexp mini elmo"
+
+    options = read_options(options_path)
+    from ctxexp.models.elmo.encoder import ElmoEncoder
+
+    if weights == "untrained" or weight_path is None:
+        return ElmoEncoder.untrained(
+            options,
+            seed=seed,
+            source=f"untrained, shape of {source or options_path}",
+            state=state,
+            slots=slots,
+            device=device,
+            dtype=dtype,
+        )
+    return ElmoEncoder(
+        options,
+        read_weights(weight_path, options),
+        source=source or str(weight_path),
+        identity=f"sha256:{sha256(weight_path)[:16]}:{sha256(options_path)[:16]}",
+        state=state,
+        slots=slots,
+        device=device,
+        dtype=dtype,
+    )

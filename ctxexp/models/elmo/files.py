@@ -1,0 +1,149 @@
+"""ELMo's HDF5 weights in their original layout, read and written.
+
+The only place that knows the file's names and orders. bilm-tf wrote them, AllenNLP read them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.errors import ModelError
+from ctxexp.models.elmo.options import ElmoOptions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def layout(options: ElmoOptions) -> dict[str, tuple[int, ...]]:
+    """The shape of each dataset of the weight file, by its name."""
+    shapes: dict[str, tuple[int, ...]] = {"char_embed": (options.n_characters - 1, options.character_dim)}
+    for i, (width, number) in enumerate(options.filters):
+        shapes[f"CNN/W_cnn_{i}"] = (1, width, options.character_dim, number)
+        shapes[f"CNN/b_cnn_{i}"] = (number,)
+    n = options.n_filters
+    for j in range(options.n_highway):
+        for gate in ("carry", "transform"):
+            shapes[f"CNN_high_{j}/W_{gate}"], shapes[f"CNN_high_{j}/b_{gate}"] = (n, n), (n,)
+    if options.has_projection:
+        shapes["CNN_proj/W_proj"], shapes["CNN_proj/b_proj"] = (n, options.projection), (options.projection,)
+    for d in range(2):
+        for layer in range(options.n_layers):
+            cell = _cell(d, layer)
+            shapes[f"{cell}/W_0"] = (2 * options.projection, 4 * options.cells)
+            shapes[f"{cell}/B"] = (4 * options.cells,)
+            shapes[f"{cell}/W_P_0"] = (options.cells, options.projection)
+    return shapes
+
+
+def _cell(direction: int, layer: int) -> str:
+    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+
+
+def read_weights(path: Path, options: ElmoOptions) -> dict[str, Tensor]:
+    """The network's state (`ElmoNetwork.load_state_dict`), float32, from the HDF5 file `path`."""
+    import h5py
+
+    try:
+        file = h5py.File(path, "r")
+    except FileNotFoundError:
+        raise ModelError(f"no ELMo weight file at {path}; give weight_file=<path of an HDF5 file>") from None
+    except OSError as error:
+        raise ModelError(f"{path} can't be read as HDF5 ({error}); is it a whole ELMo weight file?") from None
+    with file:
+        try:
+            arrays = _read(file, path, layout(options))
+        except (OSError, RuntimeError, KeyError, ValueError) as error:  # what HDF5 says of damage within
+            raise ModelError(f"{path} can't be read as HDF5 ({error}); is it a whole ELMo weight file?") from None
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"{path}: dataset {name!r} holds NaN or infinite values; the file is damaged")
+    return _to_state(arrays, options)
+
+
+def _read(file: Any, path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """The datasets of these names and shapes, float32, which must be all that the network has."""
+    import h5py
+
+    arrays: dict[str, np.ndarray] = {}
+    for name, shape in shapes.items():
+        dataset = file.get(name)
+        if not isinstance(dataset, h5py.Dataset):
+            raise ModelError(f"{path} has no dataset {name!r}, which its options ask for; do the two files match?")
+        if dataset.shape != shape or dataset.dtype.kind != "f":
+            raise ModelError(
+                f"{path}: dataset {name!r} has shape {dataset.shape} ({dataset.dtype}), its options ask for {shape} of "
+                "floats; do the two files match?"
+            )
+        with np.errstate(over="ignore"):  # what overflows is infinite, and told
+            arrays[name] = np.asarray(dataset[...], dtype=np.float32)
+    held: list[str] = []
+    file.visititems(lambda name, item: held.append(name) if isinstance(item, h5py.Dataset) else None)
+    if more := sorted(name for name in held if name.startswith(("CNN", "RNN")) and name not in shapes):
+        raise ModelError(
+            f"{path} has {len(more)} datasets more than its options ask for, which would be dropped "
+            f"({', '.join(more[:2])} ...); do the two files match?"
+        )
+    return arrays
+
+
+def write_weights(path: Path, state: Mapping[str, Tensor], options: ElmoOptions, *, dtype: str = "float32") -> None:
+    """Write the network's `state_dict()` as HDF5 in the original layout; `dtype` "float16" halves the file."""
+    import h5py
+
+    arrays = _from_state({name: value.detach().float().cpu() for name, value in state.items()}, options)
+    with h5py.File(path, "w") as file:
+        for name in layout(options):
+            file.create_dataset(name, data=arrays[name].astype(dtype))
+
+
+def sha256(path: Path) -> str:
+    """Hex digest (64 digits) of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _to_state(arrays: Mapping[str, np.ndarray], options: ElmoOptions) -> dict[str, Tensor]:
+    """File arrays -> the network's parameters."""
+    import torch
+
+    state: dict[str, np.ndarray] = {"tokens.characters": arrays["char_embed"]}
+    for i in range(len(options.filters)):
+        state[f"tokens.filters.{i}"] = arrays[f"CNN/W_cnn_{i}"][0].transpose(2, 1, 0)
+        state[f"tokens.biases.{i}"] = arrays[f"CNN/b_cnn_{i}"]
+    for j in range(options.n_highway):
+        for ours, theirs in (("weight", "W"), ("bias", "b")):
+            parts = [arrays[f"CNN_high_{j}/{theirs}_{gate}"] for gate in ("carry", "transform")]
+            state[f"tokens.highways.{j}.{ours}"] = np.concatenate(parts, axis=-1)
+    if options.has_projection:
+        state["tokens.projection.weight"] = arrays["CNN_proj/W_proj"].T
+        state["tokens.projection.bias"] = arrays["CNN_proj/b_proj"]
+    for layer in range(options.n_layers):
+        for ours, theirs in (("weight", "W_0"), ("bias", "B"), ("project", "W_P_0")):
+            state[f"layers.{layer}.{ours}"] = np.stack([arrays[f"{_cell(d, layer)}/{theirs}"] for d in range(2)])
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state.items()}
+
+
+def _from_state(state: Mapping[str, Tensor], options: ElmoOptions) -> dict[str, np.ndarray]:
+    """The network's parameters -> file arrays: the inverse of `_to_state`."""
+    held = {name: value.numpy() for name, value in state.items()}
+    arrays: dict[str, np.ndarray] = {"char_embed": held["tokens.characters"]}
+    for i in range(len(options.filters)):
+        arrays[f"CNN/W_cnn_{i}"] = held[f"tokens.filters.{i}"].transpose(2, 1, 0)[None]
+        arrays[f"CNN/b_cnn_{i}"] = held[f"tokens.biases.{i}"]
+    for j in range(options.n_highway):
+        for ours, theirs in (("weight", "W"), ("bias", "b")):
+            parts = np.split(held[f"tokens.highways.{j}.{ours}"], 2, axis=-1)
+            arrays |= {f"CNN_high_{j}/{theirs}_{g}": p for g, p in zip(("carry", "transform"), parts, strict=True)}
+    if options.has_projection:
+        arrays["CNN_proj/W_proj"] = held["tokens.projection.weight"].T
+        arrays["CNN_proj/b_proj"] = held["tokens.projection.bias"]
+    for layer in range(options.n_layers):
+        for ours, theirs in (("weight", "W_0"), ("bias", "B"), ("project", "W_P_0")):
+            for d in range(2):
+                arrays[f"{_cell(d, layer)}/{theirs}"] = held[f"layers.{layer}.{ours}"][d]
+    return arrays

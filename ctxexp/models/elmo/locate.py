@@ -1,0 +1,103 @@
+"""Where ELMo's two files are: a path, a URL, the hub's cache or ctxexp's own; no silent fallback."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import urllib.request
+from pathlib import Path
+
+from ctxexp.errors import ModelError
+from ctxexp.files.paths import user_path
+
+log = logging.getLogger("ctxexp")
+
+PUBLISHED = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M parameters, 1 Billion Word benchmark
+PUBLISHED_URL = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway"
+TIMEOUT = 20.0  # seconds without a byte
+
+
+def model_cache() -> Path:
+    """The folder of downloaded ELMo files, within the user's cache."""
+    from ctxexp.datasets.download import cache_folder
+
+    return cache_folder() / "models" / "elmo"
+
+
+def hub_cache() -> Path:
+    """The hub library's cache folder."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def locate(given: str, key: str) -> Path:
+    """The file that `given` (a path or an http(s) URL) names; a URL is downloaded to the cache once.
+
+    `key` is the config key in errors.
+    """
+    if given.startswith(("http://", "https://")):
+        return _fetch(given, key)
+    path = user_path(given)
+    if not path.is_file():
+        raise ModelError(f"{key}={given}: no file at {path.absolute()}; expected a path or an http(s) URL")
+    return path
+
+
+def published(hub: Path | None = None) -> tuple[Path, Path]:
+    """Options and weights of the original ELMo: from the hub's cache (`hub`), ctxexp's cache, or AllenNLP's server."""
+    hub = hub or hub_cache()
+    names = f"{PUBLISHED}_options.json", f"{PUBLISHED}_weights.hdf5"
+    for snapshot in sorted(hub.glob("models--*/snapshots/*")):
+        if all((snapshot / name).is_file() for name in names):
+            return snapshot / names[0], snapshot / names[1]
+    urls = [f"{PUBLISHED_URL}/{name}" for name in names]
+    targets = [_target(url) for url in urls]
+    if not all(path.is_file() for path in targets):
+        try:
+            for url, key in zip(urls, ("options_file", "weight_file"), strict=True):
+                _fetch(url, key)
+        except ModelError as error:
+            raise ModelError(
+                f"weights=published: no {names[0]} and {names[1]} in the hub's cache ({hub}) or in "
+                f"{targets[0].parent}, and {error}. Either run once with a network, or give copies of both files with "
+                "model.options_file=<path> model.weight_file=<path>"
+            ) from None
+    return targets[0], targets[1]
+
+
+def _target(url: str) -> Path:
+    folder, _, name = url.partition("?")[0].rpartition("/")
+    return model_cache() / hashlib.sha256(folder.encode()).hexdigest()[:12] / (name or "file")
+
+
+def _fetch(url: str, key: str) -> Path:
+    from tqdm import tqdm
+
+    target = _target(url)
+    if target.is_file():
+        return target
+    if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
+        raise ModelError(f"{key}: {url} is not in {target.parent}, and HF_HUB_OFFLINE forbids downloading it")
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    digest, got = hashlib.sha256(), 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as reply, part.open("wb") as file:
+            size = int(reply.headers.get("Content-Length") or 0)
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=target.name, disable=None) as bar:
+                while chunk := reply.read(1 << 20):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    got += len(chunk)
+                    bar.update(len(chunk))
+        if size and got != size:
+            raise ModelError(f"{key}: {url} broke off after {got:,} of {size:,} bytes; run again")
+        part.replace(target)
+    except OSError as error:  # URLError and timeouts among them
+        raise ModelError(f"{key}: {url} could not be downloaded to {target.parent} ({error})") from None
+    finally:
+        part.unlink(missing_ok=True)
+    log.info("downloaded %s to %s (sha256 %s)", url, target, digest.hexdigest())
+    return target

@@ -1,0 +1,1 @@
+"""Whatever `transformers` loads: its files, checks, pieces and vectors."""

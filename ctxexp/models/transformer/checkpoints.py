@@ -1,0 +1,210 @@
+"""Where a model's files are: a folder, the hub's cache, or the hub; safetensors only, never a silent fallback."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctxexp.errors import ModelError
+from ctxexp.files.paths import user_path
+
+HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach
+
+
+@dataclass(frozen=True)
+class Published:
+    """A checkpoint of a paper: its hub ids (older names hold the same commits) and the pinned commit."""
+
+    ids: tuple[str, ...]
+    revision: str
+
+
+# The commits that both `main` branches have stood at since the safetensors files were added; both hashes are quoted
+# by many independent public projects.
+PUBLISHED = {
+    "bert": Published(("google-bert/bert-base-cased", "bert-base-cased"), "cd5ef92a9fb2f889e972770a36d4ed042daf221e"),
+    "gpt2": Published(("openai-community/gpt2", "gpt2"), "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint found on this machine.
+
+    `source` is what was asked for, `revision` the hub's commit (empty for a folder), `weights_hash` the sha256 of the
+    weights (16 hex digits; of the single file, or of the shards' hashes), `content_hash` that of every file that can
+    change a vector.
+    """
+
+    source: str
+    revision: str
+    folder: Path
+    weights_hash: str
+    content_hash: str
+
+    @property
+    def identity(self) -> str:
+        """What names the vectors: the hub's id and commit, or a folder's content (moving it changes nothing)."""
+        return f"{self.source}@{self.revision}" if self.revision else f"sha256:{self.content_hash}"
+
+
+def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
+    """The checkpoint of that folder or hub id, downloaded if not cached and the hub answers; else `ModelError`."""
+    folder = local(checkpoint, revision)
+    return from_hub((checkpoint,), revision) if folder is None else describe(folder, source=str(folder))
+
+
+def local(checkpoint: str, revision: str | None = None) -> Path | None:
+    """The folder of that checkpoint; None for a hub id. `ModelError` if it can be neither; nothing is read."""
+    folder = user_path(checkpoint)
+    if folder.is_dir():
+        if revision is not None:
+            raise ModelError(
+                f"revision={revision} names a commit of the hub, and {checkpoint} is a folder: leave it out"
+            )
+        return folder
+    if folder.is_absolute() or checkpoint.startswith((".", "~")) or checkpoint.count("/") > 1:
+        raise ModelError(f"no folder {folder} (checkpoint={checkpoint}); expected a folder of a model or a hub id")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", checkpoint):
+        raise ModelError(f"checkpoint={checkpoint!r} is neither a folder nor a hub id such as bert-base-cased")
+    return None
+
+
+def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
+    """The first of `ids` (names of one model) that is cached whole, else the first one downloaded."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    for name in ids:
+        try:
+            cached = Path(snapshot_download(name, revision=revision, local_files_only=True))
+        except LocalEntryNotFoundError:
+            continue
+        except HFValidationError as error:
+            raise ModelError(f"checkpoint={name!r} is not a hub id: {error}") from error
+        if (cached / "config.json").is_file() and weight_files(cached):
+            return describe(cached, source=name, revision=cached.name)
+    return _download(ids, revision)
+
+
+def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
+    """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights."""
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint")
+    weights = weight_files(folder)
+    if not weights:
+        pickles = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt"))
+        if pickles:
+            raise ModelError(_pickled(str(folder), pickles))
+        raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names")
+    hashes = {path.name: _sha256(path) for path in weights}
+    kinds = (".json", ".txt", ".model", ".py")
+    others = [p for p in folder.iterdir() if p.suffix in kinds and p.name not in _IGNORED and p.is_file()]
+    every = hashes | {path.name: _sha256(path) for path in others}
+    single = next(iter(hashes.values())) if len(hashes) == 1 else _combine(hashes)
+    return Checkpoint(source, revision, folder, single[:16], _combine(every)[:16])
+
+
+_IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these change no vector
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of the model in `folder`, in order; empty unless all of them are there."""
+    index = folder / "model.safetensors.index.json"
+    names = {"model.safetensors"}
+    if not (folder / "model.safetensors").is_file() and index.is_file():
+        names = _indexed(index)
+    files = [folder / name for name in sorted(names)]
+    return files if all(path.is_file() for path in files) else []
+
+
+def _indexed(index: Path) -> set[str]:
+    """The files that an index of shards names."""
+    import json
+
+    try:
+        held = json.loads(index.read_text(encoding="utf-8"))
+        names = set(held["weight_map"].values())
+        held["metadata"]  # which transformers asks for
+        if names and all(isinstance(name, str) and re.fullmatch(r"[\w.-]+\.safetensors", name) for name in names):
+            return names
+        reason = f"its weight_map names {sorted(map(repr, names))[:3]}"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    raise ModelError(
+        f"{index} is no index of weights ({reason}): expected a JSON object of metadata and a weight_map, which gives "
+        "each weight its .safetensors file in the same folder; copy or download it again"
+    )
+
+
+def _combine(hashes: dict[str, str]) -> str:
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(hashes.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    blob = path.resolve()
+    if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
+        return blob.name  # the hub's cache names large files by their sha256
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _pickled(where: str, pickles: list[str]) -> str:
+    return (
+        f"{where} holds pickled weights only ({', '.join(pickles)}); ctxexp loads safetensors, because loading "
+        "a pickle runs whatever code it holds. If you trust it, convert it once: "
+        "AutoModel.from_pretrained(old).save_pretrained(new), and the tokenizer likewise; then checkpoint=new"
+    )
+
+
+def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
+    from huggingface_hub import HfApi, constants, snapshot_download
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    name = ids[0]
+    at = f" at revision {revision}" if revision else ""
+    if constants.HF_HUB_OFFLINE:
+        raise ModelError(_nowhere(ids, at, "HF_HUB_OFFLINE is set"))
+    try:
+        info: Any = HfApi().model_info(name, revision=revision, timeout=HUB_SECONDS)
+    except GatedRepoError as error:
+        raise ModelError(f"{name} is gated: accept its terms on {constants.ENDPOINT}/{name}, then log in") from error
+    except RevisionNotFoundError as error:
+        raise ModelError(f"{constants.ENDPOINT} has {name}, but no revision {revision}") from error
+    except RepositoryNotFoundError as error:
+        raise ModelError(f"{constants.ENDPOINT} has no model {name} (or it is private: hf auth login)") from error
+    except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
+        raise ModelError(_nowhere(ids, at, f"{type(error).__name__}: {error}")) from error
+    files = [sibling.rfilename for sibling in info.siblings or [] if "/" not in sibling.rfilename]
+    weights = [f for f in files if re.fullmatch(r"model(-\d+-of-\d+)?\.safetensors", f)]
+    if not weights:
+        raise ModelError(_pickled(name + at, [f for f in files if f.endswith(".bin")] or ["no weights that it knows"]))
+    wanted = weights + [f for f in files if f.endswith((".json", ".txt", ".model", ".py", ".jinja"))]
+    try:
+        folder = Path(
+            snapshot_download(
+                name,
+                revision=revision,  # not info.sha, or the cache would not know the branch when offline
+                allow_patterns=wanted,
+                etag_timeout=HUB_SECONDS,
+                endpoint=constants.ENDPOINT,
+            )
+        )
+    except Exception as error:  # likewise
+        raise ModelError(f"the download of {name}{at} broke off: {type(error).__name__}: {error}; run again") from error
+    return describe(folder, source=name, revision=folder.name)
+
+
+def _nowhere(ids: tuple[str, ...], at: str, why: str) -> str:
+    from huggingface_hub import constants
+
+    where = " or ".join(str(Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}") for name in ids)
+    return (
+        f"no checkpoint {ids[0]}{at}: not in the hub's cache ({where}), and the hub at {constants.ENDPOINT} can't be "
+        f"reached ({why}). Either run `hf download {ids[0]}{at.replace(' at revision', ' --revision')}` on a machine "
+        "with network and point HF_HOME at its cache, or give a folder with model.checkpoint=<folder>"
+    )

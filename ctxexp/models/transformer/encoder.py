@@ -1,0 +1,253 @@
+"""Any encoder or decoder that `transformers` loads, as an `Encoder`: every layer's vectors, pooled to words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
+from ctxexp.model import EmbeddingTable, Encoded
+from ctxexp.models.transformer.checkpoints import Checkpoint
+from ctxexp.models.transformer.checks import table_rows
+from ctxexp.models.transformer.loading import load, probe, state_hash, versions, window_size
+from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
+from ctxexp.models.transformer.sentences import TransformerSentences
+from ctxexp.vectors.align import best_window, check_pooling, windows
+from ctxexp.vectors.device import resolve_device, resolve_dtype
+
+WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
+
+
+class TransformerEncoder:
+    """Every hidden layer of a transformers model, one vector per word (or piece) and layer.
+
+    Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
+    `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
+    `untrained` is None, or the seed of weights drawn anew. `loaded`, of `loading.reading`, takes the place of the
+    checkpoint's files. `window` narrows the model's own. `title` is what figures call a model that no config named.
+    """
+
+    sequential = False
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str = "mean",
+        final_norm: bool = True,
+        long: str = "window",
+        stride: int | None = None,
+        window: int | None = None,
+        trust_remote_code: bool = False,
+        device: str = "auto",
+        dtype: str = "float32",
+        untrained: int | None = None,
+        expect: str | None = None,
+        loaded: tuple[Any, Any, bool] | None = None,
+        title: str = "",
+    ) -> None:
+        check_pooling(pooling)
+        if long not in ("window", "refuse"):
+            raise UnknownName("policy for long sentences", long, ("window", "refuse"))
+        self.checkpoint, self.pooling, self.final_norm, self.long = checkpoint, pooling, final_norm, long
+        self.dtype, self.title = dtype, title or Path(checkpoint.source).name
+        self._type, self._device = resolve_dtype(dtype), resolve_device(device)
+        self._out = torch.float32 if dtype == "float32" else torch.float16
+        self._model, tokenizer, self.has_pooler = loaded or load(
+            checkpoint, self._type, trust_remote_code, untrained, expect
+        )
+        self._model.to(self._device)
+        self._lent = versions(self._model) if loaded else []
+        self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source, rows=table_rows(self._model))
+        self._waiting = Waiting(self._read)
+        self._before_norm: list[torch.Tensor] = []
+        self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
+        self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
+        if not final_norm:
+            if norm is None:
+                raise ModelError(
+                    f"final_norm=false: {type(self._model).__name__} ({checkpoint.source}) has no final norm after its "
+                    "last block, so there is nothing to leave out; leave final_norm=true"
+                )
+            module = self._model.get_submodule(norm)
+            module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
+        own = window_size(self._model, tokenizer, checkpoint.source)  # pieces at once, special ones included
+        narrowed = window is not None and (own is None or window < own)
+        self.window = window if narrowed else own
+        self.stride = stride
+        self._check_stride()
+        weights = checkpoint.weights_hash
+        identity = checkpoint.identity
+        if untrained is not None:
+            weights = state_hash(self._model)
+            identity = f"untrained:{weights}:{checkpoint.content_hash}"
+        self._name = (
+            f"{type(self._model).__name__} {identity} pooling={pooling}"
+            + (" units=text" if pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
+            + f" final_norm={final_norm} long={long}"
+            + (f" stride={stride}" if stride is not None else "")
+            + f" dtype={dtype}"
+            + (f" window={window}" if narrowed else "")
+        )
+        self.details: dict[str, str | int | float | bool] = {
+            "checkpoint": checkpoint.source,
+            "revision": checkpoint.revision or "-",
+            "weights_hash": weights,
+            "content_hash": checkpoint.content_hash,
+            "architecture": type(self._model).__name__,
+            "layers": self.n_layers - 1,
+            "width": self.dim,
+            "pooling": pooling,
+            "final_norm": final_norm,
+            "final_norm_module": norm or "-",
+            "long": long,
+            "window": self.window or 0,
+            "causal": self.causal,
+            "attention": str(getattr(self._model.config, "_attn_implementation", "-")),
+            "device": str(self._device),
+            "dtype": dtype,
+            "untrained": untrained is not None,
+        }
+
+    @property
+    def name(self) -> str:
+        """What keys the vectors. Raises EncodingError for a model of the caller's whose weights have changed since."""
+        if self._lent and versions(self._model) != self._lent:
+            raise EncodingError(
+                f"the weights of {self.title} have changed since it was taken, and its vectors with them; take it anew "
+                "with ctxexp.from_transformers"
+            )
+        return self._name
+
+    def _check_stride(self) -> None:
+        size = None if self.window is None else self.window - self._read.n_special
+        if self.stride is None or (self.stride >= 1 and (size is None or self.stride <= size)):
+            return
+        if size is None:
+            room = f"at least 1 ({self.checkpoint.source} has no limit, so nothing is cut into windows)"
+        else:
+            room = f"1 to {size}, the pieces of text that fit the window of {self.checkpoint.source} ({self.window})"
+        raise ConfigError(f"model.stride={self.stride}: expected {room}; leave it null for half a window")
+
+    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
+        """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
+        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+
+    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
+        return self._read.unknown(self._waiting.peek(sentences))
+
+    def sentences(self) -> TransformerSentences:
+        """The same model, giving sentence vectors: one unit a pooling."""
+        return TransformerSentences(self)
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        """One `Encoded` per sentence, in order; sentences of equal length go through the model together, unpadded."""
+        read = self._waiting.take(batch)
+        groups: dict[int, list[int]] = {}
+        for i, pieces in enumerate(read):
+            groups.setdefault(len(pieces.ids), []).append(i)
+        done: list[np.ndarray] = [np.empty(0)] * len(batch)
+        with torch.inference_mode():
+            for length, members in groups.items():
+                if self.window is not None and length > self.window:
+                    for i in members:
+                        done[i] = self._long(batch[i], read[i])
+                else:
+                    vectors = self._embed([read[i] for i in members], length)
+                    ends = np.cumsum([len(read[i].units) for i in members])
+                    for i, end in zip(members, ends.tolist(), strict=True):
+                        done[i] = vectors[:, end - len(read[i].units) : end]
+        for i, pieces in enumerate(read):
+            yield Encoded(pieces.units, done[i])
+
+    def piece_ids(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """The row in the embedding tables of each piece that gets a vector (pieces,), a sentence each; special pieces
+        get none."""
+        return [pieces.ids[pieces.at] for pieces in self._read(sentences)]
+
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
+        from ctxexp.models.transformer.tables import transformer_tables
+
+        untrained = bool(self.details["untrained"])
+        return transformer_tables(self._model, self._read, self.checkpoint, sentences, untrained=untrained)
+
+    def _embed(self, group: Sequence[Pieces], length: int) -> np.ndarray:  # (n_layers, units of the group, dim)
+        if not any(len(pieces.at) for pieces in group):
+            return self._nothing()
+        at = np.concatenate([pieces.at + length * i for i, pieces in enumerate(group)])
+        counts = np.concatenate([pieces.counts for pieces in group])
+        return self._pool(self._hidden(np.stack([pieces.ids for pieces in group])), at, counts)
+
+    def _nothing(self) -> np.ndarray:  # (n_layers, 0, dim)
+        return np.empty((self.n_layers, 0, self.dim), dtype=np.float32 if self.dtype == "float32" else np.float16)
+
+    def _hidden(self, ids: np.ndarray) -> list[torch.Tensor]:
+        """Each layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
+        self._before_norm.clear()
+        tensor = torch.from_numpy(ids).to(self._device, torch.long)
+        out = self._model(input_ids=tensor, output_hidden_states=True)
+        self._pooled = getattr(out, "pooler_output", None)
+        last = out.last_hidden_state if self.final_norm else self._before_norm.pop()
+        return [layer.reshape(-1, self.dim) for layer in (*out.hidden_states[:-1], last)]
+
+    def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Mean over each unit's pieces, (n_layers, n_units, dim).
+
+        Units of one piece, nearly all, are copied; those of k pieces are averaged together, for each k: the order of
+        every sum is fixed, so a sentence's vectors don't depend on its neighbours.
+        """
+        starts = np.cumsum(counts) - counts
+        first = self._index(at[starts])
+        several = []
+        for k in np.unique(counts[counts > 1]).tolist():
+            rows = np.flatnonzero(counts == k)
+            several.append((k, self._index(rows), self._index(at[starts[rows][:, None] + np.arange(k)].ravel())))
+        pooled = torch.empty((len(layers), len(counts), self.dim), dtype=self._out, device=self._device)
+        for layer, out in zip(layers, pooled, strict=True):
+            if layer.dtype == self._out:
+                torch.index_select(layer, 0, first, out=out)
+            else:
+                out.copy_(layer.index_select(0, first))
+            for k, units, pieces in several:
+                means = layer.index_select(0, pieces).view(len(units), k, self.dim).mean(1, dtype=torch.float32)
+                out.index_copy_(0, units, means.to(self._out))
+        return pooled.cpu().numpy()
+
+    def _index(self, rows: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(rows).to(self._device)
+
+    def _long(self, sentence: Sentence, pieces: Pieces) -> np.ndarray:
+        """The vectors of a sentence that is longer than the model's window: each piece from the window that shows it
+        the most context."""
+        assert self.window is not None
+        n, before, after = len(pieces.ids), pieces.n_before, pieces.n_after
+        if self.long == "refuse":
+            raise EncodingError(
+                f"the sentence {sentence.text[:60]!r}... has {n:,} pieces, but {self.checkpoint.source} takes "
+                f"{self.window}; long=window reads it in overlapping windows, or split or drop it"
+            )
+        if not len(pieces.at):
+            return self._nothing()
+        size = self.window - before - after
+        n -= before + after
+        starts = windows(n, size, self.stride if self.stride is not None else max(size // 2, 1))
+        chosen = best_window(n, starts, size, causal=self.causal)
+        text = pieces.ids[before : before + n]
+        ids = np.stack(
+            [np.concatenate([pieces.ids[:before], text[s : s + size], pieces.ids[before + n :]]) for s in starts]
+        )
+        several = max(1, WINDOW_TOKENS // self.window)
+        parts: list[list[torch.Tensor]] = []
+        for i in range(0, len(ids), several):  # of overlapping windows only the rows that are wanted stay in memory
+            wanted = np.flatnonzero((chosen >= i) & (chosen < i + several))
+            rows = self._index((chosen[wanted] - i) * self.window + before + wanted - starts[chosen[wanted]])
+            parts.append([layer.index_select(0, rows) for layer in self._hidden(ids[i : i + several])])
+        layers = [torch.cat(layer) for layer in zip(*parts, strict=True)]  # in the order of pieces, as `chosen` ascends
+        return self._pool(layers, pieces.at - before, pieces.counts)

@@ -1,0 +1,182 @@
+"""Loading a transformers checkpoint safely, and finding out what kind of model it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from ctxexp.errors import CtxexpError, ModelError, said, stranger
+from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
+from ctxexp.models.transformer.checks import (
+    check_finite,
+    check_layers,
+    check_reading,
+    check_room,
+    check_size,
+    check_vocabulary,
+    damaged_file,
+    held_weights,
+)
+
+
+def load(
+    checkpoint: Checkpoint, dtype: torch.dtype, trust_remote_code: bool, untrained: int | None, expect: str | None
+) -> tuple[Any, Any, bool]:
+    """Model (the encoder half of an encoder-decoder), tokenizer, and whether the model has a pooler with weights of
+    its own, from the checkpoint's folder alone."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
+    folder, source = checkpoint.folder, checkpoint.source
+    try:
+        with _quiet(), stranger():
+            config = AutoConfig.from_pretrained(folder, **where)
+            if expect is not None and config.model_type != expect:
+                raise ModelError(
+                    f"model={expect} expects a checkpoint of type {expect!r}, but {source} is a "
+                    f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
+                )
+            check_size(config, source)
+            tokenizer = AutoTokenizer.from_pretrained(folder, **where)
+            check_reading(tokenizer, folder, source)
+            draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+            if untrained is None:
+                if getattr(config, "quantization_config", None) is None:
+                    check_room(draw, held_weights(weight_files(folder)), source)
+                model, pooled = _trained(checkpoint, config=config, dtype=dtype, **where)
+            else:
+                check_room(draw, None, source)
+                with torch.random.fork_rng(devices=[]):
+                    torch.default_generator.manual_seed(untrained)
+                    model, pooled = draw().to(dtype), True
+            check_finite(model, source)
+            check_vocabulary(tokenizer, model, source)
+    except CtxexpError:
+        raise
+    except Exception as error:  # whatever a foreign checkpoint and its code may raise
+        hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
+        reason = damaged_file(folder) or f"{said(error)}{hint}"
+        raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
+    return reading(model.requires_grad_(False), tokenizer, pooled=pooled)
+
+
+def reading(model: Any, tokenizer: Any, *, pooled: bool = True) -> tuple[Any, Any, bool]:
+    """The model's encoder half, set to read; its tokenizer; and whether it has a pooler, `pooled` if with weights of
+    its own."""
+    model = model.base_model
+    if getattr(model.config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    model.config.use_cache = False
+    return model.eval(), tokenizer, getattr(model, "pooler", None) is not None and pooled
+
+
+def _trained(checkpoint: Checkpoint, **choices: Any) -> tuple[Any, bool]:
+    """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
+    from transformers import AutoModel
+
+    how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    model, info = AutoModel.from_pretrained(checkpoint.folder, **how, **choices)
+    for name, held, asked in sorted(info["mismatched_keys"]):
+        raise ModelError(
+            f"{checkpoint.source}: the weight {name} has shape {tuple(held)} in its file, its config.json asks for "
+            f"{tuple(asked)}; do the two files match?"
+        )
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise ModelError(
+            f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
+            f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
+        )
+    check_layers(model, info["unexpected_keys"], checkpoint.source)
+    return model, len(info["missing_keys"]) == 0
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' progress bars and loading reports; what matters in them is checked by `load`."""
+    from transformers.utils import logging
+
+    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool, str | None]:
+    """Layers, width, whether the model is causal, and the name of its final norm (None if it has none).
+
+    Found by trying, on eight pieces, since architectures name these things differently. A final norm is the norm whose
+    output is the last hidden state and which isn't part of a block.
+    """
+    seen: list[tuple[str, torch.Tensor]] = []  # keeps the outputs, so that no two of them share an address
+    blocks = tuple(n + "." for n, m in model.named_modules() if isinstance(m, torch.nn.ModuleList))
+
+    def watch(name: str) -> Any:
+        return model.get_submodule(name).register_forward_hook(
+            lambda _, __, out: seen.append((name, out)) if isinstance(out, torch.Tensor) else None
+        )
+
+    norms = [n for n, m in model.named_modules() if "norm" in type(m).__name__.lower() and not n.startswith(blocks)]
+    hooks = [watch(name) for name in norms]
+    ids = torch.arange(3, 11, device=device)[None] % model.config.get_text_config().vocab_size
+    try:
+        with torch.inference_mode(), stranger():
+            out = model(input_ids=ids, output_hidden_states=True)
+            other = model(input_ids=torch.cat([ids[:, :-1], ids[:, :1]], dim=1)).last_hidden_state
+    except Exception as error:  # whatever a foreign architecture may raise
+        raise ModelError(f"{source} ({type(model).__name__}) doesn't read plain pieces: {said(error)}") from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+    last, hidden = out.last_hidden_state, out.hidden_states
+    widths = {tuple(layer.shape) for layer in hidden or ()}
+    if widths != {tuple(last.shape)}:
+        raise ModelError(f"{source} ({type(model).__name__}) has layers of different shapes {sorted(widths)}")
+    final = [name for name, tensor in seen if tensor.data_ptr() == last.data_ptr()]
+    causal = torch.equal(last[0, 0], other[0, 0])
+    return len(hidden), int(last.shape[-1]), causal, final[-1] if final else None
+
+
+def window_size(model: Any, tokenizer: Any, source: str) -> int | None:
+    """Pieces that the model takes at once, special ones included; None without a limit."""
+    limits = [tokenizer.model_max_length]  # without a limit some 1e30, a float
+    whole = isinstance(limits[0], int) or (isinstance(limits[0], float) and limits[0].is_integer())
+    if not whole or not limits[0] > tokenizer.num_special_tokens_to_add():
+        raise ModelError(
+            f"{source}: its tokenizer says model_max_length={limits[0]!r}; expected a number of pieces, such as 512"
+        )
+    held = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if isinstance(held, int) and held > 0:
+        # RoBERTa and its kin count positions from padding_idx + 1, which shortens the table
+        lost = [
+            m.padding_idx + 1
+            for n, m in model.named_modules()
+            if isinstance(m, torch.nn.Embedding) and "position" in n and m.padding_idx is not None
+        ]
+        limits.append(held - max(lost, default=0))
+    limit = min(limits)
+    return int(limit) if limit < 10**9 else None
+
+
+def versions(model: Any) -> list[int]:
+    """How often each parameter was written to, as torch counts; it counts nothing for what inference mode made."""
+    return [0 if p.is_inference() else p._version for p in model.parameters()]
+
+
+def state_hash(model: Any) -> str:
+    """sha256 (16 hex digits) of every tensor."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,198 @@
+"""Sentences as a fast tokenizer's pieces, each unit knowing its pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ModelError
+from ctxexp.vectors.align import overlaps, reduce_pairs
+
+CHUNK = 1000  # sentences tokenised at a time
+MARKER = "▁"  # SentencePiece's word marker: alone at a sentence's start, it claims the first character's span
+_BLANK = MARKER + "ĠĊĉčÂł \t\n\r\u00a0"  # white space as vocabularies spell it: a trimmed span of it is empty
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """One sentence's pieces.
+
+    `counts[i]` pieces of unit i follow each other in `at`, which holds positions in `ids`; the first `n_before` and
+    the last `n_after` ids are the special tokens that enclose the text.
+    """
+
+    ids: np.ndarray  # (n_pieces,) int32, special tokens included
+    units: tuple[str, ...]
+    at: np.ndarray  # (sum of counts,) int64
+    counts: np.ndarray  # (len(units),) int64
+    n_before: int
+    n_after: int
+
+
+class Waiting:
+    """Sentences that are read once though they are asked for twice: by their lengths, then to be encoded."""
+
+    def __init__(self, read: Callable[[Sequence[Sentence]], list[Pieces]]) -> None:
+        self._read, self._held = read, dict[Sentence, Pieces]()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def peek(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        """Each sentence's pieces, kept until they are taken."""
+        unread = [s for s in dict.fromkeys(sentences) if s not in self._held]
+        self._held.update(zip(unread, self._read(unread), strict=True))
+        return [self._held[s] for s in sentences]
+
+    def take(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        """Each sentence's pieces, kept no longer."""
+        read = self.peek(sentences)
+        for sentence in sentences:
+            self._held.pop(sentence, None)
+        return read
+
+
+class PieceReader:
+    """Reads sentences with the fast tokenizer of a checkpoint, whose embedding table has `rows` rows (0: any number).
+
+    Text is never cut (a checkpoint's own truncation and padding settings are turned off); special tokens are added as
+    the tokenizer does by default: GPT-2's adds none.
+    """
+
+    def __init__(self, tokenizer: Any, *, pooling: str, source: str, rows: int = 0) -> None:
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if not getattr(tokenizer, "is_fast", False) or backend is None:
+            raise ModelError(
+                f"{source}: its tokenizer ({type(tokenizer).__name__}) gives no character offsets, and words meet "
+                "pieces by character span; a checkpoint with a fast tokenizer (tokenizer.json) is needed"
+            )
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend, self.pooling, self.source, self.rows = backend, pooling, source, rows
+        unknown = getattr(backend.model, "unk_token", tokenizer.unk_token)  # Unigram's model keeps it to itself
+        self.unknown_id = None if unknown is None else backend.token_to_id(unknown)
+        self.marker = backend.token_to_id(MARKER)
+        self.n_special = int(backend.num_special_tokens_to_add(False))  # special tokens of each sentence
+
+    def __call__(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        """Each sentence's pieces."""
+        chunks = (sentences[i : i + CHUNK] for i in range(0, len(sentences), CHUNK))
+        return [pieces for chunk in chunks for pieces in self._read(chunk)]
+
+    def unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
+        """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""
+        ids = np.concatenate([np.empty(0, np.int32), *(p.ids[p.n_before : len(p.ids) - p.n_after] for p in read)])
+        return int(np.count_nonzero(ids == self.unknown_id)) if self.unknown_id is not None else 0, len(ids)
+
+    def _check(self, ids: np.ndarray, spans: np.ndarray, special: np.ndarray) -> None:
+        """Raise `ModelError` for pieces that the model has no row for, and for spans that can't be right."""
+        if self.rows and len(ids) and ids.max() >= self.rows:
+            raise ModelError(
+                f"{self.source}: its tokenizer gives the piece {self.backend.id_to_token(int(ids.max()))!r} the number "
+                f"{ids.max():,}, but the model's embedding table has {self.rows:,} rows; the two don't belong together"
+            )
+        for i in np.flatnonzero((spans[:, 0] >= spans[:, 1]) & ~special):
+            if spelled := self.backend.id_to_token(int(ids[i])).strip(_BLANK):
+                raise ModelError(
+                    f"{self.source}: its tokenizer says that the piece {spelled!r} covers no character "
+                    f"{tuple(spans[i].tolist())}, so words can't meet their pieces (huggingface/tokenizers issue "
+                    "1688); save the tokenizer anew with a current version of tokenizers, or use another checkpoint"
+                )
+
+    def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        read = self.backend.encode_batch([s.text for s in sentences])
+        n_pieces = np.array([len(e) for e in read], dtype=np.int64)
+        n_words = np.array([len(s) for s in sentences], dtype=np.int64)
+        total = int(n_pieces.sum())
+        ids = np.fromiter(chain.from_iterable(e.ids for e in read), np.int32, total)
+        special = np.fromiter(chain.from_iterable(e.special_tokens_mask for e in read), np.bool_, total)
+        first = np.cumsum(n_pieces) - n_pieces  # (n_sentences,) each sentence's first piece
+        spans = _flat((e.offsets for e in read), total)
+        self._check(ids, spans, special)
+        for mark in np.flatnonzero(ids == self.marker) if self.marker is not None else ():
+            sentence = sentences[int(np.searchsorted(first, mark, side="right")) - 1]
+            if sentence.text[spans[mark, 0] : spans[mark, 1]] != MARKER:
+                spans[mark] = 0
+        if self.pooling == "pieces":
+            at = np.flatnonzero(~special)
+            counts = np.ones(len(at), dtype=np.int64)
+            per = _per_sentence(~special, first)
+            units = [
+                piece_units(s, spans[i:j][~special[i:j]].tolist())
+                for s, i, j in zip(sentences, first, first + n_pieces, strict=True)
+            ]
+        else:
+            # Every sentence gets its own stretch of characters, so that one search serves the chunk.
+            lengths = np.array([len(s.text) + 1 for s in sentences], dtype=np.int64)
+            base = np.cumsum(lengths) - lengths
+            words = _flat((s.spans for s in sentences), int(n_words.sum()))
+            spans[special] = 0
+            word, at = overlaps(words + np.repeat(base, n_words)[:, None], spans + np.repeat(base, n_pieces)[:, None])
+            counts = np.bincount(word, minlength=len(words))
+            units, per = self._units(sentences, counts, n_words)
+            at, counts = reduce_pairs(at, counts[counts > 0], self.pooling)
+        found = np.cumsum(per) - per  # (n_sentences,) each sentence's first unit
+        pairs = np.concatenate([[0], np.cumsum(counts)])
+        result = []
+        for i, sentence_units in enumerate(units):
+            begin, end, unit, n = int(first[i]), int(first[i] + n_pieces[i]), int(found[i]), int(per[i])
+            plain = np.flatnonzero(~special[begin:end])
+            before, last = (int(plain[0]), int(plain[-1]) + 1) if len(plain) else (end - begin, end - begin)
+            own = slice(int(pairs[unit]), int(pairs[unit + n]))
+            result.append(
+                Pieces(
+                    ids[begin:end], sentence_units, at[own] - begin, counts[unit : unit + n], before, end - begin - last
+                )
+            )
+        return result
+
+    @staticmethod
+    def _units(
+        sentences: Sequence[Sentence], counts: np.ndarray, n_words: np.ndarray
+    ) -> tuple[list[tuple[str, ...]], np.ndarray]:
+        """The words that have a piece, by sentence, and how many they are."""
+        has = counts > 0
+        ends = np.cumsum(n_words)
+        per = _per_sentence(has, ends - n_words)
+        units = [s.words for s in sentences]
+        for i in np.flatnonzero(per < n_words):
+            kept = has[ends[i] - n_words[i] : ends[i]]
+            units[i] = tuple(word for word, keep in zip(units[i], kept, strict=True) if keep)
+        return units, per
+
+
+def piece_units(sentence: Sentence, spans: Iterable[Sequence[int]]) -> tuple[str, ...]:
+    """What each piece is called as a unit of its own, by its (start, end) in characters of the text.
+
+    The text that it covers, without white space around it, whatever the tokenizer's own spelling ("Ġthe", "âĢĶ"), so
+    that punctuation is known as such and ` the` is the `the` that begins a sentence. "##" stands before a piece that
+    doesn't begin a word (`un`, `##able`), and before the further pieces of one character; a piece of white space, or
+    of nothing, is "▁".
+    """
+    begins, before, units = {start for start, _ in sentence.spans}, -1, []
+    for start, end in spans:
+        covered = sentence.text[start:end]
+        text = covered.strip()
+        if not text:
+            units.append(MARKER)
+            continue
+        start += len(covered) - len(covered.lstrip())
+        units.append(text if start in begins and start != before else f"##{text}")
+        before = start
+    return tuple(units)
+
+
+def _flat(spans: Any, n: int) -> np.ndarray:
+    """Spans (start, end) of many sentences as one array (n, 2)."""
+    return np.fromiter(chain.from_iterable(chain.from_iterable(spans)), np.int64, 2 * n).reshape(-1, 2)
+
+
+def _per_sentence(flags: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """How many flags are set in each stretch that begins at `first` (empty stretches allowed)."""
+    total = np.concatenate([[0], np.cumsum(flags)])
+    return np.asarray(total[np.append(first[1:], len(flags))] - total[first]) if len(first) else first

@@ -1,0 +1,101 @@
+"""The embedding tables of a transformers model: its input matrix, and the matrix of its language-model head."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ModelError
+from ctxexp.model import EmbeddingTable
+from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
+
+if TYPE_CHECKING:
+    from ctxexp.models.transformer.pieces import PieceReader
+
+
+def transformer_tables(
+    model: Any, reader: PieceReader, checkpoint: Checkpoint, sentences: Sequence[Sentence], *, untrained: bool
+) -> list[EmbeddingTable]:
+    """`input`, and `output` where the checkpoint holds a matrix of its own for its head.
+
+    The base model that encodes has no head, so an untied output matrix is read from the checkpoint's files; the note of
+    `input` says how the two relate. Rows past the tokenizer's vocabulary (padding of the matrix) are left out; counts
+    are of the pieces of `sentences`, special pieces around them not counted.
+    """
+    weight = model.get_input_embeddings().weight.detach().float().cpu().numpy()
+    backend = reader.backend
+    spelled = {i: token for token, i in backend.get_vocab(with_added_tokens=True).items()}
+    n = min(len(weight), max(spelled) + 1)
+    tokens = tuple(spelled.get(i, f"[{i}]") for i in range(n))
+    special = tuple(sorted(i for i, t in backend.get_added_tokens_decoder().items() if t.special and i < n))
+    unspelled = tuple(i for i in range(n) if i not in spelled)  # rows that no text reaches
+    left_out = tuple(sorted({*special, *unspelled}))
+    counts = _counts(reader, sentences, n)
+    name, note, tied = _head(model.config)
+    tables = [EmbeddingTable("input", tokens, weight[:n], counts, left_out, note, tied)]
+    if name and not untrained:
+        output = _read(checkpoint, name)
+        if output is None:
+            note = f"the checkpoint has no {name}: its output matrix is not available"
+            tables[0] = EmbeddingTable("input", tokens, weight[:n], counts, left_out, note)
+        elif len(output) < n:
+            raise ModelError(
+                f"{checkpoint.source}: its output matrix {name} has {len(output)} rows for {n} pieces; "
+                "expected a row each"
+            )
+        else:
+            tables.append(EmbeddingTable("output", tokens, output[:n], counts, left_out, f"read from {name}"))
+    elif name:
+        note = "untied, and an untrained model's head is never drawn: no output matrix"
+        tables[0] = EmbeddingTable("input", tokens, weight[:n], counts, left_out, note)
+    return tables
+
+
+def _counts(reader: PieceReader, sentences: Sequence[Sentence], n: int) -> np.ndarray:
+    counts = np.zeros(n, np.int64)
+    for i in range(0, len(sentences), 1000):
+        for pieces in reader(sentences[i : i + 1000]):
+            own = pieces.ids[pieces.n_before : len(pieces.ids) - pieces.n_after]
+            counts += np.bincount(own[own < n], minlength=n)
+    return counts
+
+
+def _head(config: Any) -> tuple[str, str, bool]:
+    """The name of the untied output matrix, empty if there is none; what is to be said of it; whether it is tied."""
+    import transformers
+
+    for architecture in config.architectures or ():
+        head = getattr(transformers, architecture, None)
+        if head is None or not (
+            "LMHead" in architecture or "ForCausalLM" in architecture or "MaskedLM" in architecture
+        ):
+            continue
+        with torch.device("meta"):  # the shape of the network, without its weights
+            network = head(copy.deepcopy(config))
+        network.tie_weights()
+        output = network.get_output_embeddings()
+        if output is None:
+            continue
+        if output.weight is network.get_input_embeddings().weight:
+            return "", f"tied: {architecture} uses it as its output matrix too", True
+        name = next(name for name, p in network.named_parameters(remove_duplicate=False) if p is output.weight)
+        return name, f"{architecture} has an output matrix of its own", False
+    named = ", ".join(config.architectures or ()) or "none"
+    return "", f"the checkpoint names no language-model head (architectures: {named}): no output matrix is known", False
+
+
+def _read(checkpoint: Checkpoint, name: str) -> np.ndarray | None:
+    """One matrix of the checkpoint's files; None if it isn't there."""
+    from safetensors import safe_open
+
+    for path in weight_files(checkpoint.folder):
+        with safe_open(path, "pt") as file:
+            if name in file.keys():  # noqa: SIM118  # the file is no mapping
+                matrix: np.ndarray = file.get_tensor(name).float().numpy()
+                return matrix
+    return None

@@ -1,0 +1,1 @@
+"""Published figures and the tables that lay ours beside them: a folder a paper or study."""

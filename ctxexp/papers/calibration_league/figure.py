@@ -1,0 +1,117 @@
+"""The calibration league as a figure: isotropy gained against Spearman gained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctxexp.papers.calibration_league.standings import NONE, Standing, standings
+from ctxexp.report import wording
+from ctxexp.report.frame import FAINT, INK, blank, dress, save
+from ctxexp.report.palette import PALETTE, colours
+from ctxexp.report.wording import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "isotropy_against_spearman"
+TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
+MARKERS = "osD^vPX<>h"  # one a model
+_COLOURS = {  # of the built-in ones, told apart whichever of them are there
+    "center": "#9467bd",
+    "standardize": "#8c564b",
+    "all_but_the_top": "#44aa99",
+    "whitening": "#e69f00",
+    "clusterwise": "#332288",
+    "rank": "#636363",
+    "flow": "#cc79a7",
+}
+_X = (("less_cosine", "drop of the mean cosine"), ("more_isoscore", "gain of IsoScore"))
+
+
+def write_league_figure(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """PNG and SVG of the league; nothing unless runs hold `sts` and `sentence_geometry` for several transforms of a
+    model, `none` among them."""
+    figure = league_figure(runs)
+    return [] if figure is None else save(figure, folder, NAME)
+
+
+def league_figure(runs: Sequence[Run]) -> Figure | None:
+    """Gains over `none`, a marker a model, a colour a transform; a row of axes for the last layers and one for the
+    layers that are best without a transform, where those are others."""
+    rows = [row for row in standings(runs) if row.transform != NONE and math.isfinite(row.gain)]
+    last = [row for row in rows if row.place.last]
+    best = [row for row in rows if row.place.best]
+    bands = [("last layer", last)]
+    if any(not row.place.last for row in best):
+        bands.append(("the layer that is best without a transform", best))
+    bands = [(heading, some) for heading, some in bands if some]
+    if not bands:
+        return None
+    names = sorted({row.transform for row in rows})
+    models = list(dict.fromkeys(row.model for row in rows))
+    colour = _colours(names)
+    marker = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
+    figure = blank(9.6, 3.7 * len(bands))
+    for i, (heading, some) in enumerate(bands):
+        for j, (attribute, words) in enumerate(_X):
+            axes = figure.add_subplot(len(bands), len(_X), 1 + i * len(_X) + j)
+            _draw(axes, some, attribute, colour, marker)
+            axes.set_xlabel(words, fontsize=9.5)
+            if not j:
+                axes.set_ylabel("gain of Spearman × 100", fontsize=9.5)
+                axes.set_title(heading, loc="left", fontsize=10, color=INK, parse_math=False)
+    _frame(figure, runs, rows, colour, marker)
+    return figure
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour a transform: the built-in ones' own and what is left of the palette, past its end any."""
+    free = [c for c in PALETTE if c not in _COLOURS.values()]
+    others = [name for name in names if name not in _COLOURS]
+    if len(others) > len(free):
+        return colours(names)
+    return {**_COLOURS, **dict(zip(others, free, strict=False))}
+
+
+def _draw(axes: Axes, rows: Sequence[Standing], attribute: str, colour: dict[str, str], marker: dict[str, str]) -> None:
+    for row in rows:
+        x = getattr(row, attribute)
+        if not math.isfinite(x):
+            continue
+        if math.isfinite(row.low):
+            axes.vlines(x, row.low, row.high, color=colour[row.transform], linewidth=1.4, alpha=0.7, zorder=3)
+        axes.plot(
+            [x], [row.gain], marker=marker[row.model], color=colour[row.transform], markersize=7, linestyle="none",
+            markeredgecolor="white", markeredgewidth=0.7, zorder=4,
+        )  # fmt: skip
+    for line in (axes.axhline, axes.axvline):
+        line(0, color=FAINT, linewidth=0.8, zorder=1.5)
+    axes.tick_params(labelsize=9, length=3)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _frame(
+    figure: Figure, runs: Sequence[Run], rows: Sequence[Standing], colour: dict[str, str], marker: dict[str, str]
+) -> None:
+    from matplotlib.lines import Line2D
+
+    quiet: dict[str, Any] = {"linestyle": "none", "markersize": 7}
+    hollow = {**quiet, "markerfacecolor": "white", "markeredgecolor": INK}
+    handles = [Line2D([], [], marker=shape, **hollow) for shape in marker.values()]
+    names = sorted({row.transform for row in rows})
+    handles += [Line2D([], [], color=colour[name], marker="o", **quiet) for name in names]
+    tasks = list(dict.fromkeys(task for row in rows for task in row.scores))
+    compared = [(row.model, run) for row in rows for run in row.runs]
+    facts = [f"Spearman over all pairs of a task, mean over {', '.join(tasks)}" if len(tasks) > 1 else tasks[0]]
+    facts += wording.facts(compared, transforms=False)
+    over = dict.fromkeys(row.interval for row in rows if math.isfinite(row.low))
+    notes = [f"Bars: 95% intervals of the gain, over {' or '.join(over)}."] if over else []
+    best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)
+    notes += [f"Best layer without a transform, by the same scores: {', '.join(best)}."] if best else []
+    dress(figure, TITLE, facts, handles, [*marker, *names], notes)

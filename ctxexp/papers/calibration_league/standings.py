@@ -1,0 +1,256 @@
+"""Does isotropy help? What each transform did to sentence vectors and to their agreement with people, run by run."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ctxexp.maths.correlation import percentiles
+from ctxexp.measuring.differences import paired
+from ctxexp.papers.ethayarajh_2019.table_1 import row_label
+from ctxexp.report.wording import Run, one_line, unique_labels
+from ctxexp.results import Results
+from ctxexp.vectors.pool import WORDS
+
+AVERAGE, MAIN = "avg", "all"
+Over = Literal["", "pairs", "seeds"]
+GEOMETRY = ("mean_cosine", "isoscore", "effective_rank")
+NONE = "none"
+_SAME = (  # in all runs of a league
+    "name", "weights", "encoder", "dtype", "corpus", "fingerprint", "choices", "control", "pooling", "measures"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where sentence vectors are read: a layer (its number) or a mix (its name)."""
+
+    name: str  # `last layer`, `best layer of none`, or the mix
+    at: int | str
+    last: bool = False  # it is the last layer
+    best: bool = False  # it is the layer that is best without a transform
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.at})" if isinstance(self.at, int) else self.name
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One transform at one place of one model; numbers are means over seeds where there are several."""
+
+    model: str
+    place: Place
+    transform: str
+    runs: tuple[Results, ...]
+    rank: int  # 1 is the best mean Spearman of the place
+    geometry: dict[str, float]
+    scores: dict[str, float]  # Spearman x 100 over all pairs of each task, in the corpus's order
+    score: float  # their mean, or the only task's
+    gain: float  # over none; NaN without a run of it
+    low: float
+    high: float
+    interval: str  # what the gain's interval is over, in words: `5 seeds`, `1,000 resamples of the pairs`, or empty
+    over: Over  # the same in a word
+    less_cosine: float  # how much lower the mean cosine is than without a transform
+    more_isoscore: float  # how much higher IsoScore is
+    transductive: bool | None  # None: nothing is fitted
+
+
+def standings(runs: Sequence[Run]) -> list[Standing]:
+    """Every transform of every model whose runs measured `sts` and `sentence_geometry` with two transforms or more.
+
+    Places: the last layer, the layer that is best without a transform, and the mixes that all of a model's runs have.
+    Runs that differ in nothing but seeds are one standing, compared seed by seed.
+    """
+    found: list[Standing] = []
+    for model, members in _leagues(runs):
+        plain = members.get(NONE, [])
+        for place in _places([run for some in members.values() for run in some], plain):
+            rows = [_standing(model, place, name, some, plain) for name, some in members.items()]
+            rows.sort(key=lambda s: (math.isnan(s.score), -s.score))
+            found += [Standing(**{**vars(row), "rank": rank}) for rank, row in enumerate(rows, start=1)]
+    return found
+
+
+def measure_of(results: Results, metric: str) -> str | None:
+    """The first label under which a run measured the metric over pairs; None if it didn't."""
+    stated = results.info.get("measures") or {}
+    return next((label for label, about in stated.items() if about.get("name") == metric), None)
+
+
+def tasks(results: Results, label: str) -> list[str]:
+    """The tasks that a run has scores of; [""] for a corpus of one, whose statistics have no task in their names."""
+    ends = [key for key in results.curves if key.startswith(f"{label}/") and key.endswith(f"/{MAIN}")]
+    named = [key.removeprefix(f"{label}/").removesuffix(MAIN).rstrip("/") for key in ends]
+    return [task for task in named if task != AVERAGE]
+
+
+def value(results: Results, label: str, statistic: str, at: int | str) -> float:
+    """A statistic at a layer or mix; NaN where the run hasn't it."""
+    if isinstance(at, str):
+        return results.scalars.get(f"{label}.{at}/{statistic}", math.nan)
+    curve = results.get(f"{label}/{statistic}")
+    return math.nan if curve is None or at >= len(curve) else float(curve[at])
+
+
+def summary_statistic(results: Results, label: str) -> str:
+    """The statistic that sums a run up: `avg/all` of several tasks, `all` of one."""
+    return MAIN if tasks(results, label) == [""] else f"{AVERAGE}/{MAIN}"
+
+
+def transform_name(results: Results) -> str:
+    """The transform without its seed, as labels have it, and the text that it was fitted on unless that is measured."""
+    name = one_line(results.info.get("transform") or NONE)
+    arguments: dict[str, Any] = results.info.get("transform_arguments") or {}
+    head, _, said = name.partition(" (")
+    kept = [part for part in said.removesuffix(")").split(", ") if part and part != f"seed={arguments.get('seed')}"]
+    name = f"{head} ({', '.join(kept)})" if kept else head
+    fit_on = one_line(results.info.get("fit_on") or "target")
+    return name if fit_on == "target" or name == NONE else f"{name} fitted on {fit_on}"
+
+
+def _leagues(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, list[Results]]]]:
+    """A model's label, and its runs by transform."""
+    leagues: dict[str, dict[str, list[Results]]] = {}
+    for _, results in runs:
+        if measure_of(results, "sts") and measure_of(results, "sentence_geometry"):
+            identity = json.dumps([results.info.get(key) for key in _SAME], default=str)
+            members = leagues.setdefault(identity, {}).setdefault(transform_name(results), [])
+            if _seeds(results) not in map(_seeds, members):  # the same run again is no other seed
+                members.append(results)
+    kept = [members for members in leagues.values() if len(members) > 1]
+    named = unique_labels([(model_name(next(iter(m.values()))[0]), next(iter(m.values()))[0]) for m in kept])
+    yield from ((label, members) for (label, _), members in zip(named, kept, strict=True))
+
+
+def _seeds(results: Results) -> tuple[Any, Any]:
+    return results.info.get("seed"), (results.info.get("transform_arguments") or {}).get("seed")
+
+
+def model_name(results: Results) -> str:
+    """The run's label without its transform, with the weights that it used."""
+    info = results.info
+    name = one_line(info.get("model") or "run")
+    if info.get("transform", NONE) != NONE:
+        name = name.partition(f" + {one_line(info['transform'])}")[0]
+        if (pooling := info.get("pooling") or WORDS) != WORDS:
+            name += f" sentence.pooling={pooling}"
+    return row_label(name, results)
+
+
+def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[Place]:
+    last = members[0].n_layers - 1
+    places = [Place("last layer", last, last=True)]
+    if plain:
+        label = measure_of(plain[0], "sts")
+        curve = None if label is None else plain[0].get(f"{label}/{summary_statistic(plain[0], label)}")
+        if curve is not None and np.isfinite(curve).any():
+            best = int(np.nanargmax(curve))
+            if best == last:
+                places = [Place("last layer, best of none", last, last=True, best=True)]
+            else:
+                places.append(Place("best layer of none", best, best=True))
+    mixes = [set(run.info.get("mixes") or {}) for run in members]
+    shared = set.intersection(*mixes)
+    return places + [Place(mix, mix) for mix in members[0].info.get("mixes") or {} if mix in shared]
+
+
+def _standing(
+    model: str, place: Place, transform: str, members: Sequence[Results], plain: Sequence[Results]
+) -> Standing:
+    scores = [_scores(run, place.at) for run in members]
+    geometry = [_geometry(run, place.at) for run in members]
+    references = [_counterpart(run, plain) for run in members]
+    gains, cosine, iso = [], [], []
+    for run, shape, reference in zip(members, geometry, references, strict=True):
+        before = _geometry(reference, place.at) if reference else dict.fromkeys(GEOMETRY, math.nan)
+        gains.append(_score(run, place.at) - (_score(reference, place.at) if reference else math.nan))
+        cosine.append(before["mean_cosine"] - shape["mean_cosine"])
+        iso.append(shape["isoscore"] - before["isoscore"])
+    low, high, interval = math.nan, math.nan, ""
+    over: Over = ""
+    if transform != NONE and len(members) > 1:
+        (low, high), interval, over = t_interval(gains), f"{len(members)} seeds", "seeds"
+    elif transform != NONE and references[0] is not None:
+        (low, high), interval = paired_interval(members[0], references[0], place.at)
+        over = "pairs" if interval else ""
+    fitted = {run.info["transductive"] for run in members if "transductive" in run.info}
+    return Standing(
+        model=model,
+        place=place,
+        transform=transform,
+        runs=tuple(members),
+        rank=0,
+        geometry={key: _mean([shape[key] for shape in geometry]) for key in GEOMETRY},
+        scores={task: _mean([s.get(task, math.nan) for s in scores]) for task in scores[0]},
+        score=_mean([_score(run, place.at) for run in members]),
+        gain=_mean(gains),
+        low=low,
+        high=high,
+        interval=interval,
+        over=over,
+        less_cosine=_mean(cosine),
+        more_isoscore=_mean(iso),
+        transductive=True in fitted if fitted else None,
+    )
+
+
+def t_interval(gains: Sequence[float]) -> tuple[float, float]:
+    """The 95% interval of the mean by Student's t over independent values; NaN for fewer than two or undefined ones."""
+    from scipy.stats import t
+
+    n = len(gains)
+    if n < 2 or not np.isfinite(gains).all():
+        return math.nan, math.nan
+    half = float(t.ppf(0.975, n - 1)) * float(np.std(gains, ddof=1)) / math.sqrt(n)
+    return _mean(gains) - half, _mean(gains) + half
+
+
+def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tuple[float, float], str]:
+    """The 95% bootstrap interval of a run's gain over another on the same resamples of pairs, and what it is over;
+    NaN and nothing if they didn't draw the same."""
+    a, b = (_replicates(results, at) for results in (run, reference))
+    if a is None or b is None or len(a) != len(b) or not paired(run, reference):
+        return (math.nan, math.nan), ""
+    return percentiles(a.astype(np.float64) - b), f"{len(a):,} resamples of the pairs"
+
+
+def _replicates(results: Results, at: int | str) -> np.ndarray | None:
+    label = measure_of(results, "sts") or ""
+    statistic = summary_statistic(results, label)
+    if isinstance(at, str):
+        return results.replicates.get(f"{label}.{at}/{statistic}")
+    rows = results.replicates.get(f"{label}/{statistic}")
+    return None if rows is None or at >= len(rows) else rows[at]
+
+
+def _counterpart(run: Results, plain: Sequence[Results]) -> Results | None:
+    """The run without a transform to compare with: of the same seed if there is one."""
+    same = (p for p in plain if p.info.get("seed") == run.info.get("seed"))
+    return next(same, plain[0] if plain else None)
+
+
+def _score(results: Results, at: int | str) -> float:
+    label = measure_of(results, "sts") or ""
+    return value(results, label, summary_statistic(results, label), at)
+
+
+def _scores(results: Results, at: int | str) -> dict[str, float]:
+    label = measure_of(results, "sts") or ""
+    alone = one_line(results.info.get("corpus") or "")
+    names = {task: f"{task}/{MAIN}" if task else MAIN for task in tasks(results, label)}
+    return {task or alone: value(results, label, statistic, at) for task, statistic in names.items()}
+
+
+def _geometry(results: Results, at: int | str) -> dict[str, float]:
+    label = measure_of(results, "sentence_geometry") or ""
+    return {key: value(results, label, key, at) for key in GEOMETRY}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan

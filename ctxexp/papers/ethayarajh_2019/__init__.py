@@ -1,0 +1,1 @@
+"""Ethayarajh (EMNLP 2019), How Contextual are Contextualized Word Representations?"""

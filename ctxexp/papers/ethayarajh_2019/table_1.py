@@ -1,0 +1,142 @@
+"""Table 1 of Ethayarajh 2019, nine benchmarks of static vectors: the published figures with a sweep's beside them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.report.wording import Run, define, one_line, unique_labels
+from ctxexp.results import Results, Table
+
+TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
+SOURCE = "Ethayarajh 2019, Table 1 (first principal components, STS 2012-2016; its coverage is not published)"
+HEADINGS = {
+    "simlex999": "SimLex", "men": "MEN", "ws353": "WS353", "rw": "RW", "google": "Google", "msr": "MSR",
+    "semeval2012": "SemEval12", "bless": "BLESS", "ap": "AP",
+}  # fmt: skip
+_FILE = Path(__file__).with_suffix(".csv")
+
+
+def published() -> list[dict[str, Any]]:
+    """The published rows: model, layer (None for GloVe and FastText), and the value of each benchmark."""
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return [
+        {"model": row["model"], "layer": int(row["layer"]) if row["layer"] else None}
+        | {name: float(row[name]) for name in HEADINGS}
+        for row in rows
+    ]
+
+
+def table_1(runs: Sequence[Run]) -> SweepTable | None:
+    """The paper's table with these runs' rows below; None if none of them measured static vectors.
+
+    Of a run's layers, 1, 2 and the last two, as the paper prints; of a model of one layer that one. Each of our values
+    comes with the share of the benchmark's items that the vectors cover.
+    """
+    measured = [(label, r, m) for label, r in unique_labels(runs) for m in static_measures(r)]
+    if not measured:
+        return None
+    rows = [
+        {"source": "published", "vectors": "", "corpus": "", "n": math.nan, **row}
+        | {f"{name}_covered": math.nan for name in HEADINGS}
+        for row in published()
+    ]
+    for label, results, measure in measured:
+        for layer in paper_layers(results.n_layers):
+            rows.append(_row(row_label(label, results), results, measure, layer))
+    keys = ["source", "model", "vectors", "corpus", "layer", "n"]
+    keys += [key for name in HEADINGS for key in (name, f"{name}_covered")]
+    numbers = Table({key: ["" if row[key] is None else row[key] for row in rows] for key in keys})
+    shown = [
+        [row["source"], row["model"], row["vectors"], "" if row["layer"] is None else str(row["layer"])]
+        + [_cell(row[name], row[f"{name}_covered"]) for name in HEADINGS]
+        for row in rows
+    ]
+    notes = [
+        f"published: {SOURCE}",
+        "in brackets: the share of pairs, questions or words whose words all have a vector",
+    ]
+    notes += dict.fromkeys(f"{measure}: {define(measure, results)}" for _, results, measure in measured)
+    notes += _depths(measured)
+    columns = ["source", "model", "vectors", "layer", *HEADINGS.values()]
+    return SweepTable(
+        "1", "Static vectors from contextual ones (Ethayarajh 2019, Table 1)", numbers, columns, shown, notes
+    )
+
+
+def static_measures(results: Results) -> list[str]:
+    """The labels under which a run measured static vectors on any benchmark."""
+    stated = results.info.get("measures") or {}
+    return [
+        measure
+        for measure, about in stated.items()
+        if about.get("name") == "static_vectors" and any(results.get(f"{measure}/{b}") is not None for b in HEADINGS)
+    ]
+
+
+def paper_layers(n_layers: int) -> list[int]:
+    """Layers 1, 2 and the last two; layer 0 where there is no other."""
+    return sorted({i for i in (1, 2, n_layers - 2, n_layers - 1) if 0 < i < n_layers}) or [0]
+
+
+def row_label(label: str, results: Results) -> str:
+    """The run's label with the weights that it used, which a chart's label leaves out where they are the default."""
+    weights = one_line(results.info.get("weights") or "")
+    return label if not weights or weights in label else f"{label} ({weights})"
+
+
+def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, Any]:
+    def at(statistic: str) -> float:
+        curve = results.get(f"{measure}/{statistic}")
+        return math.nan if curve is None else float(curve[layer])
+
+    row: dict[str, Any] = {
+        "source": "measured",
+        "model": label,
+        "vectors": measure,
+        "corpus": one_line(results.info.get("corpus") or ""),
+        "layer": layer,
+        "n": at("n"),
+    }
+    for name in HEADINGS:
+        row[name], row[f"{name}_covered"] = at(name), at(f"{name}_covered")
+    return row
+
+
+def _cell(value: float, covered: float) -> str:
+    """`.315` as the paper prints it, or `.315 (62%)`; a dash for what is not defined or was not asked."""
+    number = "–" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
+    if math.isnan(covered):
+        return number
+    return f"{number} ({covered:.0%})" if covered >= 0.0995 or not covered else f"{number} ({covered:.1%})"
+
+
+def _depths(measured: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
+    """How often a lower layer beats an upper one: of the published figures, and of each run."""
+    rows = published()
+    for model in ("ELMo", "BERT", "GPT-2"):
+        layers = [row for row in rows if row["model"] == model]
+        low, high = layers[0], layers[-1]
+        wins = sum(low[name] > high[name] for name in HEADINGS)
+        yield f"{model}, published: layer {low['layer']} above layer {high['layer']} on {wins} of 9 benchmarks"
+    for label, results, measure in measured:
+        last = results.n_layers - 1
+        curves = [c for name in HEADINGS if (c := results.get(f"{measure}/{name}")) is not None]
+        if last < 2:
+            continue
+        compared = [c for c in curves if math.isfinite(c[1]) and math.isfinite(c[last])]
+        if not compared:
+            continue
+        said = f"layer 1 above layer {last} on {sum(c[1] > c[last] for c in compared)} of {len(compared)} benchmarks"
+        # Section 4.3 says of the layers that it doesn't print that they lie between the second and the last but one.
+        inner = [(c[i], *sorted((c[2], c[last - 1]))) for c in curves for i in range(3, last - 1)]
+        inner = [v for v in inner if all(map(math.isfinite, v))]
+        if inner:
+            within = sum(low <= value <= high for value, low, high in inner)
+            said += f"; {within} of {len(inner)} values of layers 3 to {last - 2} lie between layers 2 and {last - 1}"
+        yield f"{row_label(label, results)}, {measure}: {said}"

@@ -1,0 +1,143 @@
+"""Tables of a sweep: frequency geometry beside the published figures, and degeneration, of last layers and tables."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.report.wording import Run, define, unique_labels
+from ctxexp.results import Results, Table
+
+SOURCE = "Li et al. 2020 (BERT-flow), Table 1: word embeddings of BERT; among which words neighbours are is not said"
+_FILE = Path(__file__).with_name("published.csv")
+_SHOWN = ("norm", "l2_3nn", "dot_3nn", "cosine_3nn")
+_DEGENERATION = (
+    "mean_cosine", "effective_rank", "energy_1", "energy_2", "cone_aperture", "cone_narrowest", "negative_direction",
+    "margin", "chance", "tested",
+)  # fmt: skip
+
+
+def published() -> dict[str, dict[tuple[int, int], float]]:
+    """The published figures by statistic (norm, l2_3nn ... dot_7nn) and rank bin (first, last)."""
+    found: dict[str, dict[tuple[int, int], float]] = {}
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            found.setdefault(row["statistic"], {})[int(row["first"]), int(row["last"])] = float(row["value"])
+    return found
+
+
+def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
+    """Norms and neighbours by rank bin, published and of each run's last layer and embedding tables; None without any.
+
+    The CSV has every layer, statistic and bin; as text k=3 and the last layers only.
+    """
+    known = published()
+    rows: list[dict[str, Any]] = [
+        {"source": "published", "model": "BERT", "vectors": "word embeddings", "statistic": statistic, "bins": bins}
+        for statistic, bins in known.items()
+    ]
+    notes = [f"published: {SOURCE}"]
+    for label, results, measure in _measured(runs, "frequency_geometry"):
+        notes.append(f"{measure}: {define(measure, results)}")
+        for vectors, stats in spaces(results, measure):
+            for statistic, bins in _bins(stats).items():
+                spearman = {
+                    end: stats.get(f"spearman_{statistic}{end}", math.nan) for end in ("", "_ci_low", "_ci_high")
+                }
+                rows.append(
+                    {"source": "ours", "model": label, "vectors": vectors, "statistic": statistic, "bins": bins}
+                    | {"spearman" + end: value for end, value in spearman.items()}
+                )
+    if len(rows) == len(known):
+        return None
+    edges = sorted({edge for row in rows for edge in row["bins"]})
+    blank = {"spearman": math.nan, "spearman_ci_low": math.nan, "spearman_ci_high": math.nan}
+    full = [
+        {**blank, **{k: v for k, v in row.items() if k != "bins"}}
+        | {f"{a}_{b}": row["bins"].get((a, b), math.nan) for a, b in edges}
+        for row in rows
+    ]
+    keys = ["source", "model", "vectors", "statistic", *(f"{a}_{b}" for a, b in edges), *blank]
+    shown = [
+        [row["source"], row["model"], row["vectors"], row["statistic"].replace("_", " ")]
+        + [_cell(row[f"{a}_{b}"]) for a, b in edges]
+        + [_interval(row)]
+        for row in full
+        if row["statistic"] in (*_SHOWN, "n") and not re.fullmatch(r"layer \d+", row["vectors"])
+    ]
+    columns = ["source", "model", "vectors", "statistic", *(f"[{a}, {b})" for a, b in edges), "Spearman with rank"]
+    notes += ["l2, dot, cosine 3nn: mean over the 3 nearest neighbours; n: words or pieces in the bin"]
+    title = "Norms and neighbours by frequency rank (Li et al. 2020, Table 1)"
+    return SweepTable(
+        "frequency", title, Table({k: [r[k] for r in full] for k in keys}), columns, shown, list(dict.fromkeys(notes))
+    )
+
+
+def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
+    """Cone, spectrum and uniformly negative direction of each run's layers and embedding tables; None without any."""
+    rows = [
+        {"model": label, "vectors": vectors, **{name: stats.get(name, math.nan) for name in _DEGENERATION}}
+        for label, results, measure in _measured(runs, "degeneration")
+        for vectors, stats in spaces(results, measure)
+    ]
+    if not rows:
+        return None
+    columns = ["model", "vectors", *_DEGENERATION]
+    shown = [
+        [str(row["model"]), str(row["vectors"]), *(_cell(float(str(row[name]))) for name in _DEGENERATION)]
+        for row in rows
+    ]
+    notes = [
+        "negative_direction: 1 if a vector has a negative product with every tested row, else 0; "
+        "chance: its probability for so many random rows; cone_aperture, cone_narrowest: half-angles in degrees"
+    ]
+    numbers = Table({name: [row[name] for row in rows] for name in columns})
+    return SweepTable("degeneration", "Degeneration of layers and embedding tables", numbers, columns, shown, notes)
+
+
+def spaces(results: Results, measure: str) -> Iterator[tuple[str, dict[str, float]]]:
+    """(name, statistics) of each layer and embedding table: `layer 0` ... `last layer (4)`, `input table`."""
+    curves = {key.removeprefix(f"{measure}/"): c for key, c in results.curves.items() if key.startswith(f"{measure}/")}
+    last = results.n_layers - 1
+    for layer in range(results.n_layers):
+        name = f"last layer ({layer})" if layer == last else f"layer {layer}"
+        yield name, {statistic: float(curve[layer]) for statistic, curve in curves.items()}
+    tables: dict[str, dict[str, float]] = {}
+    for key, value in results.scalars.items():
+        place, _, statistic = key.rpartition("/")
+        if place.startswith(f"{measure}."):
+            tables.setdefault(place.removeprefix(f"{measure}."), {})[statistic] = value
+    notes: Mapping[str, Any] = results.info.get("tables") or {}
+    for name, stats in tables.items():
+        yield f"{name} table" + " (tied)" * bool(notes.get(name, {}).get("tied")), stats
+
+
+def _measured(runs: Sequence[Run], name: str) -> Iterator[tuple[str, Results, str]]:
+    for label, results in unique_labels(runs):
+        for measure, about in (results.info.get("measures") or {}).items():
+            if about.get("name") == name:
+                yield label, results, measure
+
+
+def _bins(stats: Mapping[str, float]) -> dict[str, dict[tuple[int, int], float]]:
+    """The statistics that have bins: name -> (first, last) -> value."""
+    found: dict[str, dict[tuple[int, int], float]] = {}
+    for key, value in stats.items():
+        if match := re.fullmatch(r"(norm|n|(?:l2|dot|cosine)_\d+nn)_(\d+)_(\d+)", key):
+            found.setdefault(match[1], {})[int(match[2]), int(match[3])] = value
+    return found
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    if math.isnan(row["spearman"]):
+        return ""
+    return f"{row['spearman']:+.2f} [{row['spearman_ci_low']:+.2f}, {row['spearman_ci_high']:+.2f}]"

@@ -1,0 +1,202 @@
+"""Table 2 of BERT-flow (Li et al. 2020), sentence similarity without supervision: published figures and ours."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxexp.papers.calibration_league.standings import measure_of, model_name, tasks, transform_name, value
+from ctxexp.papers.li_2020 import published as li_2020
+from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.report.wording import Run, one_line
+from ctxexp.results import Results, Table
+
+TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spearman × 100"
+AGGREGATIONS = ("all", "wmean")  # of a task's sub-sets: the published rows are of either kind
+POOLINGS = ("mean", "cls")  # as published: over all pieces, and the first piece
+PAPER_MIX, TRUE_MIX = "flow_paper_last2", "last2"
+_MODELS = {"bert-base": "bert-base-uncased", "bert-large": "bert-large-uncased"}
+_METHODS = {
+    "avg": "mean of the last layer",
+    "cls": "CLS vector of the last layer",
+    "last2avg": "mean of the first and the last block (flow_paper_last2)",
+    "true last2": "mean of the last two layers (last2)",
+    "flow-nli": "flow on flow_paper_last2, fitted on NLI",
+    "flow-target": "flow on flow_paper_last2, fitted on the target",
+    "flow-nli, true last2": "flow on last2, fitted on NLI",
+    "flow-target, true last2": "flow on last2, fitted on the target",
+}
+
+
+@dataclass
+class Measured:
+    """One method of one model: the tasks of all runs that measured it, and the choices behind them."""
+
+    model: str
+    checkpoint: str  # bert-base, bert-large, or "" for what the paper hasn't
+    method: str
+    fitted_on: str
+    scores: dict[tuple[str, str], float] = field(default_factory=dict)  # (task, aggregation) -> Spearman x 100
+
+
+def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
+    """The paper's table with these runs' rows under the published ones; None unless a run measured `sts` on sentence
+    vectors as the paper's (`sentence.pooling` mean or cls) with the mix that it averaged.
+
+    Which run makes which row is read from what it says of itself: pooling, mixes, transform, fitted text. Several runs
+    of a method, a task each (`dataset.tasks`), make one row. Without a run on its weights a published row is followed
+    by `not run`.
+    """
+    if not any(PAPER_MIX in (r.info.get("mixes") or {}) and _pooling(r) in POOLINGS for _, r in runs):
+        return None
+    ours = measured(runs)
+    if not ours:
+        return None
+    rows: list[dict[str, Any]] = []
+    for known in li_2020.table():
+        rows.append(
+            {"source": "published", "row": known.name, "model": known.model, "method": known.method}
+            | {"fitted_on": known.method.partition("-")[2], "reported_by": known.reported_by}
+            | {"aggregation": known.aggregation, **known.scores, "note": known.note}
+        )
+        if known.reported_by.startswith("Li") or known.method == "cls":
+            mine = [m for m in ours if m.checkpoint == known.model and m.method == known.method]
+            rows += [row for m in mine for row in _rows(m)] or [_not_run(known.model, known.method)]
+    rest = [m for m in ours if not any(row["source"] == "ours" and row["row"] == _name(m) for row in rows)]
+    rest.sort(key=lambda m: (m.model, list(_METHODS).index(m.method)))
+    rows += [row for m in rest for row in _rows(m)]
+    for model in dict.fromkeys(m.model for m in ours if not m.checkpoint):
+        missing = {"flow-target", "flow-nli"} - {m.method for m in ours if m.model == model}
+        rows += [_not_run(model, method) for method in sorted(missing, reverse=True)]
+    keys = ["source", "row", "model", "method", "fitted_on", "reported_by", "aggregation"]
+    keys += [*li_2020.TASKS, "mean", "note"]
+    for row in rows:
+        scores = [row.get(task, math.nan) for task in li_2020.TASKS]
+        row["mean"] = math.fsum(scores) / len(scores) if not any(map(math.isnan, scores)) else math.nan
+    numbers = Table({key: [row.get(key, math.nan if key in li_2020.TASKS else "") for row in rows] for key in keys})
+    shown = [
+        [row["source"], row["row"], row["fitted_on"], row["aggregation"]]
+        + [_cell(row.get(task, math.nan)) for task in (*li_2020.TASKS, "mean")]
+        for row in rows
+    ]
+    columns = ["source", "row", "fitted on", "sub-sets", *li_2020.TASKS, "mean"]
+    return SweepTable("li_2020", TITLE, numbers, columns, shown, list(_notes(ours)))
+
+
+def measured(runs: Sequence[Run]) -> list[Measured]:
+    """The rows that the runs make, one for each model, method and fitted text; later runs of a task don't replace
+    earlier ones."""
+    found: dict[tuple[str, ...], Measured] = {}
+    for _, results in runs:
+        label = measure_of(results, "sts")
+        if label is None or _pooling(results) not in POOLINGS:
+            continue
+        for method, at in _methods(results):
+            fitted = _fitted(results) if method.startswith("flow") else ""
+            model = _plain_name(results)
+            row = found.setdefault((model, method, fitted), Measured(model, _checkpoint(results), method, fitted))
+            for task in tasks(results, label):
+                for kind in AGGREGATIONS:
+                    score = value(results, label, f"{task}/{kind}" if task else kind, at)
+                    row.scores.setdefault((task or _only_task(results), kind), score)
+    return [row for row in found.values() if any(task in li_2020.TASKS for task, _ in row.scores)]
+
+
+def _methods(results: Results) -> Iterator[tuple[str, int | str]]:
+    """The methods of the table that a run measured, and the layer or mix where."""
+    transform, mixes = transform_name(results).partition(" fitted on ")[0], results.info.get("mixes") or {}
+    text = one_line(results.info.get("fit_on") or "target")
+    last = results.n_layers - 1
+    if transform == "none":
+        if _pooling(results) == "cls":
+            yield "cls", last
+            return
+        yield "avg", last
+        for method, mix in (("last2avg", PAPER_MIX), ("true last2", TRUE_MIX)):
+            if mix in mixes:
+                yield method, mix
+    elif transform == "flow" and _pooling(results) == "mean":  # with arguments of its own it isn't the paper's
+        kind = "flow-target" if text in ("target", "all") else "" if text == "train" else "flow-nli"
+        for method, mix in ((kind, PAPER_MIX), (f"{kind}, true last2", TRUE_MIX)):
+            if kind and mix in mixes:
+                yield method, mix
+
+
+def _rows(row: Measured) -> list[dict[str, Any]]:
+    about = {"source": "ours", "row": _name(row), "model": row.model, "method": row.method, "fitted_on": row.fitted_on}
+    about |= {"reported_by": "", "note": ""}
+    return [
+        about | {"aggregation": kind} | {task: row.scores.get((task, kind), math.nan) for task in li_2020.TASKS}
+        for kind in AGGREGATIONS
+    ]
+
+
+def _not_run(model: str, method: str) -> dict[str, Any]:
+    weights = f"no run with the weights of {_MODELS[model]}" if model in _MODELS else ""
+    nli = "" if method != "flow-nli" else "no run with fit_on=nli:<path>"
+    return {
+        "source": "ours", "row": f"{model}, {_METHODS[method]}: not run", "model": model, "method": method,
+        "fitted_on": "", "reported_by": "", "aggregation": "", "note": "; ".join(filter(None, (weights, nli))),
+    }  # fmt: skip
+
+
+def _name(row: Measured) -> str:
+    return f"{row.model}, {_METHODS[row.method]}"
+
+
+def _notes(ours: Sequence[Measured]) -> Iterator[str]:
+    yield f"published: {li_2020.SOURCE}; the rows from Reimers 2019 are by `all`, the paper's own by `wmean`"
+    yield (
+        "sub-sets of STS12 to STS16: all = one correlation over all pairs; wmean = correlations of the sub-sets "
+        "weighted by their numbers of pairs; the two don't compare. STS-B and SICK-R have one set of pairs"
+    )
+    yield from dict.fromkeys(f"{row.name}: {row.note}" for row in li_2020.table() if row.note)
+    if any(row.method.startswith("flow") for row in ours):
+        yield "fitted on: target = the measured sentences, all = those of all splits; the paper's target is all splits"
+        yield (
+            "ours is one flow for the sentences of all tasks of a run together, the paper's one for each task; sweep "
+            "dataset.tasks=[STS-B],[SICK-R],... for that"
+        )
+    for row in ours:
+        if not row.checkpoint:
+            yield f"{row.model}: not among the paper's models (bert-base-uncased, bert-large-uncased)"
+            break
+
+
+def _cell(score: float) -> str:
+    return "" if math.isnan(score) else f"{score:.2f}"
+
+
+def _pooling(results: Results) -> str:
+    return one_line(results.info.get("pooling") or "")
+
+
+def _fitted(results: Results) -> str:
+    return one_line(results.info.get("fit_on") or "target")
+
+
+def _plain_name(results: Results) -> str:
+    """The model with its weights, less pooling and fitted text, which are the row's."""
+    name = re.sub(r" sentence\.pooling=\S+", "", model_name(results))
+    return name.partition(" fitted on ")[0]
+
+
+def _checkpoint(results: Results) -> str:
+    """Which of the paper's models a run's weights are: by the checkpoint's own name."""
+    said = [one_line(results.info.get("weights") or ""), *map(str, (results.info.get("details") or {}).values())]
+    if said[0].startswith("untrained"):
+        return ""
+    for name, checkpoint in _MODELS.items():
+        if any(text == checkpoint or text.endswith(f"/{checkpoint}") for text in said):
+            return name
+    return ""
+
+
+def _only_task(results: Results) -> str:
+    """The task of a corpus of one, in the paper's spelling."""
+    corpus = one_line(results.info.get("corpus") or "")
+    asked = one_line((results.info.get("choices") or {}).get("tasks") or "")
+    return {"sts_b": "STS-B", "sick_r": "SICK-R"}.get(corpus, asked)

@@ -1,0 +1,1 @@
+"""Figures, their words and colours, and the interactive page of a sweep."""

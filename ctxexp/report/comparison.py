@@ -1,0 +1,59 @@
+"""Finished runs side by side: a frame, figures, and a table for a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from ctxexp.results import Results
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs by label, each label once."""
+
+    runs: tuple[tuple[str, Results], ...]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The runs' frames (`ctxexp.Results.frame`) under each other, the run's label in the first column."""
+        import pandas as pd
+
+        parts = [results.frame.assign(run=label) for label, results in self.runs]
+        whole = pd.concat(parts, ignore_index=True)
+        return whole[["run", *whole.columns.drop("run")]]
+
+    def plot(self, measure: str | None = None) -> Figure:
+        """The runs' curves of one measure by layer (all its definitions); None: the overview. Raises MetricError."""
+        from ctxexp.errors import MetricError, near
+        from ctxexp.report.charts import sweep_charts
+        from ctxexp.report.figures import overview_figure, sweep_figure
+
+        charts = sweep_charts(self.runs)
+        if measure is None:
+            return overview_figure(charts, self.runs)
+        for chart in charts:
+            if measure in (chart.name, *(panel.measure for panel in chart.panels)):
+                return sweep_figure(chart, self.runs)
+        raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
+
+    def _repr_html_(self) -> str:
+        """Main curve of each measure by run and layer."""
+        import pandas as pd
+
+        from ctxexp.report.charts import main_statistic
+
+        rows = {}
+        for label, results in self.runs:
+            for measure in results.measures():
+                statistic = main_statistic(results, measure)
+                if (curve := results.get(f"{measure}/{statistic}")) is not None:
+                    rows[measure, statistic, label] = curve
+        table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
+        table.index = pd.MultiIndex.from_tuples(list(rows), names=["measure", "statistic", "run"])
+        html: str = table.sort_index(sort_remaining=False).to_html(float_format="{:.3f}".format, na_rep="")
+        return html

@@ -1,0 +1,213 @@
+"""Curves to figures, one look for all: a figure per measure of a run, the paper's four figures across runs.
+
+matplotlib's object interface only: nothing global is touched, nothing is left open, no display is needed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp.report import charts, wording
+from ctxexp.report.charts import Chart, Line, Panel
+from ctxexp.report.frame import FAINT, INK, blank, dress, save
+from ctxexp.report.palette import colours
+from ctxexp.report.wording import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ctxexp.results import Results
+
+_MARKERS = "osD^vPX<>h"
+
+
+def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
+    """Write a PNG and an SVG for each measure of one run; the paths. A measure without a value is skipped."""
+    paths: list[Path] = []
+    for measure in results.measures():
+        figure = run_figure(results, measure, published=published)
+        if figure is not None:
+            paths += save(figure, folder, measure)
+    return paths
+
+
+def sweep_figures(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
+    """Write the comparison of runs (chart label, results): overview.png, then a figure a measure; PNG and SVG each."""
+    drawn = charts.sweep_charts(runs, published=published)
+    if not drawn:
+        return []
+    paths = save(overview_figure(drawn, runs), folder, "overview")
+    for chart in drawn:
+        paths += save(sweep_figure(chart, runs), folder, chart.name)
+    return paths
+
+
+def run_figure(results: Results, measure: str, *, published: bool = False) -> Figure | None:
+    """One run's measure by layer: adjusted with its 95% interval, raw and baseline thinner; None without a value."""
+    ((label, _),) = wording.unique_labels([(str(results.info.get("model") or "run"), results)])
+    colour = colours([label])[label]
+    main = charts.main_statistic(results, measure)
+    line = charts.curve_line(results, measure, main, label=wording.readable(main), colour=colour, marker=0)
+    if line is None:
+        return None
+    figure = blank(7.2, 3.9)
+    axes = figure.add_subplot()
+    handles, names = [_draw(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
+    beside: dict[str, dict[str, Any]] = {
+        "raw": {"linestyle": "-", "color": INK, "marker": "^"},
+        "baseline": {"linestyle": (0, (4, 2)), "color": FAINT, "marker": "v"},
+        "size_matched_adjusted": {"linestyle": (0, (1, 1)), "color": colour, "marker": "s"},
+        "size_matched_baseline": {"linestyle": (0, (1, 1)), "color": FAINT, "marker": "s"},
+        "median": {"linestyle": (0, (1, 2)), "color": INK, "marker": "."},
+    }
+    for statistic, style in beside.items():
+        y = charts.finite(results.get(f"{measure}/{statistic}"))
+        # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
+        if y is not None and statistic != main and not (statistic == "median" and main != "raw"):
+            handles += axes.plot(np.arange(len(y)), y, linewidth=1.1, markersize=3.5, zorder=2, **style)
+            names.append(wording.readable(statistic))
+    model = charts.paper_model(label, results, published=published)
+    known = charts.published_curve(model, results, measure, main)
+    if known is not None:
+        handles.append(_draw(axes, Line("published", label, known, None, None, colour, 0, published=True)))
+        names.append(f"published, {wording.readable(main)}")
+    if (at := charts.line_of(measure, [results])) is not None:
+        _threshold(axes, at)
+    _finish(axes, wording.axis_label(measure, "", [results]))
+    count = wording.count_words(results, measure)
+    facts = [wording.define(measure, results), *wording.facts([(label, results)], measure)]
+    facts.append(f"n = {count}" if count else "")
+    dress(
+        figure,
+        f"{wording.title(measure, [results])}: {label}",
+        facts,
+        handles,
+        names,
+        _notes([(label, results)], known is not None),
+    )
+    return figure
+
+
+def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
+    """One measure across models, a panel for each of its definitions."""
+    columns = {1: 1, 2: 2, 4: 2}.get(len(chart.panels), 3)
+    rows = -(-len(chart.panels) // columns)
+    figure = blank(7.6 if columns == 1 else 4.3 * columns + 0.3, 3.7 * rows)
+    for position, panel in enumerate(chart.panels, start=1):
+        axes = figure.add_subplot(rows, columns, position)
+        _panel(axes, panel)
+        if len(chart.panels) > 1:
+            heading = "\n".join(textwrap.wrap(panel.definition, 46))
+            axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
+    facts = wording.facts(runs, chart.panels[0].measure)
+    if len(chart.panels) == 1:
+        facts.insert(0, chart.panels[0].definition)
+    _dress_sweep(figure, chart.title, facts, chart.lines, runs)
+    return figure
+
+
+def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
+    """The paper's figures on one picture, the first definition of each."""
+    shown = [chart for chart in drawn if chart.name in charts.PAPER] or list(drawn)[:4]
+    columns = min(len(shown), 2)
+    rows = -(-len(shown) // columns)
+    figure = blank(5.2 * columns + 0.4, 3.3 * rows)
+    for position, chart in enumerate(shown, start=1):
+        axes = figure.add_subplot(rows, columns, position)
+        _panel(axes, chart.panels[0])
+        style: dict[str, Any] = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
+        axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=20, parse_math=False)
+        axes.text(
+            0,
+            1.025,
+            textwrap.shorten(chart.panels[0].definition, 68, placeholder=" …"),
+            fontsize=8.5,
+            color=FAINT,
+            **style,
+        )
+    asks = any(chart.name in charts.PAPER for chart in shown)
+    heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
+    everything = Chart("overview", heading, tuple(c.panels[0] for c in shown))
+    _dress_sweep(figure, everything.title, wording.facts(runs), everything.lines, runs)
+    return figure
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    for line in panel.lines:
+        _draw(axes, line)
+    if panel.threshold is not None:
+        _threshold(axes, panel.threshold)
+    _finish(axes, panel.y_label)
+
+
+def _style(line: Line) -> dict[str, Any]:
+    marker = _MARKERS[line.marker % len(_MARKERS)]
+    if line.published:
+        return {
+            "color": line.colour, "linestyle": (0, (4, 2)), "linewidth": 1.2, "marker": marker, "markersize": 4,
+            "markerfacecolor": "white", "zorder": 5,
+        }  # fmt: skip
+    return {"color": line.colour, "linewidth": 2, "marker": marker, "markersize": 5, "zorder": 4}
+
+
+def _draw(axes: Axes, line: Line) -> Any:
+    """The line with its band; an interval without neighbours, which a band can't show, becomes a whisker."""
+    x = np.arange(len(line.y))
+    (artist,) = axes.plot(x, line.y, **_style(line))
+    if line.low is not None and line.high is not None:
+        axes.fill_between(x, line.low, line.high, color=line.colour, alpha=0.2, linewidth=0, zorder=1)
+        known = np.isfinite(line.low) & np.isfinite(line.high)
+        alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
+        axes.vlines(x[alone], line.low[alone], line.high[alone], color=line.colour, linewidth=1.5, zorder=3)
+    return artist
+
+
+def _threshold(axes: Axes, value: float) -> None:
+    axes.update_datalim([(0, 0)], updatex=False)  # the axis holds 0, so that a share's size can be seen
+    axes.axhline(value, color=INK, linestyle="--", linewidth=1, zorder=2.5)
+    place = axes.get_yaxis_transform()
+    axes.text(1.005, value, f"{value:.0%}", transform=place, va="center", fontsize=8.5, color=INK)
+
+
+def _finish(axes: Axes, y_label: str) -> None:
+    """Integer layers, a zero line where values cross it, a quiet grid."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=14, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    left, right = axes.dataLim.intervalx
+    axes.set_xlim(min(left, 0) - 0.4, right + 0.4)
+    low, high = axes.get_ylim()
+    if low < 0 < high:
+        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1.5)
+    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9.5)
+    axes.set_ylabel(y_label, fontsize=9.5, parse_math=False)
+    axes.tick_params(labelsize=9, length=3)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _notes(runs: Sequence[Run], cite: bool) -> list[str]:
+    """Below everything: what each label stands for and where published curves come from."""
+    source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
+    return wording.identities(runs) + [source] * cite
+
+
+def _dress_sweep(figure: Figure, title: str, facts: Sequence[str], lines: Sequence[Line], runs: Sequence[Run]) -> None:
+    from matplotlib.lines import Line2D
+
+    cite = any(line.published for line in lines)
+    shown = [line for line in lines if not line.published]
+    handles = [Line2D([], [], **_style(line)) for line in shown]
+    names = [line.label for line in shown]
+    if cite:  # one entry for all: their colours and markers are their models'
+        handles.append(Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
+        names.append("published")
+    dress(figure, title, facts, handles, names, _notes(runs, cite))

@@ -1,0 +1,86 @@
+"""The frame of a figure: title and facts above the axes, legend and notes below, and the files it is saved to."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctxexp.files.writing import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, FAINT = "#222222", "#666666"
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty figure that a notebook shows as it is, without pyplot."""
+    from matplotlib.figure import Figure
+
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=110)
+            return buffer.getvalue()
+
+    return Shown(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def dress(
+    figure: Figure,
+    title: str,
+    facts: Sequence[str],
+    handles: Sequence[Any],
+    names: Sequence[str],
+    notes: Sequence[str],
+) -> None:
+    """Title and facts above the axes, legend and notes below: the figure grows by the room that they need."""
+    width, body = figure.get_size_inches()
+    heads = textwrap.wrap(title, int(width * 8.5))
+    whole = [fact if len(fact) > 50 else fact.replace(" ", "\u00a0") for fact in facts if fact]  # wrapped between facts
+    small = textwrap.wrap("; ".join(whole), int(width * 14))
+    feet = [line for note in notes for line in textwrap.wrap(note, int(width * 17), break_on_hyphens=False)]
+    room, lengths = int(width * 12), [len(name) + 7 for name in names]
+    columns = len(names) if sum(lengths) <= room else max(1, room // max(lengths))
+    head = 0.2 + 0.24 * len(heads) + 0.17 * len(small)
+    legend, foot = 0.08 + 0.22 * -(-len(names) // columns), 0.15 * len(feet)
+    height = head + body + legend + foot + 0.06
+    figure.set_size_inches(width, height)
+    left, under = 0.1 / width, 1 - (0.14 + 0.24 * len(heads)) / height
+    bold: dict[str, Any] = {"va": "top", "fontsize": 13, "fontweight": "bold", "color": INK, "parse_math": False}
+    quiet: dict[str, Any] = {"color": FAINT, "parse_math": False}
+    figure.text(left, 1 - 0.1 / height, "\n".join(heads), **bold)
+    figure.text(left, under, "\n".join(small), va="top", fontsize=9, **quiet)
+    figure.text(left, 0.06 / height, "\n".join(feet), va="bottom", fontsize=7.5, **quiet)
+    key = figure.legend(
+        handles, [str(i) for i in range(len(names))], loc="lower center", bbox_to_anchor=(0.5, (foot + 0.05) / height),
+        ncols=columns, frameon=False, fontsize=9.5, borderpad=0.1, handlelength=2.6,
+    )  # fmt: skip
+    key.set_in_layout(False)
+    for text, name in zip(key.get_texts(), names, strict=True):
+        text.set_parse_math(False)  # labels are data: "$" and a leading "_" mean themselves
+        text.set_text(name)
+    rect = (0, (legend + foot + 0.06) / height, 1, body / height)
+    figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05, rect=rect)
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write `name`.png and `name`.svg, the same bytes for the same figure; the name is made safe for a file."""
+    import matplotlib
+
+    stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
+    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "ctxexp"}):
+        # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        with replacing(paths[0]) as part:
+            figure.savefig(part, format="png", dpi=150)
+        figure.set_layout_engine("none")  # laid out once: the second file keeps the first's places
+        with replacing(paths[1]) as part:
+            figure.savefig(part, format="svg", metadata={"Date": None})
+    return paths

@@ -1,0 +1,222 @@
+"""The words on figures and pages: titles, definitions, units, and what the runs were. Numbers are formatted here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.vectors.unknown import MANY
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
+
+Run = tuple[str, "Results"]
+"""A chart label (usually the model) and what was measured."""
+
+LAYER_AXIS = "layer (0 = input layer)"
+_LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
+_PLURALS = {"corpus": "corpora"}
+_UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
+
+
+def unique_labels(runs: Sequence[Run]) -> list[Run]:
+    """Labels as one line each; a repeated label gets a number."""
+    seen: set[str] = set()
+    named = []
+    for label, results in runs:
+        base = name = one_line(label) or "run"
+        count = 1
+        while name in seen:
+            count += 1
+            name = f"{base} #{count}"
+        seen.add(name)
+        named.append((name, results))
+    return named
+
+
+def one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def title(measure: str, runs: Iterable[Results]) -> str:
+    """The measure's name as prose, the metric's own where a run states it; of a task's measure (`sts/STS12`) with the
+    task."""
+    known = next((said for results in runs if (said := stated(results, measure, "title"))), "")
+    if known and task(measure):
+        return f"{known}, {task(measure)}"
+    return known or one_line(measure.replace("_", " ").replace("/", ", ")).capitalize()
+
+
+def task(measure: str) -> str:
+    """The task of a task's measure (`sts/STS12`), as prose; empty if it has none."""
+    name = measure.partition("/")[2]
+    return "mean over tasks" if name == "avg" else name
+
+
+def attribute(results: Results, measure: str, key: str) -> Any:
+    """An attribute of a measure as its run recorded it (`ctxexp.measuring.described`), None where the run doesn't say;
+    a task's measure is the metric's own."""
+    measures = results.info.get("measures") or {}
+    return (measures.get(measure) or measures.get(measure.split("/")[0]) or {}).get(key)
+
+
+def stated(results: Results, measure: str, key: str) -> str:
+    """The attribute in a line of text; empty where the run doesn't say."""
+    return one_line(attribute(results, measure, key) or "")
+
+
+def canonical(results: Results, measure: str) -> str:
+    """What is measured, whatever its label: the metric's name with its variant, as `self_similarity` or
+    `max_explainable_variance_released`; the label where the run doesn't say."""
+    name, variant = stated(results, measure, "name"), attribute(results, measure, "variant")
+    if not name or variant is None:
+        return measure
+    return "/".join(filter(None, (f"{name}_{variant}" if variant else name, measure.partition("/")[2])))
+
+
+def figure_of(measure: str, runs: Iterable[Results]) -> str:
+    """The figure on which a measure has its panel: one for the variants of a metric, one for a measure's tasks."""
+    label = measure.split("/")[0]
+    return next((stated(r, label, "name") for r in runs if stated(r, label, "variant")), label)
+
+
+def mains(results: Results, measure: str) -> tuple[str, ...]:
+    """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
+    adjusted, raw."""
+    own = stated(results, measure, "main")
+    return (*([own] if own else []), "adjusted", "raw")
+
+
+def define(measure: str, results: Results) -> str:
+    """The definition that the run states, of a task's measure with the task; else an empty text."""
+    said = stated(results, measure, "definition")
+    if said and task(measure) and measure not in (results.info.get("measures") or {}):
+        said = f"{task(measure)}: {said}"
+    return said
+
+
+def axis_label(measure: str, statistic: str, results: Iterable[Results] = ()) -> str:
+    """What the number is: "cosine − baseline"."""
+    runs = list(results)
+    unit = next((u for r in runs if (u := stated(r, measure, "unit"))), "value")
+    unit = _UNITS.get(unit, unit)
+    if unit == "score" and statistic:  # one of several benchmarks: which
+        unit = f"score, {readable(statistic)}"
+    alone = not any(r.get(f"{measure}/adjusted") is not None for r in runs)
+    forms = {
+        "adjusted": "{} − baseline",
+        "size_matched_adjusted": "{} − size-matched baseline",
+        "baseline": "{} of the baseline",
+        "raw": "{}" if alone else "{}, raw",
+    }
+    return forms.get(statistic, "{}").format(unit)
+
+
+def readable(statistic: str) -> str:
+    """A statistic's name for a legend."""
+    names = {
+        "size_matched_adjusted": "adjusted, size-matched",
+        "size_matched_baseline": "baseline, size-matched",
+        "mean_cosine": "mean",
+    }
+    return names.get(statistic, statistic.replace("_", " "))
+
+
+_DRAWN = {  # what intervals draw anew
+    "sentence": "sentences",
+    "document": "documents",
+    "pair": "sentence pairs",
+    "group of pairs": "groups of pairs that share a sentence",
+}
+
+
+def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
+    """What the runs have in common, for under a title: weights, corpus, control, transform, baseline; how many where
+    runs differ. `transforms=False` leaves these out, for a figure that names them."""
+    said = []
+    chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
+    used = [one_line(r.info.get("transform") or "none") for _, r in runs]
+    fits = [one_line(r.info.get("fit_on") or "target") for _, r in runs]
+    if set(fits) == {"target"}:
+        fits = []
+    if set(used) == {"none"}:
+        fits = []
+    if set(used) == {"none"} or not transforms:
+        used = []
+    resampled = [one_line(r.info.get("resampled") or r.info.get("resampled_pairs") or "") for _, r in runs]
+    controls = [one_line(r.info.get("control") or "none") for _, r in runs]
+    if set(controls) == {"none"}:
+        controls = []
+    for kind, plural, words in (
+        ("weights", "kinds of weights", [one_line(r.info.get("weights") or "") for _, r in runs]),
+        ("corpus", "corpora", [one_line(r.info.get("corpus") or "") for _, r in runs]),
+        ("control:", "controls", controls),
+        ("transform", "transforms", used),
+        ("fitted on", "fitted texts", fits),
+        ("baseline:", "baselines", chance),
+        ("intervals over:", "units of intervals", [_DRAWN.get(unit, unit) for unit in resampled]),
+    ):
+        known = sorted(set(words) - {""})
+        if known:
+            said.append(f"{kind} {known[0]}" if len(known) == 1 else f"{len(known)} {plural}")
+    unknown = max((r.info.get("unknown_share") or 0 for _, r in runs), default=0)
+    if unknown > MANY:
+        said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
+    return said
+
+
+def identities(runs: Sequence[Run]) -> list[str]:
+    """What each label stands for: "bert: <encoder>, 5 layers of 128"; runs that don't say are left out.
+
+    An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot.
+    """
+    said = []
+    for label, results in unique_labels(runs):
+        name = one_line(results.info.get("encoder") or "")
+        if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
+            name = ""
+        size = (
+            f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info['dim']}"
+            if results.info.get("dim")
+            else ""
+        )
+        if name or size:
+            said.append(f"{label}: " + ", ".join(part for part in (name, size) if part))
+    return said
+
+
+def _has_baseline(results: Results, measure: str) -> bool:
+    """What is measured on the baseline's own sample is the baseline of the others."""
+    return stated(results, measure, "over") == "sample" or results.get(f"{measure}/baseline") is not None
+
+
+def baseline_words(results: Results, measure: str | None = None) -> str:
+    """ "1,000 occurrences, one per sentence", "exact, one per sentence": the chance level in a few words; empty if the
+    run doesn't say.
+
+    Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
+    """
+    name, size = results.info.get("baseline"), results.info.get("baseline_size")
+    if results.info.get("baseline_matched") and (measure is None or stated(results, measure, "over") != "sample"):
+        size = None
+    levels = results.info.get("levels") or {}
+    kinds = set(levels.values()) if measure is None else {levels.get(measure)}
+    drawn = f"{size:,} occurrences" if isinstance(size, int) else ""
+    if "exact" in kinds:
+        drawn = f"exact or {drawn}" if drawn and "drawn" in kinds else "exact"
+    parts = [drawn, one_line(name or "").replace("_", " ")]
+    return ", ".join(part for part in parts if part)
+
+
+def count_words(results: Results, measure: str) -> str:
+    """ "812 words": how many groups the mean is over, a range where layers differ; empty if unknown."""
+    n = results.get(f"{measure}/n")
+    if n is None or not np.isfinite(n).any():
+        return ""
+    over = stated(results, measure, "over") or "group"
+    over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
+    low, high = int(np.nanmin(n)), int(np.nanmax(n))
+    number = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+    return f"{number} {over if high == 1 else _PLURALS.get(over, over + 's')}"

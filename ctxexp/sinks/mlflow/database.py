@@ -1,0 +1,97 @@
+"""The tracking store: which one, made how, and whether it answers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctxexp.errors import TrackingError
+from ctxexp.files.paths import user_path
+from ctxexp.sinks.mlflow import sqlite
+from ctxexp.sinks.mlflow.credentials import VARIABLE, redact, whole
+from ctxexp.sinks.mlflow.failures import failures
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+DATABASE = "mlflow.db"
+
+
+def prepare(folder: Path | str, uri: str | None = None) -> str:
+    """The absolute URI of a tracking store that is there and answers; makes the default one if need be.
+
+    `uri` None means the variable MLFLOW_TRACKING_URI if set, else the SQLite file `<folder>/mlflow.db`. A SQLite file
+    is made once, whoever asks first: under a lock, in a temporary file, renamed into place, so that neither an
+    interruption nor a simultaneous start leaves a broken one. Raises TrackingError, which says what to do, for a
+    folder store, another MLflow version's schema, and a server that doesn't answer.
+    """
+    folder = user_path(folder).resolve()
+    uri = whole(uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE))
+    scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
+    if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
+        raise TrackingError(
+            f"tracking uri {redact(uri)!r} is a folder, a kind of store that MLflow no longer writes; leave "
+            f"tracking.uri and {VARIABLE} unset for SQLite at {folder / DATABASE}, or give sqlite:////absolute/path.db "
+            "or a server's http:// address (old folders: mlflow migrate-filestore)"
+        )
+    if not scheme.startswith("sqlite"):
+        _ask(uri)
+        return uri
+    path = sqlite.sqlite_path(uri)
+    uri = sqlite.sqlite_uri(path)
+    make = not sqlite.whole(path)
+    if make:
+        sqlite.make(path, folder)
+    _ask(uri)
+    if not make and path == folder / DATABASE:
+        sqlite.follow_move(path, sqlite.artifact_root(folder))
+    return uri
+
+
+def client(uri: str) -> MlflowClient:
+    """An MLflow client of this store and no other: MLflow's global state and active run play no part."""
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+
+def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
+    """The id of the experiment `name`, made if it isn't there; two processes that ask at once get the same.
+
+    A store on this machine keeps artifacts under `<folder>/artifacts`; a server decides for itself.
+    """
+    from mlflow.exceptions import MlflowException
+
+    uri = client.tracking_uri
+    with failures(f"cannot open experiment {name!r} of {redact(uri)}"):
+        found = client.get_experiment_by_name(name)
+        if found is None:
+            location = sqlite.artifact_root(Path(folder)) if uri.startswith("sqlite") else None
+            try:
+                return str(client.create_experiment(name, artifact_location=location))
+            except MlflowException as error:
+                found = client.get_experiment_by_name(name)  # another process was faster
+                if found is None:
+                    raise error
+    if found.lifecycle_stage == "deleted":
+        raise TrackingError(
+            f"experiment {name!r} of {redact(uri)} is deleted; choose another (tracking.experiment=...) or bring it "
+            f"back: mlflow experiments restore --experiment-id {found.experiment_id}"
+        )
+    return str(found.experiment_id)
+
+
+def _ask(uri: str) -> None:
+    """Open the store once, so that what is wrong with it is said before any work."""
+    if uri.startswith("sqlite"):
+        sqlite.check_schema(uri)
+    with failures(
+        f"the tracking store {redact(uri)} does not answer",
+        "; start it, or set tracking.uri to another (tracking.uri=null with "
+        f"{VARIABLE} unset: a SQLite file, no server needed)",
+    ):
+        try:
+            client(uri).search_experiments(max_results=1)
+        except ValueError as error:  # of a URI that can't be read
+            raise OSError(f"{error}; in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D") from error

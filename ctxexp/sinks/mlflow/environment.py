@@ -1,0 +1,98 @@
+"""What a run ran on: packages, interpreter, commit, hardware, user, command."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from ctxexp.sinks.mlflow.credentials import mask, redact
+
+
+@functools.cache
+def _git(folder: Path) -> dict[str, Any] | None:
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = git("rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
+
+
+def git() -> dict[str, Any] | None:
+    """Commit of the checkout that ctxexp runs from, else of the working folder; None outside any repository."""
+    source = Path(__file__).resolve().parents[3]
+    return _git(source if (source / ".git").exists() else Path.cwd())
+
+
+def user() -> str:
+    """The login name, or the number where the account has none, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+
+
+def command() -> str:
+    """The command line that started this process, as one would type it, without credentials."""
+    program = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path(sys.executable)
+    words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
+    return mask(shlex.join(redact(word) for word in [*words, *sys.argv[1:]]))
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.lower().startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _gpus() -> tuple[str, ...]:
+    torch = sys.modules.get("torch")  # asked only where the run itself needed it: importing it takes seconds
+    if torch is not None and hasattr(torch, "cuda"):
+        found = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        mps = getattr(torch.backends, "mps", None)
+        return (*found, "Apple MPS") if mps is not None and mps.is_available() else tuple(found)
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ()
+    try:
+        done = subprocess.run(
+            [program, "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(done.stdout.split("\n")[:-1]) if done.returncode == 0 else ()
+
+
+def environment() -> dict[str, Any]:
+    """Where the numbers come from, in JSON types; environment variables stay out, since they hold secrets."""
+    packages = {d.name: d.version for d in distributions() if d.name}
+    return {
+        "command": command(),
+        "user": user(),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "gpus": list(_gpus()),
+        "git": git(),
+        "packages": dict(sorted(packages.items(), key=lambda item: item[0].lower())),
+    }

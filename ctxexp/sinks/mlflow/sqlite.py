@@ -1,0 +1,162 @@
+"""The SQLite store: made once and whole, checked before MLflow touches it, movable."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shlex
+import sqlite3
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ctxexp.errors import TrackingError
+from ctxexp.files.paths import user_path
+from ctxexp.sinks.mlflow.failures import failures
+
+LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
+
+
+def sqlite_uri(path: Path) -> str:
+    """The absolute SQLAlchemy URI of a SQLite file."""
+    return f"sqlite:///{path.as_posix()}"
+
+
+def sqlite_path(uri: str) -> Path:
+    """The absolute file of a SQLite URI."""
+    path = re.sub(r"^sqlite[^:]*:/{2,3}", "", uri)
+    if not path or path.startswith(":memory:") or "?" in path:
+        raise TrackingError(
+            f"tracking uri {uri!r} does not name a SQLite file that outlives the process; expected "
+            "sqlite:////absolute/path.db"
+        )
+    return user_path(path).resolve()
+
+
+def artifact_root(folder: Path) -> str:
+    """Where the runs of a local store keep their artifacts: `<folder>/artifacts` as a file URI."""
+    return (user_path(folder).resolve() / "artifacts").as_uri()
+
+
+def whole(path: Path) -> bool:
+    """Whether a database is there; an empty file, which a killed program may leave, is none."""
+    return path.is_file() and path.stat().st_size > 0
+
+
+def make(path: Path, folder: Path) -> None:
+    """Build a store beside `path` and rename it into place, one process at a time."""
+    from filelock import FileLock, Timeout
+
+    lock = path.with_name(f".{path.name}.lock")
+    part = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock, timeout=LOCK_TIMEOUT):
+            if whole(path):
+                return
+            for stale in path.parent.glob(f".{path.name}.*.tmp*"):  # an interrupted start; the lock says nobody works
+                stale.unlink()
+            try:
+                with failures(f"cannot make the tracking store {path}"), _quiet_migrations():
+                    _migrate(part, artifact_root(folder))
+                part.replace(path)
+            finally:
+                for rest in path.parent.glob(f"{part.name}*"):
+                    rest.unlink()
+    except Timeout:
+        raise TrackingError(
+            f"another process has been making the tracking store for {LOCK_TIMEOUT:.0f} s; if none is running, delete "
+            f"{lock} and start again"
+        ) from None
+    except OSError as error:
+        raise TrackingError(
+            f"cannot make the tracking store {path}: {error.strerror or error}; choose a writable place with "
+            "tracking.folder=..."
+        ) from error
+
+
+def _migrate(path: Path, root: str) -> None:
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    make: Any = SqlAlchemyStore  # MLflow leaves it untyped
+    make(sqlite_uri(path), root).engine.dispose()
+    make._engine_map.pop(sqlite_uri(path), None)
+    connection = sqlite3.connect(path)
+    try:
+        connection.execute("PRAGMA journal_mode=wal")  # stays in the file: readers and writers don't block each other
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def _quiet_migrations() -> Iterator[None]:
+    """Without the sixty lines that say which migration of a new, empty database runs."""
+    held = {name: logging.getLogger(name).level for name in ("alembic", "mlflow.store.db.utils")}
+    for name in held:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for name, level in held.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def check_schema(uri: str) -> None:
+    """Refuse a file of another MLflow version before MLflow touches it."""
+    from alembic.script import ScriptDirectory
+    from alembic.util.exc import CommandError
+    from mlflow.store.db import utils
+
+    path = sqlite_path(uri)
+    try:
+        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=20)
+        try:
+            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise TrackingError(
+            f"{path} is not a whole MLflow database ({error}); move it away, and a new one is made at the next start"
+        ) from error
+    with failures(f"cannot read the migrations of MLflow for {path}"):
+        migrations: Any = utils  # MLflow leaves it untyped
+        scripts = ScriptDirectory.from_config(migrations._get_alembic_config(db_url=""))
+    found, expected = rows[0][0] if rows else None, scripts.get_current_head()
+    if found == expected:
+        return
+    try:
+        known = found is not None and scripts.get_revision(found) is not None
+    except CommandError:
+        known = False
+    python = shlex.quote(sys.executable)
+    raise TrackingError(
+        f"{path} was made by an older MLflow (schema {found}, this one needs {expected}); copy the file, then run: "
+        f"{python} -m mlflow db upgrade {shlex.quote(uri)}"
+        if known
+        else f"{path} was made by a newer MLflow (schema {found}, this one knows up to {expected}); install that "
+        "version (pip install -U mlflow) or choose another place with tracking.folder=..."
+    )
+
+
+def follow_move(path: Path, root: str) -> None:
+    """Point the artifacts of our own store to its folder, wherever that was moved: MLflow stores absolute places."""
+    connection = sqlite3.connect(path, timeout=20)
+    try:
+        rows = connection.execute("SELECT DISTINCT artifact_location FROM experiments").fetchall()
+        moved = [old for (old,) in rows if old and old != root and re.fullmatch(r"file:///.*/artifacts", old)]
+        with connection:
+            for old in moved:
+                start = len(old) + 1  # SQLite counts characters from 1
+                connection.execute(
+                    "UPDATE experiments SET artifact_location = ? WHERE artifact_location = ?", (root, old)
+                )
+                connection.execute(
+                    "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) WHERE artifact_uri LIKE ? || '/%'",
+                    (root, start, old),
+                )
+    finally:
+        connection.close()

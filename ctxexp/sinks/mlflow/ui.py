@@ -1,0 +1,178 @@
+"""MLflow's web interface, started lean and opened where the curves are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from urllib.parse import urlencode
+
+from ctxexp.errors import TrackingError
+from ctxexp.sinks.mlflow import database, sqlite
+from ctxexp.sinks.mlflow.credentials import mask, redact
+from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.process import terminated_like_interrupted
+from ctxexp.sinks.mlflow.sink import KIND, SWEEP, base, run_link
+
+START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
+
+
+def sweep_link(uri: str, experiment_id: str, sweep: str) -> str:
+    """The page where MLflow overlays the curves of a sweep's jobs; `uri` is the store's or the UI's address.
+
+    MLflow's front page and its Compare button show no curves: this is the experiment's run list with charts.
+    """
+    query = {
+        "searchFilter": f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'",
+        "orderByKey": "attributes.start_time",
+        "orderByAsc": "true",
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "workflowType": "machine_learning",
+        "compareRunsMode": "CHART",
+    }
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query)}"
+
+
+def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> str | None:
+    """The charts of the last sweep, or the last run if it was alone; None if there is no run yet.
+
+    `address` is where the UI is served, for a store that is not itself a server.
+    """
+    client = database.client(uri)
+    with failures(f"cannot read {redact(uri)}"):
+        found = client.get_experiment_by_name(experiment)
+        if found is None:
+            return None
+        runs = client.search_runs(
+            [found.experiment_id], f"tags.`{KIND}` = 'job'", max_results=1, order_by=["attributes.start_time DESC"]
+        )
+    if not runs:
+        return None
+    where, sweep = address or uri, runs[0].data.tags.get(SWEEP)
+    if sweep:
+        return sweep_link(where, found.experiment_id, sweep)
+    return run_link(where, found.experiment_id, runs[0].info.run_id, "model-metrics")
+
+
+@contextlib.contextmanager
+def server(uri: str, port: int = 5000) -> Iterator[str]:
+    """MLflow's web server of a store while the block runs; its address, once it answers.
+
+    A taken port moves on to the next free one of 20. One worker and no job runner: a third of the time and memory of
+    MLflow's defaults. Whatever it started is ended with it.
+    """
+    port = free_port(port)
+    address = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    if uri.startswith("sqlite"):  # else runs that are sent to this server leave `mlartifacts` in the working folder
+        command += ["--artifacts-destination", sqlite.artifact_root(sqlite.sqlite_path(uri).parent)]
+    environ = {
+        **os.environ,
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_DISABLE_TELEMETRY": os.environ.get("MLFLOW_DISABLE_TELEMETRY", "true"),
+    }
+    environ.pop("MLFLOW_TRACKING_URI", None)
+    environ["MLFLOW_BACKEND_STORE_URI"] = uri  # not in the command, which everyone on the machine can see
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environ,
+            start_new_session=True,  # Ctrl-C reaches us alone; we end the whole group
+        )
+        try:
+            deadline = time.monotonic() + START_TIMEOUT
+            while not _answers(address):
+                ended = process.poll() is not None
+                if ended or time.monotonic() > deadline:
+                    log.seek(0)
+                    tail = mask("\n".join(log.read().decode(errors="replace").splitlines()[-15:]))
+                    why = "ended at once" if ended else f"did not answer within {START_TIMEOUT:.0f} s"
+                    raise TrackingError(f"MLflow's server {why} on port {port}. It said:\n{tail}")
+                time.sleep(0.2)
+            yield address
+        finally:
+            _end(process)
+
+
+def serve(
+    uri: str,
+    experiment: str,
+    port: int = 5000,
+    *,
+    say: Callable[[str], None] = print,
+    until: Callable[[], bool] | None = None,
+) -> None:
+    """Serve a store until Ctrl-C (or `until` says so), printing the link that opens on the last sweep's charts."""
+    if uri.startswith("http"):
+        say(last_sweep_link(uri, experiment) or f"{base(uri)} (no run in experiment {experiment!r} yet)")
+        return
+    say("starting MLflow's server, some ten seconds ...")
+    try:
+        with terminated_like_interrupted(), server(uri, port) as address:
+            if not address.endswith(f":{port}"):
+                say(f"port {port} is taken; using {address.rpartition(':')[2]}")
+            link = last_sweep_link(uri, experiment, address)
+            say(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
+            say("Ctrl-C ends the server")
+            while not (until and until()):
+                time.sleep(0.2)
+    except KeyboardInterrupt:
+        say("server ended")
+
+
+def free_port(port: int) -> int:
+    """`port`, or the next one of 20 that nothing listens on."""
+    if not 1 <= port <= 65535:
+        raise TrackingError(f"port {port}: expected a number from 1 to 65535 (--port)")
+    for candidate in range(port, min(port + 20, 65536)):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            if os.name == "posix":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", candidate))
+            except OSError:
+                continue
+            return candidate
+    raise TrackingError(f"ports {port} to {min(port + 19, 65535)} are all taken; choose another with --port")
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=2) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Stop the server and the workers that it started."""
+
+    def send(name: str) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(process.pid, getattr(signal, name))
+            else:
+                process.terminate()
+
+    send("SIGTERM")
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        send("SIGKILL")  # workers that outlived it; no such group is fine
+        process.wait(timeout=10)
+
+
+__all__ = ["free_port", "last_sweep_link", "serve", "server", "sweep_link"]

@@ -1,0 +1,86 @@
+"""What holds for every baseline: distinct rows that are measured, the same for the same seed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxexp.baselines.drawn import Baseline
+from ctxexp.dataset import Corpus
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.testing.report import Broken, Report
+
+
+@dataclass(frozen=True)
+class _Shelf:
+    """The units of a corpus as a store would hold them."""
+
+    vocabulary: list[str]
+    unit_codes: np.ndarray
+    offsets: np.ndarray
+    stored_of: np.ndarray
+
+
+def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
+    """The laws of `ctxexp.baselines.drawn.Baseline`; raises ConformanceError naming each that is broken."""
+    report = Report(name or f"baseline {getattr(make, '__name__', make)!r}")
+    large, small = _occurrences(1500), _occurrences(6)
+    quiet = logging.getLogger("ctxexp")
+    level = quiet.level
+    quiet.setLevel(logging.ERROR)  # a small corpus is warned about, rightly
+    try:
+        with report.law("interface"):
+            if not isinstance(getattr(make(), "name", None), str) or not callable(getattr(make(), "groups", None)):
+                raise Broken("a baseline has a name and groups(occurrences, rng)")
+        for what, occurrences in (("1,500 sentences", large), ("6 sentences", small)):
+            with report.law(f"distinct, measured rows ({what})"):
+                _rows(make, occurrences)
+        with report.law("seeded"):
+            _seeded(make, large)
+    finally:
+        quiet.setLevel(level)
+    return report.conclude()
+
+
+def _occurrences(n: int) -> Occurrences:
+    rng = np.random.default_rng(n)
+    words = [f"w{i}" for i in range(40)] + ["."] * 8
+    lists = [[f"s{i}", *rng.choice(words, rng.integers(1, 12))] for i in range(n)]
+    corpus = Corpus.of("of the kit", lists)
+    vocabulary = sorted({w for words in lists for w in words})
+    code = {w: i for i, w in enumerate(vocabulary)}
+    codes = np.array([code[w] for words in lists for w in words], np.int32)
+    offsets = np.cumsum([0, *map(len, lists)])
+    return Occurrences.of(_Shelf(vocabulary, codes, offsets, np.arange(n)), corpus, min_contexts=2, keep=str.isalnum)
+
+
+def _drawn(make: Callable[[], Baseline], occurrences: Occurrences, seed: int) -> list[np.ndarray]:
+    return [np.asarray(rows) for rows in make().groups(occurrences, np.random.default_rng(seed))]
+
+
+def _rows(make: Callable[[], Baseline], occurrences: Occurrences) -> None:
+    groups, measured = _drawn(make, occurrences, 0), occurrences.by_sentence.rows
+    if not groups:
+        raise Broken("groups() yields nothing; the first group is the baseline, the others are redraws")
+    for i, rows in enumerate(groups):
+        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer) or len(rows) < 2:
+            raise Broken(f"group {i} is {rows.dtype} of shape {rows.shape}; expected two or more row numbers")
+        if len(np.unique(rows)) != len(rows):
+            raise Broken(f"group {i} has a row twice: an occurrence would meet itself; draw without replacement")
+        strange = rows[~np.isin(rows, measured)]
+        if len(strange):
+            raise Broken(
+                f"group {i} has row {strange[0]}, which isn't measured: take rows from occurrences.distinct, not from "
+                "a range"
+            )
+
+
+def _seeded(make: Callable[[], Baseline], occurrences: Occurrences) -> None:
+    first, again, other = (_drawn(make, occurrences, seed) for seed in (0, 0, 1))
+    if len(first) != len(again) or not all(map(np.array_equal, first, again)):
+        raise Broken("the same generator gives other rows: draw from rng only")
+    if all(map(np.array_equal, first, other)):
+        raise Broken("another seed gives the same rows: draw from the rng that is passed")

@@ -1,0 +1,335 @@
+"""What holds for every encoder: shapes, rows that follow their words, a context-free layer 0, no memory, no padding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.words import tokenizer
+from ctxexp.errors import ConfigError, EncodingError, ModelError
+from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, details
+from ctxexp.testing.report import Broken, Report, built
+from ctxexp.testing.sentences import check_sentences
+
+TOLERANCE = {"float32": 2e-3, "float16": 6e-2}  # share of a layer's root mean square that rounding may move a number by
+ENDS = [("money", "river"), ("house", "seven"), ("water", "days"), ("he", "under")]  # last words to exchange
+FRAME = ("The", "internationalisation", "of", "unbelievably", "big")
+PLAIN = [
+    "The bank closed its doors early today .",
+    "today the bank closed its doors early .",  # nearly the first one's words, and so of its length in pieces too
+    "Internationalisation bewildered the unbelievably underprepared committee .",
+    "the bank the bank the the",
+    "It rained .",
+    "Yes",
+]
+ODD = [
+    "naïve café owners — “quite” e\u0301te\u0301 ﬁn",
+    "👩‍👩‍👧 🙂 costs 3.50 € !",
+    "漢字 かな 한국어 кириллица عربى",
+    "  two   spaced\twords ",
+    "x" * 300 + " is long",
+]
+
+
+def check_encoder(
+    make: Callable[[], Encoder] | Encoder,
+    *,
+    others: Mapping[str, Callable[[], Encoder] | Encoder] | None = None,
+    name: str = "",
+) -> Report:
+    """The laws of `ctxexp.Encoder`, checked on one encoder; raises ConformanceError naming each that is broken.
+
+    `make` builds the encoder (or is one, then a fresh one isn't compared). `others` are encoders with other settings,
+    by what sets them apart (`pooling=first`): where their vectors differ their names must.
+    """
+    encoder, again = built(make, "encode")
+    report = Report(name or f"encoder {getattr(encoder, 'name', encoder)!r}")
+    with report.law("interface"):
+        _interface(encoder)
+    if report.failures:
+        return report.conclude()
+    kit = _Kit(encoder)
+    with report.law("shapes and units, long and odd sentences included"):
+        _shapes(kit)
+    if report.failures:
+        return report.conclude()
+    if kit.refuses:
+        report.notes.append(f"refuses what is long: {kit.refuses}")
+    with report.law("memory of its own for each sentence"):
+        _memory(kit)
+    if report.failures:
+        return report.conclude()
+    if details(encoder).get("pooling") != "pieces":
+        with report.law("each row follows its word"):
+            _alignment(kit)
+    with report.law("layer 0 is the input layer"):
+        report.notes.append(_input_layer(kit))
+    with report.law("every layer is another"):
+        _layers(kit)
+    with report.law("determinism"):
+        _determinism(kit)
+    if getattr(encoder, "sequential", False):
+        report.notes.append("declared sequential: independence of batch and order isn't asked")
+    elif "determinism" not in report.failures:
+        with report.law("independence of batch, padding and order"):
+            _independence(kit)
+    with report.law("lengths"):
+        _lengths(encoder)
+    with report.law("unknown pieces"):
+        _unknown(encoder)
+    if callable(getattr(encoder, "sentences", None)):
+        with report.law("sentence vectors"):
+            check_sentences(encoder)
+    if again is not None:
+        with report.law("a fresh encoder gives the same"):
+            _fresh(kit, again())
+    if others:
+        with report.law("the name changes when the vectors do"):
+            _names(kit, others)
+    return report.conclude()
+
+
+class _Kit:
+    """An encoder with the probes encoded one by one."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        split = tokenizer("english")
+        self.plain = [split(text) for text in PLAIN]
+        self.long = Sentence.of(("the bank by the river " * 150).split())
+        self.empty = [Sentence("", (), ()), Sentence("  ", (), ())]
+        self.odd = [*map(split, ODD), *self.empty, self.long]
+        self.held: dict[Sentence, Encoded] = {}
+        self.refuses = ""  # what it says of what is long, if it refuses that
+
+    def alone(self, sentence: Sentence) -> Encoded:
+        if sentence not in self.held:
+            (self.held[sentence],) = self.run([sentence])
+        return self.held[sentence]
+
+    def run(self, batch: Sequence[Sentence]) -> list[Encoded]:
+        found = list(self.encoder.encode(batch))
+        if len(found) != len(batch):
+            raise Broken(f"encode gave {len(found)} results for {len(batch)} sentences; expected one each, in order")
+        return found
+
+    def rows(self, words: Sequence[str]) -> np.ndarray | None:
+        """(n_layers, len(words), dim), or None where a word has no row."""
+        encoded = self.alone(Sentence.of(words))
+        return encoded.layers if encoded.units == tuple(words) else None
+
+    def moved(self, a: np.ndarray, b: np.ndarray, *, over: np.ndarray | None = None) -> float:
+        """The largest difference, per layer in units of what rounding may do: above 1 they differ."""
+        if a.shape != b.shape:
+            return np.inf
+        if not a.size:
+            return 0.0
+        wide = np.asarray(b if over is None else over, np.float64)
+        scale = np.sqrt((wide**2).mean(axis=tuple(range(1, wide.ndim)), keepdims=True)) + 1e-12
+        gap = np.abs(np.asarray(a, np.float64) - b) / scale
+        half = a.dtype == np.float16 or "float16" in str(details(self.encoder).get("dtype"))  # bfloat16 too
+        return float(gap.max() / TOLERANCE["float16" if half else "float32"])
+
+
+def _interface(encoder: Encoder) -> None:
+    missing = [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]
+    if missing:
+        raise Broken(f"it lacks {', '.join(missing)}: an encoder has name, n_layers, dim and encode(batch)")
+    if not isinstance(encoder.name, str) or not encoder.name.strip():
+        raise Broken(f"name is {encoder.name!r}; expected a text that tells these vectors from all others")
+    for key in ("n_layers", "dim"):
+        value = getattr(encoder, key)
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise Broken(f"{key} is {value!r}; expected a positive whole number")
+    try:
+        json.dumps(dict(details(encoder)), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Broken(f"details can't be logged: {error}; texts, numbers and booleans only") from None
+
+
+def _shapes(kit: _Kit) -> None:
+    encoder, types = kit.encoder, set()
+    pieces = details(encoder).get("pooling") == "pieces"
+    for i, sentence in enumerate([*kit.plain, *kit.odd]):
+        what = f"{sentence.text[:40]!r}" + (f" ({len(sentence)} words)" if len(sentence) > 50 else "")
+        try:
+            encoded = kit.alone(sentence)
+            check_encoded(encoder, i, encoded)
+        except Broken:
+            raise
+        except EncodingError as error:
+            if len(sentence.text) > 250 and sentence not in kit.held:  # its own words, not check_encoded's
+                kit.refuses = str(error)
+                continue
+            if not sentence.words:
+                raise Broken(f"a sentence without words: {error}; give np.empty((n_layers, 0, dim))") from error
+            raise Broken(f"on {what}: {error}") from error
+        except Exception as error:
+            raise Broken(f"on {what}: {type(error).__name__}: {error}") from error
+        units = tuple(encoded.units)
+        types.add(encoded.layers.dtype)
+        if not all(isinstance(unit, str) for unit in units):
+            raise Broken(f"on {what}: units must be texts, got {units[:3]}")
+        if units and not (sentence.text if pieces else sentence.words):
+            raise Broken(f"an empty sentence has units {units[:3]}: give (n_layers, 0, dim); special tokens are none")
+        left = iter(sentence.words)
+        if not pieces and not all(unit in left for unit in units):
+            raise Broken(
+                f"on {what}: units {units[:6]} aren't the sentence's words {sentence.words[:6]}: pool pieces to words "
+                "(ctxexp.vectors.align.pool), or say details['pooling'] = 'pieces' where pieces are meant"
+            )
+    if len(types) > 1:
+        raise Broken(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
+
+
+def _memory(kit: _Kit) -> None:
+    try:
+        check_separate(kit.encoder, [*kit.run(kit.plain[:3]), *kit.run(kit.plain[3:])])
+    except EncodingError as error:
+        raise Broken(str(error)) from error
+
+
+def _alignment(kit: _Kit) -> None:
+    """Exchange the last word: its own row must move, in layer 0."""
+    known = 0
+    for first, second in ENDS:
+        a, b = kit.rows((*FRAME, first)), kit.rows((*FRAME, second))
+        if a is None or b is None:
+            continue
+        known += 1
+        if kit.moved(a[:1, -1:], b[:1, -1:], over=a[:1]) > 0.05:
+            return
+    if known:
+        first, second = ENDS[0]
+        raise Broken(
+            f"in {' '.join(FRAME)!r} + {first!r} the last row of layer 0 stays as it was with {second!r} for {first!r}"
+            ": rows aren't the words' own. Are pieces counted as words, or special tokens as pieces? "
+            "Pool pieces by character span (ctxexp.vectors.align)"
+        )
+
+
+def _input_layer(kit: _Kit) -> str:
+    """Layer 0 of a word may follow its position, never other words."""
+    hint = (
+        "layer 0 holds context. Give what enters the first block (transformers: hidden_states[0]) as layers[0]; "
+        "are the layers off by one?"
+    )
+    for first, second in ENDS:
+        a, b = kit.rows((*FRAME, first)), kit.rows((*FRAME, second))
+        if a is not None and b is not None and kit.moved(a[:1, :-1], b[:1, :-1]) > 1:
+            raise Broken(f"the last word, {second!r} for {first!r}, moves the words before it in layer 0: {hint}")
+    words = ("We", "saw", "money", "by", "the", "river", "bank")
+    swapped = ("We", "money", "saw", "by", "the", "river", "bank")
+    a, b = kit.rows(words), kit.rows(swapped)
+    if a is not None and b is not None and kit.moved(a[:1, 3:], b[:1, 3:]) > 1:
+        raise Broken(f"two words that change places move those behind them in layer 0: {hint}")
+    a = kit.rows(("the", "bank", "the", "bank"))
+    fixed = a is not None and kit.moved(a[:1, :2], a[:1, 2:]) <= 1
+    if getattr(kit.encoder, "positional", None) is False and not fixed:
+        raise Broken("positional = False promises one vector a word in layer 0, but 'bank' has others at other places")
+    return f"layer 0 holds the word{'' if fixed else ' and its position'}"
+
+
+def _layers(kit: _Kit) -> None:
+    stacked = np.concatenate([kit.alone(s).layers for s in kit.plain], axis=1)
+    for i, j in combinations(range(len(stacked)), 2):
+        if stacked.shape[1] and np.array_equal(stacked[i], stacked[j]):
+            raise Broken(f"layers {i} and {j} are the same to the last bit: one of them was taken twice, off by one?")
+
+
+def _determinism(kit: _Kit) -> None:
+    for sentence in kit.plain:
+        (again,) = kit.run([sentence])
+        if kit.moved(again.layers, kit.alone(sentence).layers) > 0.01:
+            raise Broken(
+                f"two calls with {sentence.text!r} give different vectors: dropout (call eval()), an unseeded draw, or "
+                "state kept from call to call"
+            )
+
+
+def _independence(kit: _Kit) -> None:
+    def off(batch: Sequence[Sentence]) -> list[bool]:
+        pairs = zip(kit.run(batch), map(kit.alone, batch), strict=True)
+        return [a.units != b.units or kit.moved(a.layers, b.layers) > 1 for a, b in pairs]
+
+    one, two = kit.plain[:2]
+    every = [*kit.plain, kit.odd[0], kit.empty[0], one]
+    if not any([*off([one, two]), *off([two, one]), *off([one, one]), *off(every), *off(every[::-1])]):
+        return
+    if off([one, two])[1] and off([two, one])[1] and not off([one, two])[0] and not off([two, one])[0]:
+        raise Broken(
+            "a sentence's vectors depend on the sentences before it in the batch: the encoder carries state from "
+            "sentence to sentence. Reset it for each sentence, or declare sequential = True"
+        )
+    if any([*off([one, two]), *off([two, one])]):
+        raise Broken(
+            "a sentence's vectors depend on the others in its batch, of equal length too: statistics over the batch "
+            "(batch normalisation, in training mode?), or results that come in another order than the sentences"
+        )
+    raise Broken(
+        "a sentence's vectors depend on the others in its batch where their lengths differ: padding is attended to or "
+        "pooled. Pass an attention mask, or encode sentences of equal length together"
+    )
+
+
+def _lengths(encoder: Encoder) -> None:
+    ask = getattr(encoder, "lengths", None)
+    if ask is None:
+        return
+    sentences = [Sentence.of(["one", "two", "three"]), Sentence.of(["one"]), Sentence("", (), ())]
+    got = np.asarray(ask(sentences))
+    if got.shape != (3,) or not np.issubdtype(got.dtype, np.integer) or (got < 0).any() or got[0] < got[1]:
+        raise Broken(f"lengths of sentences of 3, 1 and 0 words are {got.tolist()}; expected whole numbers, one each")
+
+
+def _unknown(encoder: Encoder) -> None:
+    ask = getattr(encoder, "unknown", None)
+    if ask is None:
+        return
+    none, some = ask([]), ask([Sentence.of(["one", "\u0378"])])  # a character that Unicode hasn't assigned
+    if tuple(none) != (0, 0) or not 0 <= some[0] <= some[1]:
+        raise Broken(
+            f"unknown gives {none} for no sentence and {some} for one; expected how many pieces are unknown, and of "
+            "how many"
+        )
+
+
+def _fresh(kit: _Kit, other: Encoder) -> None:
+    if other.name != kit.encoder.name:
+        raise Broken(
+            f"built twice, it is named {kit.encoder.name!r} and {other.name!r}: cached vectors would never be found"
+        )
+    fresh = [encoded for sentence in kit.plain[:3] for encoded in other.encode([sentence])]
+    if any(kit.moved(a.layers, kit.alone(s).layers) > 1 for a, s in zip(fresh, kit.plain, strict=False)):
+        raise Broken("built twice under one name, it gives other vectors: draw random weights from a seed in the name")
+
+
+def _names(kit: _Kit, others: Mapping[str, Callable[[], Encoder] | Encoder]) -> None:
+    def sample(encoder: Encoder) -> list[Encoded | None]:
+        found: list[Encoded | None] = list(encoder.encode(kit.plain))
+        try:
+            return [*found, *encoder.encode([kit.long])]
+        except EncodingError:
+            return [*found, None]
+
+    named = {kit.encoder.name: ("its settings here", sample(kit.encoder))}
+    for label, make in others.items():
+        try:
+            other, _ = built(make, "encode")
+        except (ConfigError, ModelError):
+            continue  # a setting that this model refuses
+        got = sample(other)
+        before, expected = named.setdefault(other.name, (label, got))
+        pairs = [(a, b) for a, b in zip(got, expected, strict=True) if a is not None and b is not None]
+        if any(
+            a.units != b.units or a.layers.dtype != b.layers.dtype or kit.moved(a.layers, b.layers) > 0.01
+            for a, b in pairs
+        ):
+            raise Broken(
+                f"with {label} the vectors are others than with {before}, but the name is the same, {other.name!r}: "
+                "the cache would mix them up. Put the setting in the name"
+            )

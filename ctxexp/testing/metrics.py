@@ -1,0 +1,290 @@
+"""What holds for every metric: merging, order, blocks, lent memory, declared invariances, degenerate groups."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from ctxexp.errors import near
+from ctxexp.measuring.pairs import PairMetric
+from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.testing.pair_metrics import pair_laws
+from ctxexp.testing.report import Broken, Report, difference, equal
+
+DIM = 12
+INVARIANCES = ("rotation", "scale", "row_scale", "shift", "permutation")
+PROFILE = (2, 3, 5, 10, 20, 50)  # rows of the groups of the bias profile
+
+Group = tuple[Hashable, np.ndarray]
+Make = Callable[[], Metric]
+
+
+def check_metric(make: Make, *, name: str = "") -> Report:
+    """The laws of `ctxexp.Metric` (or `ctxexp.measuring.pairs.PairMetric`), checked on random groups (or pairs); raises
+    ConformanceError naming each that is broken.
+
+    `make` builds one instance a layer. The report's notes hold the score that groups of few rows of pure noise get:
+    the bias of small n.
+    """
+    report = Report(name or f"metric {getattr(make, '__name__', make)!r}")
+    with report.law("interface"):
+        _interface(make)
+    if report.failures:
+        return report.conclude()
+    probe: Any = make()
+    if isinstance(probe, PairMetric):
+        return pair_laws(cast(Callable[[], PairMetric], make), report)
+    groups = _groups(probe.over)
+    with report.law("statistics"):
+        _statistics(make, groups)
+    if report.failures:
+        return report.conclude()
+    for law, check in (
+        ("merge equals union", _merge),
+        ("order of groups", _order),
+        ("a block equals its groups", _blocks),
+        ("lent memory", _lent),
+        ("float32 agrees with float64", _precision),
+    ):
+        with report.law(law):
+            check(make, groups)
+    for kind in INVARIANCES:
+        if kind in probe.invariances:
+            with report.law(f"invariance: {kind}"):
+                _invariance(make, groups, kind)
+    if probe.unit == "share":
+        with report.law("a share is a share"):
+            _share(make)
+    with report.law("degenerate groups"):
+        _degenerate(make, groups)
+    with report.law("save"), tempfile.TemporaryDirectory() as folder:
+        _fed(make, groups).save(Path(folder))
+    held = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
+    if held and not report.failures:
+        report.notes.append(f"not declared, but it held here: invariance to {', '.join(held)}")
+    if isinstance(probe, GroupMean):
+        report.notes.append(_profile(make))
+    return report.conclude()
+
+
+def _interface(make: Make) -> None:
+    metric: Any = make()
+    if isinstance(metric, PairMetric):
+        return
+    if not isinstance(metric, Metric):
+        raise Broken(f"expected a ctxexp.Metric, got {type(metric).__name__}")
+    if getattr(metric, "over", None) not in get_args(GroupBy):
+        raise Broken(f"over is {getattr(metric, 'over', None)!r}; expected one of {', '.join(get_args(GroupBy))}")
+    declared: Any = metric.invariances
+    if isinstance(declared, str) or not set(declared) <= set(INVARIANCES):
+        unknown = declared if isinstance(declared, str) else str(min(set(declared) - set(INVARIANCES)))
+        raise Broken(f"invariances: no such invariance {unknown!r}{near(unknown, INVARIANCES)}")
+
+
+def _groups(over: GroupBy, *, seed: int = 0) -> list[Group]:
+    """Groups of the kind, float64, with a common direction, columns of unlike spread and rows of unlike length."""
+    rng = np.random.default_rng(seed)
+    sizes = {"occurrence": [1] * 30, "corpus": [80], "sample": [40] * 5}.get(over, [2, 2, 3, 3, 3, 4, 5, 7, 11, 20])
+    spread, common = np.linspace(0.3, 2.0, DIM), rng.normal(size=DIM)
+    groups: list[Group] = []
+    for i, n in enumerate(sizes):
+        x = (rng.normal(size=(n, DIM)) * spread + common) * rng.uniform(0.5, 2.0, (n, 1))
+        groups.append((_key(over, i, n), x))
+    return groups
+
+
+def _key(over: GroupBy, i: int, n: int) -> Hashable:
+    """The key of a group of n rows, as the kind's groups have it; `i` orders them."""
+    if over == "sense":
+        return f"word{i:05d}", tuple("ab"[j % 2] for j in range(n))
+    return f"word{i:05d}" if over == "word" else "corpus" if over == "corpus" else i
+
+
+def _fed(make: Make, groups: Iterable[Group]) -> Metric:
+    metric = make()
+    for key, x in groups:
+        metric.update(key, x)
+    return metric
+
+
+def _values(make: Make, groups: Sequence[Group]) -> dict[str, float]:
+    """All that the metric says of these groups, its chance level on the largest included."""
+    metric = _fed(make, groups)
+    return {**metric.compute(), "null()": metric.null(max((x for _, x in groups), key=len))}
+
+
+def _statistics(make: Make, groups: Sequence[Group]) -> None:
+    stats = _fed(make, groups).compute()
+    if not isinstance(stats, dict) or not stats:
+        raise Broken(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
+    for key, value in stats.items():
+        if not isinstance(key, str) or not isinstance(value, float | int | np.floating | np.integer):
+            raise Broken(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
+    if set(make().compute()) != set(stats):
+        raise Broken("compute() before any group has other statistics than after; undefined ones are NaN")
+    if not any(np.isfinite(value) for value in stats.values()):
+        raise Broken("every statistic of ordinary random groups is NaN or infinite")
+
+
+def _merge(make: Make, groups: Sequence[Group]) -> None:
+    whole = _fed(make, groups).compute()
+    cuts = sorted({0, 1, len(groups) // 2, len(groups)})
+    for cut in cuts:
+        for first, second in ((groups[:cut], groups[cut:]), (groups[cut:], groups[:cut])):
+            merged = _fed(make, first)
+            merged.merge(_fed(make, second))
+            if not equal(merged.compute(), whole):
+                raise Broken(
+                    f"merging {len(first)} groups with {len(second)} gives {difference(merged.compute(), whole)}: keep "
+                    "scores or sums and counts, and reduce them in compute(); a mean of means is not the mean"
+                )
+
+
+def _order(make: Make, groups: Sequence[Group]) -> None:
+    expected = _fed(make, groups).compute()
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(groups))
+        got = _fed(make, [groups[i] for i in order]).compute()
+        if not equal(got, expected):
+            raise Broken(f"groups in another order give {difference(got, expected)}")
+
+
+def _blocks(make: Make, groups: Sequence[Group]) -> None:
+    by_size: dict[int, list[Group]] = {}
+    for key, x in groups:
+        by_size.setdefault(len(x), []).append((key, x))
+    blocks = make()
+    for same in by_size.values():
+        blocks.update_block([key for key, _ in same], np.stack([x for _, x in same]))
+    expected = _fed(make, groups).compute()
+    if not equal(blocks.compute(), expected, tolerance=1e-6):
+        raise Broken(
+            f"update_block gives {difference(blocks.compute(), expected)}, compared with one update a group: does "
+            "score reduce over the last two axes only?"
+        )
+
+
+def _lent(make: Make, groups: Sequence[Group]) -> None:
+    metric, buffer = make(), np.empty((max(len(x) for _, x in groups), DIM))
+    for key, x in groups:
+        lent = buffer[: len(x)]
+        lent[...] = x
+        metric.update(key, lent)
+        if not np.array_equal(lent, x):
+            raise Broken("update changes the rows that it is lent: other metrics read them too; work on a copy")
+        buffer[...] = 1e6
+    expected = _fed(make, groups).compute()
+    if not equal(metric.compute(), expected):
+        raise Broken(
+            f"once the lent rows are overwritten it gives {difference(metric.compute(), expected)}: x is only lent for "
+            "the call; copy what must be kept"
+        )
+
+
+def _precision(make: Make, groups: Sequence[Group]) -> None:
+    got, expected = _values(make, [(k, x.astype(np.float32)) for k, x in groups]), _values(make, groups)
+    if not equal(got, expected, tolerance=1e-4):
+        raise Broken(f"float32 rows give {difference(got, expected)} with float64 rows: sum in float64")
+
+
+def _invariance(make: Make, groups: Sequence[Group], kind: str) -> None:
+    rng = np.random.default_rng(5)
+    rotation = np.linalg.qr(rng.normal(size=(DIM, DIM)))[0]
+    shift = 3 * rng.normal(size=DIM)
+    change: Callable[[np.ndarray], np.ndarray] = {
+        "rotation": lambda x: x @ rotation,
+        "scale": lambda x: 3.7 * x,
+        "row_scale": lambda x: x * rng.uniform(0.2, 5.0, (len(x), 1)),
+        "shift": lambda x: x + shift,
+        "permutation": lambda x: rng.permutation(x, axis=0),
+    }[kind]
+    causes = {
+        "rotation": "the value depends on the axes. Eigenvectors are the columns of numpy's eigh and the rows of svd's "
+        "third result; are rows taken for columns?",
+        "shift": "adding one vector to all rows must not matter. Is the mean taken out in one place and not in the "
+        "other, say of the numerator and not of the total?",
+        "scale": "one factor on all rows must not matter; is a ratio's denominator of its numerator's power?",
+        "row_scale": "a row's length must not matter; are rows at norm 1 before anything is summed?",
+        "permutation": "the order of a group's rows must not matter",
+    }
+    got, expected = _values(make, [(key, change(x)) for key, x in groups]), _values(make, groups)
+    if not equal(got, expected, tolerance=1e-6):
+        raise Broken(f"it declares {kind}, but gives {difference(got, expected)}: {causes[kind]}")
+
+
+def _holds(make: Make, groups: Sequence[Group], kind: str) -> bool:
+    try:
+        _invariance(make, groups, kind)
+    except Exception:  # broken, or it can't be asked; either way it isn't worth a remark
+        return False
+    return True
+
+
+def _share(make: Make) -> None:
+    """Shares of variance: in [0, 1], all of it on a line through the origin, the chance level by the same formula."""
+    rng = np.random.default_rng(7)
+    hint = "are numerator, total and chance level of one matrix, centred in all places or in none (and by one ddof)?"
+    for n in (2, 3, 10, 40):
+        line = np.outer(rng.uniform(1, 5, n), rng.normal(size=DIM))
+        noise = rng.normal(size=(n, DIM)) + rng.normal(size=DIM)
+        for what, x in (("on one line", line), ("at random", noise)):
+            metric = _fed(make, [(_key(make().over, 0, n), x)])
+            raw, null = metric.compute().get("raw", np.nan), metric.null(x)
+            if x is line and not np.isclose(raw, 1, atol=1e-6):
+                raise Broken(f"{n} rows {what} through the origin have the share {raw:.6g} instead of 1: {hint}")
+            if not -1e-9 <= raw <= 1 + 1e-9:
+                raise Broken(f"{n} rows {what} have the share {raw:.6g}, outside 0 to 1: {hint}")
+            if not np.isclose(raw, null, atol=1e-6):
+                raise Broken(f"{n} rows {what} have the share {raw:.6g}, but as a chance level {null:.6g}: {hint}")
+
+
+def _degenerate(make: Make, groups: Sequence[Group]) -> None:
+    """Nothing raises, and a group without a value is NaN and counted, not 0, and doesn't spoil the mean."""
+    over = make().over
+    x = groups[0][1]
+    nan, infinite = x.copy(), x.copy()
+    nan[0, 0], infinite[-1, -1] = np.nan, np.inf
+    cases = {
+        "one row": x[:1],
+        "rows of zeros": np.zeros((4, DIM)),
+        "identical rows": np.repeat(x[:1], 4, axis=0),
+        "a NaN": nan,
+        "an infinity": infinite,
+    }
+    good = _fed(make, groups).compute()
+    for what, group in cases.items():
+        group = group[:1] if over == "occurrence" else group
+        key = _key(over, 10_000, len(group))
+        try:
+            for dtype in (np.float32, np.float64):
+                alone = _fed(make, [(key, group.astype(dtype))])
+                stats, null = alone.compute(), alone.null(group.astype(dtype))
+                together = {} if over == "corpus" else _fed(make, [*groups, (key, group.astype(dtype))]).compute()
+        except Exception as error:
+            raise Broken(f"a group with {what} raises {type(error).__name__}: {error}; undefined is NaN") from error
+        if not isinstance(null, float | np.floating):
+            raise Broken(f"null() of a group with {what} is {null!r}; expected a number or NaN")
+        if set(stats) != set(good):
+            raise Broken(f"a group with {what} gives other statistics: {sorted(stats)} instead of {sorted(good)}")
+        if what in ("a NaN", "an infinity") and not isinstance(make(), GroupMean):
+            continue
+        if what == "a NaN" and np.isfinite(stats.get("raw", np.nan)):
+            raise Broken(f"a group with {what} has the value {stats['raw']:.6g}; undefined is NaN, never a number")
+        mean = "raw" in stats and not np.isclose(together.get("raw", np.nan), good["raw"], equal_nan=True)
+        if stats.get("undefined") and mean:
+            raise Broken(f"a group with {what} is undefined, yet moves the mean: {difference(together, good)}")
+
+
+def _profile(make: Make) -> str:
+    """The mean score of groups of n rows of isotropic noise."""
+    rng, found = np.random.default_rng(11), []
+    for n in PROFILE:
+        over = make().over
+        metric = _fed(make, ((_key(over, i, n), rng.normal(size=(n, 32)).astype(np.float32)) for i in range(200)))
+        stats = metric.compute()
+        found.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
+    return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(found)}"

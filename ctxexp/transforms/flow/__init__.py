@@ -1,0 +1,1 @@
+"""The normalising flow of BERT-flow (Li et al. 2020)."""

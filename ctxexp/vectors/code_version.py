@@ -1,0 +1,49 @@
+"""Which code made a vector, or a result: our own, told by its text."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+@functools.cache
+def code_version(package: Path = PACKAGE) -> str:
+    """8 hex digits that change with any file that may decide what a cached vector is.
+
+    These are all files of `models/` (factories, loading of weights, pieces), `vectors/encode.py`, and whatever of
+    ctxexp they import. They are read as text: importing them would import torch.
+    """
+    found: dict[Path, bytes] = {}
+    waiting = [package / "vectors" / "encode.py", *package.glob("models/**/*.py")]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found[file] = file.read_bytes()
+            waiting += _imported(package, found[file].decode())
+    every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + found[file] for file in sorted(found))
+    return hashlib.blake2b(every, digest_size=4).hexdigest()
+
+
+@functools.cache
+def package_version(package: Path = PACKAGE) -> str:
+    """8 hex digits that change with any Python file of ctxexp: results of other code are no results of this one."""
+    digest = hashlib.blake2b(digest_size=4)
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _imported(package: Path, text: str) -> list[Path]:
+    """The files of the modules that this text imports of ctxexp, at its top or inside functions."""
+    names = set()
+    for parent, listed in _IMPORT.findall(text):
+        words = re.findall(r"[\w.]+", listed)
+        names |= {parent, *(f"{parent}.{word}" for word in words)} if parent else set(words)
+    paths = [package.joinpath(*name.split(".")[1:]) for name in names if name.startswith("ctxexp.")]
+    places = [place for path in paths for place in (path.with_suffix(".py"), path / "__init__.py")]
+    return [place for place in places if place.is_file()]

@@ -1,0 +1,297 @@
+"""Drives an encoder over a corpus, once: each distinct sentence, in batches of equal length, into a store on disk."""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence, fingerprint
+from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, short, stranger
+from ctxexp.model import Encoded, Encoder, ask, check_encoded, check_separate, details
+from ctxexp.progress import Progress, Silent
+from ctxexp.vectors import cache as caches
+from ctxexp.vectors.code_version import code_version
+from ctxexp.vectors.store import Store, StoreWriter
+from ctxexp.vectors.store_files import DamagedError, NotFiniteError
+from ctxexp.vectors.unknown import count_unknown
+
+log = logging.getLogger("ctxexp")
+
+CODE = code_version()  # when this is imported: what runs is what was read then, whatever is edited later
+SEQUENTIAL_STEP = 64  # sentences of a sequential encoder that are written together
+
+
+def open_store(
+    corpus: Corpus,
+    encoder: Encoder,
+    *,
+    cache: Path,
+    batch_tokens: int = 2048,
+    limit_bytes: int | None = None,
+    progress: Progress | None = None,
+    version: str = "",
+) -> Store:
+    """The store of the corpus under that encoder: from the cache folder if it is whole, else encoded now.
+
+    `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
+    recently used entries go first). `version` tells apart encoders of one name: that of the code that made them.
+    `Store.encoded` counts the sentences that were encoded by this call.
+    """
+    if not corpus.sentences:
+        raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
+    if batch_tokens < 1:
+        raise ConfigError(f"batch_tokens={batch_tokens}: expected a positive number of tokens, such as 2048")
+    if getattr(encoder, "sequential", False):  # its vectors depend on every sentence before
+        unique: Sequence[Sentence] = corpus.sentences
+        unique_of = np.arange(len(corpus.sentences))
+    else:
+        unique, unique_of = _unique(corpus.sentences)
+    same = len(unique) == len(corpus.sentences)
+    identity = f"{encoder.name} ({version})" if version else encoder.name
+    key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique), CODE)
+    cache = cache.absolute()
+    path = cache / key
+    try:
+        with caches.entry_lock(cache, key):
+            store = _whole(path, unique_of)
+            if store is None:
+                if caches.made_otherwise(cache, key):
+                    log.info("cached vectors of %s were made by another version of ctxexp: encoding again", corpus.name)
+                _build(corpus.name, unique, encoder, path, batch_tokens, limit_bytes, progress or Silent())
+                store = Store(path, unique_of, encoded=len(unique))
+            caches.touch(path)
+    except OSError as error:
+        raise StoreError(
+            f"the vector cache in {cache} can't be used: {error}; make room or choose another cache folder"
+        ) from error
+    if limit_bytes is not None:
+        caches.make_room(cache, 0, limit=limit_bytes, keep=key)
+    return store
+
+
+def _unique(sentences: Sequence[Sentence]) -> tuple[Sequence[Sentence], np.ndarray]:
+    """The distinct sentences as they first appear, and each sentence's number among them."""
+    number: dict[Sentence, int] = {}
+    unique_of = np.fromiter((number.setdefault(s, len(number)) for s in sentences), np.int64, len(sentences))
+    return tuple(number), unique_of
+
+
+def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
+    """The store at `path` if it is there and undamaged; a damaged one is removed, with a warning."""
+    if not path.is_dir():
+        return None
+    try:
+        store = Store(path, unique_of)
+        if store.meta["key"] != path.name:
+            raise DamagedError("they are another entry's")
+        return store
+    except DamagedError as damage:
+        log.warning("cached vectors in %s are damaged (%s): encoding again", path, damage)
+        caches.remove(path)
+        return None
+
+
+def _build(
+    corpus: str,
+    sentences: Sequence[Sentence],
+    encoder: Encoder,
+    path: Path,
+    batch_tokens: int,
+    limit_bytes: int | None,
+    progress: Progress,
+) -> None:
+    """Encodes the sentences into a folder beside `path` and renames it there. The caller holds the lock."""
+    lengths = _lengths(encoder, sentences)
+    n_unknown, n_pieces = count_unknown(encoder, sentences)
+    n_words = sum(len(s) for s in sentences)
+    rows = int(lengths.sum()) if details(encoder).get("pooling") == "pieces" else n_words
+    item = 4 if getattr(encoder, "dtype", "float32") == "float32" else 2
+    needed = rows * encoder.dim * encoder.n_layers * item + rows * 16 + 200 * len(sentences)
+    caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
+
+    results: Iterator[Encoded] | None = None
+    if bool(getattr(encoder, "sequential", False)):
+        everyone = np.arange(len(sentences))
+        batches = [everyone[i : i + SEQUENTIAL_STEP] for i in range(0, len(everyone), SEQUENTIAL_STEP)]
+        results = _call(encoder, sentences)
+    else:
+        batches = equal_length_batches(lengths, batch_tokens)
+    order = np.concatenate(batches)  # stored sentence s is sentences[order[s]]
+    rows_of = _Rows()
+    what = str(details(encoder).get("architecture", encoder.name))
+    with (
+        progress.stage(f"encode {what}", total=int(lengths.sum()), unit="tokens") as stage,
+        StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim) as writer,
+    ):
+        try:
+            for batch in batches:
+                chosen = [sentences[i] for i in batch]
+                encoded = _take(encoder, results or _call(encoder, chosen), chosen, last=results is None)
+                for i, sentence, one in zip(batch.tolist(), chosen, encoded, strict=True):
+                    _check(encoder, i, one, writer.dtype or one.layers.dtype)
+                    rows_of.add(sentence, one.units)
+                check_separate(encoder, encoded)
+                writer.append([one.layers for one in encoded])
+                done = len(rows_of.offsets) - 1
+                stage.advance(int(lengths[batch].sum()), sentences=f"{done:,}/{len(sentences):,}")
+            if results is not None and next(results, None) is not None:
+                raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
+            writer.flush()
+        except NotFiniteError as error:
+            index = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
+            raise EncodingError(
+                f"encoder {encoder.name!r} gave NaN or infinite values in sentence {index}, "
+                f"{sentences[index].text[:60]!r}; with a half dtype try dtype=float32"
+            ) from None
+        if odd := [unit for unit in rows_of.vocabulary if not isinstance(unit, str)]:
+            raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
+        writer.finish(
+            vocabulary=list(rows_of.vocabulary),
+            arrays={
+                "unit_codes": np.array(rows_of.codes, dtype=np.int32),
+                "positions": np.array(rows_of.positions, dtype=np.int32),
+                "offsets": np.array(rows_of.offsets, dtype=np.int64),
+                "order": order.astype(np.int64),
+            },
+            meta={
+                "key": path.name,
+                "encoder": encoder.name,
+                "corpus": corpus,
+                "n_sentences": len(sentences),
+                "skipped": rows_of.skipped,
+                "unknown": n_unknown,
+                "pieces": n_pieces,
+                "details": dict(details(encoder)),
+            },
+        )
+        writer.folder.replace(path)
+    if rows_of.skipped:
+        log.info(
+            "%d of %d words have no vector of this model and are left out (such as %r)",
+            rows_of.skipped, n_words, rows_of.example,
+        )  # fmt: skip
+
+
+def equal_length_batches(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Sentence numbers in batches of one length each, at most `batch_tokens` tokens (but at least a sentence).
+
+    The longest come first, so that what doesn't fit the memory fails at once.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    runs = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
+    batches: list[np.ndarray] = []
+    for run in runs:
+        n = max(1, batch_tokens // max(1, int(lengths[run[0]])))
+        batches.extend(run[i : i + n] for i in range(0, len(run), n))
+    return batches
+
+
+class _Rows:
+    """What each row is: its unit, its sentence, its word."""
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
+        self.skipped, self.example = 0, ""
+
+    def add(self, sentence: Sentence, units: Sequence[str]) -> None:
+        codes = self.vocabulary
+        self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
+        self.offsets.append(self.offsets[-1] + len(units))
+        if units is sentence.words or tuple(units) == sentence.words:
+            self.positions.extend(range(len(units)))
+            return
+        positions = _positions(units, sentence.words)
+        self.positions.extend([-1] * len(units) if positions is None else positions)
+        if positions is not None:
+            self.skipped += len(sentence.words) - len(units)
+            self.example = next(iter(Counter(sentence.words) - Counter(units)))
+
+
+def _positions(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's word when the units are the words with some left out; else None (they are pieces).
+
+    -1 for a unit that could be either of two equal words, since one of them was left out.
+    """
+    first = _leftmost(units, words)
+    if first is None:
+        return None
+    mirrored = _leftmost(units[::-1], words[::-1])
+    assert mirrored is not None  # what fits from the left fits from the right
+    last = [len(words) - 1 - at for at in reversed(mirrored)]
+    return [a if a == b else -1 for a, b in zip(first, last, strict=True)]
+
+
+def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's place among the words, as early as their order allows; None if they don't fit."""
+    positions, at = [], 0
+    for unit in units:
+        while at < len(words) and words[at] != unit:
+            at += 1
+        if at == len(words):
+            return None
+        positions.append(at)
+        at += 1
+    return positions
+
+
+def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
+    """Each sentence's cost in the encoder's tokens, (n_sentences,) int64."""
+    lengths = ask(encoder, "lengths", sentences, partial(np.asarray, dtype=np.int64))
+    if lengths is None:
+        return np.fromiter((len(s) for s in sentences), np.int64, len(sentences))
+    if lengths.shape != (len(sentences),):
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(sentences)} sentences"
+        )
+    return lengths
+
+
+def _call(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Encoded]:
+    """What `encoder.encode` yields; anything it raises that isn't ctxexp's becomes an `EncodingError`."""
+    done = 0
+    try:
+        with stranger():
+            for one in encoder.encode(sentences):
+                yield one
+                done += 1
+    except CtxexpError:
+        raise
+    except Exception as error:  # an encoder is anyone's code
+        at = f"{sentences[min(done, len(sentences) - 1)].text[:60]!r}"
+        raise EncodingError(
+            f"encoder {encoder.name!r} failed on a batch of {len(sentences)} sentences, after {done} of them, at {at}: "
+            f"{said(error)}"
+        ) from error
+
+
+def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence], *, last: bool) -> list[Encoded]:
+    """The results of this batch, one per sentence; `last` if nothing may follow."""
+    encoded = list(results if last else islice(results, len(batch)))
+    if len(encoded) != len(batch):
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave {len(encoded)} results for {len(batch)} sentences; "
+            "expected one each, in order"
+        )
+    return encoded
+
+
+def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[Any]) -> None:
+    """`check_encoded` without its look at the values, which the writer takes over whole chunks."""
+    layers = one.layers
+    expected = (encoder.n_layers, len(one.units), encoder.dim)
+    if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
+        check_encoded(encoder, index, one)
+    if layers.dtype != dtype:
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave {layers.dtype} vectors for sentence {index} after {dtype} ones; "
+            "one type a run"
+        )

@@ -1,0 +1,123 @@
+"""The vectors that a study needs: word rows and sentence vectors, of the measured text and of the fitted one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ctxexp.control import Nothing, controlled
+from ctxexp.dataset import Corpus
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, blamed
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.model import Encoder, details
+from ctxexp.progress import Progress
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.mixes import layer_mixes
+from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
+from ctxexp.vectors.store import Store
+from ctxexp.vectors.unknown import warn_unknown
+
+if TYPE_CHECKING:
+    from ctxexp.study import Study, Vectors
+
+
+class Spaces:
+    """Opens each store when it is first asked for, once: encodes a corpus, or finds it in the cache.
+
+    `mixes` are the study's mixes of layers. Raises ConfigError for a pooling, mix or control that the model's sentences
+    can't have, before anything is encoded. Without `sentences` none of these matters.
+    """
+
+    def __init__(self, study: Study, vectors: Vectors, progress: Progress, *, sentences: bool) -> None:
+        self.study, self.vectors, self.progress = study, vectors, progress
+        self.pooling = study.pooling.name
+        encoder, mixes = study.encoder, list(study.pooling.mixes)
+        model = study.model or encoder.name
+        self.view = sentence_view(encoder, self.pooling, model=model) if sentences else None
+        self.mixes = layer_mixes(mixes, encoder.n_layers) if sentences else []
+        if self.view is not None and self.pooling == "pooler":
+            last = encoder.n_layers - 1
+            if empty := [mix for mix in self.mixes if mix.layers != (last,)]:
+                raise ConfigError(
+                    f"sentence.pooling=pooler gives vectors in the last layer ({last}) only, so there is no mix "
+                    f"{empty[0]}; use another pooling, or sentence.mixes=[]"
+                )
+        if self.view is not None and type(study.control).left_out is not Nothing.left_out:
+            raise ConfigError(
+                f"control={study.control.name} leaves word rows out, but sentence.pooling={self.pooling} pools "
+                "inside the encoder, where nothing is left out; use sentence.pooling=mean_words"
+            )
+        self.held: dict[tuple[str, str], Store] = {}
+        self._indexed: dict[str, Occurrences] = {}
+        self.left_out: dict[str, int] = {}  # by fingerprint: occurrences that the control doesn't measure
+
+    def words(self, corpus: Corpus) -> tuple[Store, Occurrences]:
+        """The word rows of a corpus, and which belong together."""
+        store = self._store(corpus, self.study.encoder)
+        if corpus.fingerprint not in self._indexed:
+            words = self.study.words
+            index = partial(
+                Occurrences.of,
+                store,
+                corpus,
+                min_contexts=words.min_contexts,
+                keep=(lambda unit: True) if words.punctuation else (lambda unit: not is_punctuation(unit)),
+                key=str.casefold if words.fold_case else str,
+            )
+            self._indexed[corpus.fingerprint], n = controlled(store, index, self.study.control, corpus=corpus.name)
+            self.left_out[corpus.fingerprint] = n
+        return store, self._indexed[corpus.fingerprint]
+
+    def sentences(self, corpus: Corpus) -> SentenceVectors:
+        """The sentence vectors of a corpus by the study's pooling."""
+        if self.view is None:
+            return WordMeans(*self.words(corpus), len(corpus.sentences))
+        return Pooled(self._store(corpus, self.view), self.pooling)
+
+    def skipped(self, corpus: Corpus) -> tuple[int, float]:
+        """How many words of the corpus' distinct sentences have no vector, and their share; 0 where none was asked
+        for."""
+        store = self.held.get((self.study.encoder.name, corpus.fingerprint))
+        n = store.skipped if store is not None else 0
+        return n, n / (store.n_rows + n) if store is not None and n else 0.0
+
+    def unknown(self, corpus: Corpus) -> tuple[int, int]:
+        """How many pieces of the corpus' distinct sentences the model's tokenizer doesn't know, and of how many."""
+        stores = [store for (_, fingerprint), store in self.held.items() if fingerprint == corpus.fingerprint]
+        return max(((s.unknown, s.pieces) for s in stores), key=lambda said: said[1], default=(0, 0))
+
+    @property
+    def encoded(self) -> int:
+        """Sentences that had to be encoded."""
+        return sum(store.encoded for store in self.held.values())
+
+    @property
+    def pooling_info(self) -> dict[str, Any]:
+        """Which pooling and mixes of layers the run has, and what the encoder's view of sentences says of itself."""
+        if self.view is None:
+            told: dict[str, Any] = {"what": POOLINGS[WORDS]}
+        else:
+            told = {"what": POOLINGS.get(self.pooling, ""), "name": self.view.name, **details(self.view)}
+        return {
+            "pooling": self.pooling,
+            "pooling_details": told,
+            "mixes": {mix.name: str(mix) for mix in self.mixes},
+        }
+
+    def _store(self, corpus: Corpus, encoder: Encoder) -> Store:
+        key = (encoder.name, corpus.fingerprint)
+        if key not in self.held:
+            with blamed("model"):
+                self.held[key] = open_store(
+                    corpus,
+                    encoder,
+                    cache=self.vectors.cache,
+                    batch_tokens=self.vectors.batch_tokens,
+                    limit_bytes=self.vectors.limit_bytes,
+                    progress=self.progress,
+                    version=self.vectors.version,
+                )
+            store = self.held[key]
+            warn_unknown(store.unknown, store.pieces, corpus.name)
+        return self.held[key]

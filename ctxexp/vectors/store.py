@@ -1,0 +1,224 @@
+"""Vectors on disk: one (n_rows, dim) array per layer, in a folder that either is whole or isn't there.
+
+A folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
+of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
+sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last; opening it checks every
+byte.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import weakref
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import BufferedWriter, FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from ctxexp.errors import StoreError
+from ctxexp.vectors.store_files import (
+    FORMAT,
+    HEADER,
+    DamagedError,
+    NotFiniteError,
+    all_finite,
+    digest,
+    header,
+    layer_name,
+    read_meta,
+    side_by_side,
+    write_meta,
+)
+
+STAGE_BYTES = 16 << 20  # rows of small batches, all layers, that wait in memory until they are written together
+DIRECT_ROWS = 64  # a batch of so many rows is written from where it lies
+WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
+
+
+class Store:
+    """The vectors of a corpus: `layer(i)` is (n_rows, dim), read-only; one row per unit of each stored sentence.
+
+    Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
+    `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
+    its sentence (-1 if the units aren't the sentence's words). `encoded` says how many sentences had to be encoded to
+    open this store, `skipped` how many words have no row, since the model's tokenizer has no piece for them;
+    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know.
+    """
+
+    def __init__(self, path: Path, unique_of: np.ndarray, *, encoded: int = 0) -> None:
+        """Opens and checks the folder; `unique_of` numbers each corpus sentence among the unique ones."""
+        self.path, self.encoded = path, encoded
+        self.meta = read_meta(path)
+        self.n_layers, self.dim, self.n_rows = (int(self.meta[k]) for k in ("n_layers", "dim", "n_rows"))
+        self.dtype = np.dtype(self.meta["dtype"])
+        self.skipped, self.unknown, self.pieces = (int(self.meta[k]) for k in ("skipped", "unknown", "pieces"))
+        files: list[FileIO] = []
+        weakref.finalize(self, _close, files)
+        try:
+            self._check(files)
+            self.vocabulary: list[str] = json.loads((path / "vocabulary.json").read_text(encoding="utf-8"))
+            self.unit_codes: np.ndarray = np.load(path / "unit_codes.npy")  # (n_rows,) int32
+            self.offsets: np.ndarray = np.load(path / "offsets.npy")  # (n_stored + 1,) int64
+            self.positions: np.ndarray = np.load(path / "positions.npy")  # (n_rows,) int32
+            order = np.load(path / "order.npy")  # (n_stored,) int64, the unique sentence that is stored there
+        except OSError as error:
+            raise DamagedError(f"{path}: {error}") from error
+        self._files = files  # open, so that the layers stay readable if another process evicts the folder
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        self.stored_of = place[unique_of]  # (n_corpus_sentences,) int64
+
+    def layer(self, i: int) -> np.ndarray:
+        """Layer `i` (0 = input layer) as a read-only array (n_rows, dim) mapped from disk: drop it to free it."""
+        if not 0 <= i < self.n_layers:
+            raise StoreError(f"no layer {i}: {self.meta['encoder']!r} has layers 0 to {self.n_layers - 1}")
+        shape = (self.n_rows, self.dim)
+        if not self.n_rows:
+            return np.empty(shape, dtype=self.dtype)
+        return np.memmap(self._files[i], dtype=self.dtype, mode="r", offset=HEADER, shape=shape)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size on disk, in bytes."""
+        return sum(int(size) for size in self.meta["sizes"].values())
+
+    def _check(self, files: list[FileIO]) -> None:
+        """Opens the layers into `files`, and holds every file against its size and checksum."""
+        for i in range(self.n_layers):
+            files.append((self.path / layer_name(i)).open("rb", buffering=0))
+        if self.encoded:  # this process has just written it
+            return
+        for name, size in self.meta["sizes"].items():
+            held = (self.path / name).stat().st_size
+            if held != size:
+                raise DamagedError(f"{name} has {held:,} bytes instead of {size:,}")
+        for name, expected in self.meta["digests"].items():
+            if digest((self.path / name).read_bytes()) != expected:
+                raise DamagedError(f"the checksum of {name} differs")
+        row_bytes = self.dim * self.dtype.itemsize
+        buffer = np.empty(max(self.meta["chunks"], default=0) * row_bytes, dtype=np.uint8)
+        for i, file in enumerate(files):
+            if file.read(HEADER) != header(self.dtype, self.n_rows, self.dim):
+                raise DamagedError(f"the header of {layer_name(i)} differs")
+            for rows, expected in zip(self.meta["chunks"], self.meta["checksums"][i], strict=True):
+                block, n = buffer[: rows * row_bytes], 0
+                while n < len(block):  # a raw read may stop short
+                    more = file.readinto(block[n:].data)
+                    if not more:
+                        raise DamagedError(f"{layer_name(i)} ends early")
+                    n += more
+                if zlib.crc32(block.data) != expected:
+                    raise DamagedError(f"the checksum of {layer_name(i)} differs")
+
+
+def _close(files: list[FileIO]) -> None:
+    for file in files:
+        file.close()
+
+
+class StoreWriter:
+    """Writes a store's files into `folder`, rows in the order that they come; as a context, it removes the folder
+    unless `finish` was reached."""
+
+    def __init__(self, folder: Path, n_layers: int, dim: int) -> None:
+        self.folder, self.n_layers, self.dim = folder, n_layers, dim
+        self.dtype: np.dtype[Any] | None = None  # that of the first rows
+        self.stage = np.empty((n_layers, 0, dim))
+        self.waiting = self.n_rows = 0
+        self.chunks: list[int] = []  # rows that were written, and summed, together
+        self.checksums: list[list[int]] = [[] for _ in range(n_layers)]  # of each layer, one a chunk
+        self.files: list[BufferedWriter] = []
+        self.finished = False
+
+    def _open(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        rows = max(1, STAGE_BYTES // max(1, self.n_layers * self.dim * dtype.itemsize))
+        self.stage = np.empty((self.n_layers, rows, self.dim), dtype=dtype)
+        for i in range(self.n_layers):
+            self.files.append((self.folder / layer_name(i)).open("wb"))
+            self.files[i].write(bytes(HEADER))  # the true one comes last, with the true shape
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for file in self.files:
+            with suppress(OSError):  # a full disk is reported by the write that failed
+                file.close()
+        if not self.finished:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def append(self, parts: Sequence[np.ndarray]) -> None:
+        """Adds the rows of each array (n_layers, n, dim) in turn.
+
+        Arrays that lie side by side in memory, as an encoder's batch does, are written from where they are; others
+        are gathered until enough rows wait.
+        """
+        if self.dtype is None:
+            self._open(parts[0].dtype)
+        whole = side_by_side(parts)
+        if whole is not None and whole.shape[1] >= DIRECT_ROWS:
+            self.flush()
+            self._write(whole)
+            return
+        for part in parts:
+            while part.shape[1]:
+                taken, part = np.split(part, [self.stage.shape[1] - self.waiting], axis=1)
+                self.stage[:, self.waiting : self.waiting + taken.shape[1]] = taken
+                self.waiting += taken.shape[1]
+                if self.waiting == self.stage.shape[1]:
+                    self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows that wait."""
+        if self.waiting:
+            self._write(self.stage[:, : self.waiting])
+            self.waiting = 0
+
+    def _write(self, rows: np.ndarray) -> None:  # (n_layers, n, dim)
+        for i, (file, block) in enumerate(zip(self.files, rows, strict=True)):
+            if not all_finite(block):
+                row = int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
+                raise NotFiniteError(self.n_rows + row)
+            flat = block.reshape(-1).view(np.uint8)
+            self.checksums[i].append(zlib.crc32(flat))
+            for at in range(0, len(flat), WRITE_BYTES):
+                file.write(flat[at : at + WRITE_BYTES].data)
+        self.chunks.append(rows.shape[1])
+        self.n_rows += rows.shape[1]
+
+    def finish(self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Writes true headers, the small files and, last, meta.json."""
+        assert self.dtype is not None
+        for file in self.files:
+            file.seek(0)
+            file.write(header(self.dtype, self.n_rows, self.dim))
+            file.close()
+        for name, array in arrays.items():
+            np.save(self.folder / f"{name}.npy", array)
+        (self.folder / "vocabulary.json").write_text(json.dumps(list(vocabulary)), encoding="utf-8")
+        small = ["vocabulary.json", *(f"{name}.npy" for name in arrays)]
+        every = [*small, *(layer_name(i) for i in range(self.n_layers))]
+        write_meta(
+            self.folder,
+            {
+                **meta,
+                "format": FORMAT,
+                "n_layers": self.n_layers,
+                "dim": self.dim,
+                "dtype": self.dtype.name,
+                "n_rows": self.n_rows,
+                "chunks": self.chunks,
+                "sizes": {name: (self.folder / name).stat().st_size for name in every},
+                "digests": {name: digest((self.folder / name).read_bytes()) for name in small},
+                "checksums": self.checksums,
+            },
+        )
+        self.finished = True

@@ -1,0 +1,237 @@
+"""What claims are tested on: curves of a model, and runs that may be compared with each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from ctxexp.report.wording import attribute, canonical
+from ctxexp.results import Results
+from ctxexp_claims.spans import NotMeasuredError, Span
+
+PAPER = ("elmo", "bert", "gpt2")
+"""The models that the paper speaks of, by their registered names."""
+
+OWN = {  # the name of the authors' file or folder, and the vectors' width
+    "elmo": ("elmo_2x4096_512_2048cnn_2xhighway_weights.hdf5", 1024),
+    "bert": ("bert-base-cased", 768),
+    "gpt2": ("gpt2", 768),
+}
+LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
+SAMPLED = ("one_per_sentence", "uniform", None)  # baselines of random occurrences, as the paper's
+CORPUS = "sts_2012_2016"
+"""The paper's own text."""
+DRAWN = ("seed", "bootstrap", "fingerprint")  # runs that agree in these drew the same resamples
+
+UNTRAINED = "untrained"
+
+Tables = Callable[[str], "dict[str, list[str]] | None"]
+"""Opens a run's table by name: cells by column; None where there is none."""
+
+Kind = Literal["published", "other", "released"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One run's curves, by curve key (n_layers,), or figures that were released as points; `tables` opens a CSV of it.
+    `twin` is the same run of untrained weights.
+
+    `model` is elmo, bert or gpt2, or the name of what a file of word vectors holds. `link` leads to the run.
+    """
+
+    model: str
+    curves: Mapping[str, np.ndarray]
+    label: str = ""
+    link: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    tables: Tables = lambda name: None
+    replicates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    twin: Evidence | None = None
+    points: bool = False
+
+    def curve(self, key: str) -> np.ndarray | None:
+        """The curve, if it has any value."""
+        found = self.curves.get(key)
+        return found if found is not None and np.isfinite(found).any() else None
+
+    def span(self, key: str, other: Evidence | None = None) -> Span:
+        """The curve with its intervals, and its replicates unless `other` drew other resamples; raises NotMeasuredError
+        if it isn't there."""
+        curve = self.curve(key)
+        if curve is None:
+            raise NotMeasuredError(f"{key} was not released" if self.points else f"no {key} in its runs")
+        if self.points:
+            return Span(curve, curve, curve)
+        nothing = np.full(len(curve), np.nan)
+        low, high = (self.curves.get(f"{key}_ci_{end}", nothing) for end in ("low", "high"))
+        paired = other is None or all(self.info.get(k) == other.info.get(k) for k in DRAWN)
+        return Span(curve, low, high, self.replicates.get(key) if paired else None)
+
+    def differences(self, key: str, layer: int) -> Span:
+        """Every layer's difference from one of them, with its interval."""
+        span = self.span(key)
+        return Span(*np.array([span.less(span, i, layer) for i in range(len(span.value))]).T)
+
+    def less(self, other: Evidence, key: str, one: int, two: int) -> tuple[float, float, float]:
+        """This run's value at a layer less the other's at one of its own, low and high; raises NotMeasuredError."""
+        a, b = self.span(key, other), other.span(key, self)
+        a.require(key, [one])
+        b.require(key, [two])
+        return a.less(b, one, two)
+
+    def shown(self, value: float, low: float, high: float) -> tuple[float, float, float]:
+        """An effect as a report has it: the ends of its interval are NaN where the evidence brings none."""
+        return (value, math.nan, math.nan) if self.points else (value, low, high)
+
+    def hidden(self, key: str) -> Evidence:
+        """The mean of a curve over the hidden layers, as evidence of one layer; the ends of its interval are the means
+        of theirs, as if layers erred together, unless replicates say better."""
+        keys = (key, f"{key}_ci_low", f"{key}_ci_high")
+        means = {k: self.curves[k][1:].mean(keepdims=True) for k in keys if k in self.curves}
+        drawn = {key: self.replicates[key][1:].mean(axis=0, keepdims=True)} if key in self.replicates else {}
+        return replace(self, curves=means, replicates=drawn)
+
+    def n(self, measure: str, layer: int) -> float:
+        """How many groups the value of this layer is over; NaN if unknown."""
+        found = self.curves.get(f"{measure}/n")
+        return float(found[layer]) if found is not None and layer < len(found) else float("nan")
+
+
+@dataclass
+class Family:
+    """Evidence that may stand in one sentence: the same weights, corpus, transform and control; newest first."""
+
+    kind: Kind
+    title: str
+    corpus: str = ""
+    members: list[Evidence] = field(default_factory=list)
+
+    def find(self, model: str, *keys: str) -> Evidence | None:
+        """The newest run of the model that has all these curves."""
+        for member in self.members:
+            if member.model == model and all(member.curve(key) is not None for key in keys):
+                return member
+        return None
+
+    def models(self) -> list[str]:
+        """The models in it, the paper's first."""
+        held = {member.model for member in self.members}
+        return [m for m in PAPER if m in held] + sorted(held - set(PAPER))
+
+
+def families(runs: Iterable[tuple[Results, str, Tables]]) -> list[Family]:
+    """Finished runs (results, link, how to open a table), newest first, sorted into families; the paper's own first.
+
+    Only runs of the paper's models and of word-vector files count. The paper's own: the published weights, without a
+    transform or a control. A file of word vectors has neither weights nor contexts and joins every family.
+    """
+    found: dict[tuple[str, ...], Family] = {}
+    files = []
+    for results, link, tables in runs:
+        info = results.info
+        name, label = str(info.get("name") or ""), str(info.get("model") or "")
+        if name == "word_vectors":
+            files.append(_evidence(_file(info, label), results, link, tables))
+            continue
+        if name not in PAPER:
+            continue
+        changed = [str(info.get("transform") or "none"), _control(info)]
+        weights = "published" if _papers_own(results) else str(info.get("weights") or "unknown")
+        key = (weights, str(info.get("fingerprint") or ""), *changed)
+        if key not in found:
+            own = key[0] == "published" and changed == ["none", "none"]
+            found[key] = Family(
+                "published" if own else "other", _title(weights, info, changed), str(info.get("corpus") or "")
+            )
+        found[key].members.append(_evidence(name, results, link, tables))
+    for key, family in found.items():
+        twins = found.get((UNTRAINED, *key[1:]))
+        if twins is not None and twins is not family:
+            family.members = [replace(m, twin=twins.find(m.model)) for m in family.members]
+    every = sorted(found.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS))
+    for family in every:
+        family.members += files
+    return every
+
+
+def _evidence(model: str, results: Results, link: str, tables: Tables) -> Evidence:
+    labels, label = measured(results), str(results.info.get("model") or "")
+    curves, replicates = (_by_level(results, labels, each) for each in (results.curves, results.replicates))
+    return Evidence(model, curves, label, link, results.info, partial(_table, labels, tables), replicates)
+
+
+def measured(results: Results) -> dict[str, str]:
+    """The label of each thing that a run measured, by what it is whatever its label: the metric's name with its
+    variant. Of several labels that one of the same words, else the first; a measure that doesn't say is left out.
+    """
+    labels: dict[str, str] = {}
+    for label in results.info.get("measures") or {}:
+        if attribute(results, label, "variant") is not None:
+            known = canonical(results, label)
+            labels[known] = label if label == known else labels.get(known, label)
+    return labels
+
+
+def _table(labels: Mapping[str, str], tables: Tables, name: str) -> dict[str, list[str]] | None:
+    """A run's word table of what goes by this name; None where it measured no such thing."""
+    return tables(labels[name]) if name in labels else None
+
+
+def _by_level(results: Results, labels: Mapping[str, str], held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The curves (or replicates) held, by what they are of and what they are adjusted by: with `baseline=size_matched`
+    plain `adjusted` is by that level.
+
+    Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper: left out.
+    """
+    baseline = results.info.get("baseline")
+    curves = {}
+    for name, label in labels.items():
+        for key, curve in held.items():
+            measure, _, statistic = key.rpartition("/")
+            if measure != label:
+                continue
+            if baseline in SAMPLED or not statistic.startswith("adjusted"):
+                curves[f"{name}/{statistic}"] = curve
+            elif baseline == "size_matched":
+                curves[f"{name}/size_matched_{statistic}"] = curve
+    return curves
+
+
+def _file(info: Mapping[str, Any], label: str) -> str:
+    """glove or fasttext by the name of the file, else the run's label."""
+    details = info.get("details") or {}
+    file = str(details.get("file") or label).lower()
+    if "glove" in file:
+        return "glove"
+    return "fasttext" if any(sign in file for sign in ("fasttext", "wiki-news", "crawl-300", "cc.en")) else label
+
+
+def own_weights(every: Sequence[Family]) -> Family | None:
+    """The family that decides: the paper's own weights, on the paper's own text if there are several."""
+    return next((family for family in every if family.kind == "published"), None)
+
+
+def _control(info: Mapping[str, Any]) -> str:
+    control = info.get("control") or "none"
+    return str(control.get("name") or "none") if isinstance(control, Mapping) else str(control)
+
+
+def _papers_own(results: Results) -> bool:
+    """Whether a run used the paper's weights: weights=published, or its files given under their published names."""
+    info = results.info
+    name, width = OWN.get(str(info.get("name")), ("", 0))
+    given = (
+        info.get("weights") == name and results.n_layers == LAYERS[str(info.get("name"))] and info.get("dim") == width
+    )
+    return info.get("weights") == "published" or given
+
+
+def _title(weights: str, info: Mapping[str, Any], changed: Sequence[str]) -> str:
+    parts = [f"weights {weights}", f"corpus {info.get('corpus') or 'unknown'}"]
+    parts += [f"{what} {name}" for what, name in zip(("transform", "control"), changed, strict=True) if name != "none"]
+    return ", ".join(parts)

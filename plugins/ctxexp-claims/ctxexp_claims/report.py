@@ -1,0 +1,237 @@
+"""The report: verdicts on the paper's claims, the same tests elsewhere, and what the released figures imply."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxexp.files.writing import write_text
+from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp_claims import released
+from ctxexp_claims.checks import Check
+from ctxexp_claims.evidence import CORPUS
+from ctxexp_claims.paper import ABSTRACT, CLAIMS, Family, Finding, evaluate, own_weights
+from ctxexp_claims.verdict import SAID, Claim, Outcome, reasons
+
+TITLE = "The claims of Ethayarajh (2019), tested"
+RULE = (
+    "Tests and thresholds were fixed before any run of the paper's own weights was looked at, and with the released "
+    "figures in view. Intervals decide: one that spans the bound leaves its test open. A verdict is on the paper's "
+    "claim and comes from runs of the paper's own weights (bert-base-cased, gpt2, the original ELMo), without "
+    "transform or control, alone; the same tests on anything else say what came out there."
+)
+NO_RUN = "no finished run of the paper's own weights (weights=published)"
+PILLS: dict[Outcome, str] = {"pass": "yes", "only": "part", "fail": "no", "open": "open", "none": "open"}
+_PAGE = Path(__file__).with_name("page.html")
+
+
+class Verdict(NamedTuple):
+    """On one claim: the outcome, the same in words, why it isn't another, and what the released figures say of it."""
+
+    claim: Claim
+    outcome: Outcome
+    words: str
+    why: str
+    figures: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """A verdict a claim (all "not run" unless `ran`: there are runs of the paper's own weights), the findings of every
+    family, and derivations from the released figures."""
+
+    verdicts: tuple[Verdict, ...]
+    ran: bool
+    findings: tuple[tuple[Family, tuple[Finding, ...]], ...]
+    derived: tuple[released.Derivation, ...]
+
+
+def build(families: Sequence[Family]) -> Report:
+    """The report on these families, the released figures added at the end."""
+    every = [*families, released.family()]
+    findings = tuple((family, tuple(evaluate(family))) for family in every)
+    deciding = own_weights(families)
+    own = next((found for family, found in findings if family is deciding), None)
+    where = f"on {deciding.corpus}, not the paper's text" if deciding and deciding.corpus != CORPUS else ""
+    verdicts = []
+    for i, figures in enumerate(findings[-1][1]):
+        found: tuple[Outcome, str, str] = ("none", SAID["published"]["none"], "")
+        if own:
+            found = own[i].outcome, own[i].words, "; ".join(filter(None, [where, own[i].why]))
+        verdicts.append(Verdict(figures.claim, *found, released.says(figures)))
+    return Report(tuple(verdicts), own is not None, findings, tuple(released.derivations()))
+
+
+def text(report: Report) -> str:
+    """For a terminal: the verdicts, then a line a test."""
+    width = max(len(claim.id) for claim in CLAIMS)
+    lines = [TITLE, "", "verdicts (* in the abstract)"]
+    if unrun := _unrun(report):
+        lines.append(f"  {unrun}" + " Tests on your own runs stand below." * (len(report.findings) > 1))
+    for claim, _, words, why, figures in report.verdicts:
+        lines.append(f"  {_starred(claim):<{width + 1}}  {words:<9} {claim.statement} ({_place(claim)})")
+        if why:
+            lines.append(f"  {'':<{width + 1}}  {'':<9} ({why})")
+        if figures:
+            lines.append(f"  {'':<{width + 1}}  {'':<9} released figures: {figures}")
+    for family, findings in report.findings:
+        lines += ["", _heading(family)]
+        untold: dict[str, list[str]] = {}
+        for finding in findings:
+            shown = [f"    {_line(check)}" for check in finding.checks if check.measured]
+            if shown:
+                lines += [f"  {finding.claim.id:<{width}}  {finding.words}", *shown]
+            else:
+                untold.setdefault(finding.words, []).append(finding.claim.id)
+        for words, ids in untold.items():
+            said = f"{words}: all of them" if len(ids) == len(findings) else f"{words}: {', '.join(ids)}"
+            lines += textwrap.wrap(said, 110, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        links = dict.fromkeys(f"{m.label or m.model}: {m.link}" for m in family.members if m.link)
+        lines += ["  runs", *(f"    {link}" for link in links)] if links else []
+    lines += ["", "what follows from the released figures"]
+    lines += [f"  {derivation.said}" for derivation in report.derived]
+    return "\n".join(lines)
+
+
+def markdown(report: Report) -> str:
+    """For a repository or a note: the same as tables, with statements, tests and links."""
+    lines = [
+        f"# {TITLE}",
+        "",
+        RULE,
+        "",
+        "## Verdicts",
+        "",
+        *([unrun, ""] if (unrun := _unrun(report)) else []),
+        "| claim | section | statement | verdict | why | the released figures |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{c.id}`{'*' * (c.id in ABSTRACT)} | {c.section} | {_cell(c.statement)} | {words} | {_cell(why)} "
+        f"| {_cell(figures)} |"
+        for c, _, words, why, figures in report.verdicts
+    ]
+    lines += ["", "\\* in the abstract", "", "## Tests", "", "| claim | test |", "|---|---|"]
+    lines += [f"| `{claim.id}` | {_cell(claim.test)} |" for claim in CLAIMS]
+    for family, findings in report.findings:
+        lines += ["", f"## {_heading(family).capitalize()}", ""]
+        lines += ["| claim | outcome | model | reading | as claimed | effect | 95% interval | n | | run |",
+                  "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+        for finding in findings:
+            shown = [check for check in finding.checks if check.measured]
+            rest = reasons(finding.checks) or ([finding.why] if not finding.checks else [])
+            for check in [*shown, *(Check("", said=why) for why in rest)]:
+                cells = [f"`{finding.claim.id}`", finding.words, *_cells(check)]
+                link = f"[run]({check.link})" if check.link.startswith("http") else _cell(check.link)
+                lines.append("| " + " | ".join([*map(_cell, cells), link]) + " |")
+    lines += ["", "## What follows from the released figures", ""]
+    lines += [f"- {derivation.said}" for derivation in report.derived]
+    lines += ["", f"Source: {reference.SOURCE}; {reference.CAVEAT}.", ""]
+    return "\n".join(lines)
+
+
+def page(report: Report) -> str:
+    """One HTML page that fetches nothing."""
+    verdicts = "".join(
+        f"<tr><th><code>{claim.id}</code>{'<sup>*</sup>' if claim.id in ABSTRACT else ''}</th>"
+        f"<td>{html.escape(claim.statement)} ({_place(claim)})<small>{html.escape(claim.test)}</small></td>"
+        f"<td>{_pill(outcome, words)}<small>{html.escape(why)}</small></td>"
+        f"<td>{html.escape(figures)}</td></tr>\n"
+        for claim, outcome, words, why, figures in report.verdicts
+    )
+    sections = "".join(_section(family, findings) for family, findings in report.findings)
+    derived = "".join(f"<li>{html.escape(derivation.said)}</li>\n" for derivation in report.derived)
+    parts = {
+        "TITLE": html.escape(TITLE),
+        "RULE": html.escape(RULE),
+        "WHY": html.escape(_unrun(report)),
+        "VERDICTS": verdicts,
+        "SECTIONS": sections,
+        "DERIVED": derived,
+        "SOURCE": html.escape(f"Released figures: {reference.SOURCE}; {reference.CAVEAT}."),
+    }
+    head, *rest = _PAGE.read_text(encoding="utf-8").split("@@")  # text, name, text ...: no value is searched
+    return "".join([head, *(parts[piece] if i % 2 == 0 else piece for i, piece in enumerate(rest))])
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """claims.md and claims.html in the folder, which is made if need be; their paths."""
+    pages = {"claims.md": markdown(report), "claims.html": page(report)}
+    return [write_text(folder / name, content) for name, content in pages.items()]
+
+
+def _heading(family: Family) -> str:
+    if family.kind == "released":
+        return f"the same tests on {family.title} (points without intervals: no verdict)"
+    models = ", ".join(family.models())
+    return f"{'' if family.kind == 'published' else 'the same tests on '}{family.title}: {models}"
+
+
+def _unrun(report: Report) -> str:
+    """Why no verdict could be reached; empty if some could."""
+    return "" if report.ran else f"Not run: {NO_RUN}."
+
+
+def _place(claim: Claim) -> str:
+    """Where the claim stands in the paper: "section 4.2", "figure 2"."""
+    return f"section {claim.section}" if claim.section[0].isdigit() else claim.section
+
+
+def _starred(claim: Claim) -> str:
+    return claim.id + "*" * (claim.id in ABSTRACT)
+
+
+def _line(check: Check) -> str:
+    model, reading, passed, effect, interval, n, said = _cells(check)
+    shown = f"{model:<10} {passed:<4} {effect:>7} {interval:<18}"
+    return f"{shown} {'n ' + n if n else '':<9} {reading + ': ' if reading else ''}{said}".rstrip()
+
+
+def _cells(check: Check) -> list[str]:
+    """model, reading, as claimed, effect, interval, n, in words."""
+    passed = {True: "yes", False: "no", None: "open" if check.measured else ""}[check.passed]
+    interval = f"[{check.low:.3f}, {check.high:.3f}]" if math.isfinite(check.low) else ""
+    effect = f"{check.effect:.3f}" if math.isfinite(check.effect) else ""
+    n = f"{check.n:,.0f}" if math.isfinite(check.n) else ""
+    return [check.model, check.variant, passed, effect, interval, n, check.said]
+
+
+def _cell(words: str) -> str:
+    """A table cell of Markdown: one line, its bars escaped."""
+    return " ".join(words.split()).replace("|", "\\|")
+
+
+def _pill(outcome: Outcome, words: str) -> str:
+    return f'<span class="pill {PILLS[outcome]}">{html.escape(words)}</span>'
+
+
+def _section(family: Family, findings: Sequence[Finding]) -> str:
+    rows = ""
+    for finding in findings:
+        shown = [check for check in finding.checks if check.measured]
+        rest = reasons(finding.checks) or ([finding.why] if not finding.checks else [])
+        span = len(shown) + bool(rest)
+        first = f'<th rowspan="{span}"><code>{finding.claim.id}</code><br>{_pill(finding.outcome, finding.words)}</th>'
+        for check in shown:
+            model, reading, passed, effect, interval, n, said = map(html.escape, _cells(check))
+            link = html.escape(check.link, quote=True)
+            run = f'<a href="{link}">run</a>' if check.link.startswith("http") else link
+            rows += (
+                f"<tr>{first}<td>{model}</td><td>{reading}</td><td class='{passed}'>{passed}</td>"
+                f"<td class=number>{effect}</td><td class=number>{interval}</td><td class=number>{n}</td>"
+                f"<td>{said}</td><td>{run}</td></tr>\n"
+            )
+            first = ""
+        if rest:
+            why = html.escape("; ".join(rest))
+            rows += f"<tr>{first}<td colspan=8 class=open>{why}</td></tr>\n"
+    names = ("claim", "model", "reading", "as claimed", "effect", "95% interval", "n", "", "")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    title = html.escape(_heading(family)[0].upper() + _heading(family)[1:])
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"
+    return f"<h2>{title}</h2>\n<div class=table>{table}</div>\n"

@@ -1,0 +1,202 @@
+"""The claims on explainable variance and on single words (Ethayarajh 2019, Sections 4.1 and 4.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ctxexp_claims.checks import Check, in_layers
+from ctxexp_claims.contexts import each
+from ctxexp_claims.evidence import PAPER, SAMPLED, Evidence, Family
+from ctxexp_claims.spans import NotMeasuredError, Z
+from ctxexp_claims.verdict import Claim
+
+VARIANCE = "max_explainable_variance"
+DEFINITIONS = {
+    "the released code": f"{VARIANCE}_released",
+    "the uncentred share (Definition 3)": VARIANCE,
+    "the centred share": f"{VARIANCE}_centred",
+}
+BASELINES = {"sampled baseline": "adjusted", "size-matched baseline": "size_matched_adjusted"}
+READINGS = {
+    f"{definition}, {baseline}": f"{measure}/{level}"
+    for definition, measure in DEFINITIONS.items()
+    for baseline, level in BASELINES.items()
+}
+LINE = 0.05  # of variance
+MANY = 0.10  # of the words
+THIRD = (0.25, 0.35)  # "about 30%" of variance
+STOP_WORDS = ("the", "of", "to", "and", "a")
+LOWEST = 0.10  # of all words, by self-similarity
+
+
+def _below_line(family: Family) -> list[Check]:
+    return [
+        each(family, model, key, in_layers, below=LINE).under(reading)
+        for reading, key in READINGS.items()
+        for model in PAPER
+    ]
+
+
+def _raw_figures(family: Family) -> list[Check]:
+    found = []
+    for definition, measure in DEFINITIONS.items():
+        key = f"{measure}/raw"
+        found += [each(family, model, key, in_layers, below=LINE).under(definition) for model in ("elmo", "bert")]
+        found.append(each(family, "gpt2", key, _about_a_third).under(definition))
+    return found
+
+
+def _about_a_third(evidence: Evidence, key: str) -> Check:
+    """Whether the mean of the layers from 2 to the last but one is about 30%."""
+    span = evidence.span(key)
+    layers = list(range(2, len(span.value) - 1))
+    if not layers:
+        raise NotMeasuredError(f"{key} has no layers between 1 and the last")
+    span.require(key, layers)
+    value, low, high = (float(ends[layers].mean()) for ends in (span.value, span.low, span.high))
+    inside, outside = low >= THIRD[0] and high <= THIRD[1], high < THIRD[0] or low > THIRD[1]
+    passed = True if inside else False if outside else None
+    n = evidence.n(key.rpartition("/")[0], 2)
+    said = f"mean of layers 2 to {layers[-1]}"
+    return Check("gpt2", "", passed, *evidence.shown(value, low, high), n, said, evidence.link, f"{value:.3f}")
+
+
+def _below_baseline(family: Family) -> list[Check]:
+    """Share of words whose raw value is below the sampled baseline, in the hidden layer where that is rarest."""
+    found = []
+    for definition, measure in DEFINITIONS.items():
+        for model in PAPER:
+            evidence, table = _table(family, model, measure, column="adjusted_1")
+            if evidence is None or table is None:
+                found.append(Check(model, definition, said=_no_table(family, model, measure, sampled=True)))
+                continue
+            shares = {name: (float((v < 0).mean()), len(v)) for name, v in _layers(table, "adjusted_") if len(v)}
+            if not shares:
+                found.append(Check(model, definition, said=f"{measure} is undefined"))
+                continue
+            layer, (share, n) = min(shares.items(), key=lambda item: item[1][0])
+            low, high = wilson(share * n, n)
+            passed = True if low > MANY else False if high <= MANY else None
+            said = f"rarest in layer {layer}, commonest {max(shares.values())[0]:.0%}"
+            found.append(Check(model, definition, passed, share, low, high, n, said, evidence.link, f"{share:.0%}"))
+    return found
+
+
+def _stop_words_lowest(family: Family) -> list[Check]:
+    """The share of words that the highest of the stop words exceeds, in the hidden layer where that is most."""
+    found = []
+    for model in PAPER:
+        evidence, table = _table(family, model, "self_similarity")
+        if evidence is None or table is None:
+            found.append(Check(model, said=_no_table(family, model, "self_similarity")))
+            continue
+        held = [i for i, word in enumerate(table["word"]) if word in STOP_WORDS]
+        if not held:
+            found.append(Check(model, said=f"none of {', '.join(STOP_WORDS)} is among its words"))
+            continue
+        worst: dict[int, tuple[float, int, int]] = {}  # layer -> share below the highest of them, which, of how many
+        for layer, values in _layers(table, "raw_", defined=False):
+            known = values[np.isfinite(values)]
+            shares = [(float((known < values[i]).mean()), i) for i in held if np.isfinite(values[i])]
+            if shares:
+                worst[layer] = *max(shares), len(known)
+        if not worst:
+            found.append(Check(model, said="the word table has no layers: run again"))
+            continue
+        layer, (share, i, n) = max(worst.items(), key=lambda item: item[1][0])
+        low, high = wilson(share * n, n)
+        passed = True if high < LOWEST else False if low >= LOWEST else None
+        within = sum(wilson(s * m, m)[1] < LOWEST for s, _, m in worst.values())
+        brief = f"{within} of {len(worst)}"
+        said = f"{brief} layers; in layer {layer} {share:.1%} of the words are below {table['word'][i]!r}"
+        found.append(Check(model, "", passed, share, low, high, n, said, evidence.link, brief))
+    return found
+
+
+def _layers(table: dict[str, list[str]], start: str, *, defined: bool = True) -> list[tuple[int, np.ndarray]]:
+    """The hidden layers of a word table with their column of values; the defined ones only, or a value a row."""
+    found = []
+    for name, cells in table.items():
+        number = name.removeprefix(start)
+        if name.startswith(start) and number.isdecimal() and int(number) > 0:
+            values = np.array([float(cell) if cell else np.nan for cell in cells])
+            found.append((int(number), values[np.isfinite(values)] if defined else values))
+    return found
+
+
+def wilson(count: float, n: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a share, `count` of `n`."""
+    p, middle = count / n, 1 + Z**2 / n
+    half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
+    centre = p + Z**2 / (2 * n)
+    return max(0.0, float((centre - half) / middle)), min(1.0, float((centre + half) / middle))
+
+
+def _table(
+    family: Family, model: str, name: str, *, column: str = ""
+) -> tuple[Evidence | None, dict[str, list[str]] | None]:
+    """The newest run's word table. With `column`, adjusted values, only of runs whose baseline is the paper's kind."""
+    for evidence in family.members:
+        if evidence.model != model or (column and evidence.info.get("baseline") not in SAMPLED):
+            continue
+        if (table := evidence.tables(name)) and (not column or column in table):
+            return evidence, table
+    return None, None
+
+
+def _no_table(family: Family, model: str, name: str, *, sampled: bool = False) -> str:
+    if family.find(model) is None:
+        return "no run"
+    if family.kind == "released":
+        return "the released per-layer file has no single words"
+    return f"no word table {name}.csv{' by a sampled baseline' if sampled else ''} in its runs"
+
+
+CLAIMS = [
+    Claim(
+        "variance-below-5",
+        "4.3",
+        "On average less than 5% of the variance in a word's representations can be explained by a static embedding.",
+        f"adjusted maximum explainable variance: its interval is below {LINE} in every layer from 1, by definition and "
+        "baseline",
+        _below_line,
+        PAPER,
+        tuple(READINGS),
+    ),
+    Claim(
+        "variance-raw",
+        "4.3",
+        "Before adjusting it is below 5% in ELMo and BERT, and about 30% in GPT-2's layers 2 to 11.",
+        f"raw maximum explainable variance: below {LINE} in every layer from 1 (ELMo, BERT); between {THIRD[0]} and "
+        f"{THIRD[1]}, its interval included, as the mean of layers 2 to the last but one (GPT-2)",
+        _raw_figures,
+        PAPER,
+        tuple(DEFINITIONS),
+    ),
+    Claim(
+        "variance-below-baseline",
+        "4.3",
+        "For many words the raw maximum explainable variance is below the baseline.",
+        f"share of such words: its interval is above {MANY} in every layer from 1",
+        _below_baseline,
+        PAPER,
+        tuple(DEFINITIONS),
+    ),
+    Claim(
+        "stop-words-lowest",
+        "4.2",
+        "In all layers stop words (the, of, to, and, a) have among the lowest self-similarity of all words.",
+        f"share of words below the highest of the five: its interval is below {LOWEST} in every layer from 1",
+        _stop_words_lowest,
+        PAPER,
+    ),
+    Claim(
+        "finite-senses",
+        "4.2 and 4.3",
+        "Contextual models do not merely assign one of a finite number of sense representations to a word.",
+        "an inference from variance-below-5 and stop-words-lowest: it takes the weaker verdict",
+        lambda family: [],
+        PAPER,
+        needs=("variance-below-5", "stop-words-lowest"),
+    ),
+]

@@ -1,0 +1,120 @@
+"""Random groups: from where, how many, and how their chance level settles."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from test_occurrences import shelve
+
+from ctxexp.baselines.drawn import OnePerSentence, SizeMatched, Uniform
+from ctxexp.dataset import Corpus
+from ctxexp.errors import ConfigError
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.occurrences import Occurrences
+
+
+def index(n_sentences: int, *, longest: int = 9, repeat: int = 1) -> tuple[Occurrences, np.ndarray]:
+    """A corpus of distinct sentences, and which stored sentence each row is in."""
+    rng = np.random.default_rng(0)
+    sentences = [
+        [f"s{i}", *(f"w{j}" for j in rng.integers(0, 50, rng.integers(0, longest)))] for i in range(n_sentences)
+    ]
+    corpus = Corpus.of("random", sentences * repeat)
+    shelf = shelve(corpus)
+    return Occurrences.of(shelf, corpus), np.repeat(np.arange(n_sentences), np.diff(shelf.offsets))
+
+
+def test_one_per_sentence_takes_one_word_from_each_of_distinct_sentences() -> None:
+    occurrences, sentence = index(300, repeat=2)
+    groups = list(OnePerSentence(size=100, redraws=3).groups(occurrences, np.random.default_rng(0)))
+    assert [len(g) for g in groups] == [100] * 4
+    for rows in groups:
+        assert len(set(sentence[rows].tolist())) == 100
+    again = list(OnePerSentence(size=100, redraws=3).groups(occurrences, np.random.default_rng(0)))
+    np.testing.assert_array_equal(groups, again)
+    assert not np.array_equal(groups[0], groups[1])
+
+
+def test_one_per_sentence_weighs_sentences_alike_and_uniform_weighs_words_alike() -> None:
+    corpus = Corpus.of(
+        "two lengths", [[f"short{i}"] for i in range(40)] + [[f"l{i}x{j}" for j in range(9)] for i in range(40)]
+    )
+    occurrences = Occurrences.of(shelve(corpus), corpus)
+    one = np.concatenate(list(OnePerSentence(size=20, redraws=200).groups(occurrences, np.random.default_rng(0))))
+    flat = np.concatenate(list(Uniform(size=20, redraws=200).groups(occurrences, np.random.default_rng(0))))
+    assert (one < 40).mean() == pytest.approx(0.5, abs=0.03)  # the store holds the 40 short ones first
+    assert (flat < 40).mean() == pytest.approx(0.1, abs=0.03)
+
+
+def test_uniform_has_no_row_twice() -> None:
+    occurrences, _ = index(200)
+    for rows in Uniform(size=500, redraws=2).groups(occurrences, np.random.default_rng(0)):
+        assert len(set(rows.tolist())) == 500
+
+
+def test_a_small_corpus_is_used_whole_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    occurrences, sentence = index(124)
+    with caplog.at_level(logging.WARNING, logger="ctxexp"):
+        rows = next(OnePerSentence(size=10_000).groups(occurrences, np.random.default_rng(0)))
+    assert sorted(sentence[rows].tolist()) == list(range(124))
+    assert "only 124 distinct sentences, so 124 are sampled instead of 10,000" in caplog.text
+
+
+def test_the_sampling_error_falls_with_the_root_of_the_size() -> None:
+    occurrences, sentence = index(4000)
+    vectors = np.random.default_rng(1).normal(size=(len(sentence), 16)) + 0.5
+    spread = {}
+    for size in (50, 200, 800):
+        groups = OnePerSentence(size=size, redraws=80).groups(occurrences, np.random.default_rng(2))
+        spread[size] = np.std([mean_cosine(vectors[rows]) for rows in groups])
+    assert spread[50] / spread[200] == pytest.approx(2, rel=0.35)
+    assert spread[200] / spread[800] == pytest.approx(2, rel=0.35)
+
+
+def test_matched_groups_have_the_sizes_asked_for() -> None:
+    occurrences, sentence = index(400)
+    counts = np.array([2, 2, 5, 6, 40, 55, 300, 900])
+    matched = SizeMatched(draws=20).matched(counts, occurrences, np.random.default_rng(0))
+    assert {2, 5, 6, 900} <= set(matched.sizes.tolist())  # small ones exactly, and the largest
+    for size, draws in zip(matched.sizes.tolist(), matched.draws, strict=True):
+        assert draws.shape[1] == size
+        assert 2 <= len(draws) <= 20
+        for rows in draws:
+            assert len(set(rows.tolist())) == size
+            assert size > 400 or len(set(sentence[rows].tolist())) == size  # one word a sentence where there are enough
+
+
+def test_matched_levels_are_read_between_the_rungs() -> None:
+    """Exact for a + b / n, flat beyond the last rung."""
+    occurrences, _ = index(400)
+    counts = np.unique(np.random.default_rng(0).integers(2, 350, 60))
+    matched = SizeMatched(largest=200).matched(counts, occurrences, np.random.default_rng(0))
+    assert len(matched.sizes) < len(counts)
+    weights = matched.weights(counts)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    np.testing.assert_allclose(weights @ (0.3 + 2 / matched.sizes), 0.3 + 2 / np.minimum(counts, 200))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: OnePerSentence(size=1), "baseline size=1: expected at least 2 occurrences, since one has no pair"),
+        (lambda: Uniform(redraws=-1), "baseline redraws=-1: expected 0 or more"),
+        (lambda: SizeMatched(ratio=1.0), "size_matched: expected draws, exact and largest of at least 2 and ratio"),
+        (lambda: next(OnePerSentence().groups(index(1)[0], np.random.default_rng(0))),
+         "the baseline needs at least 2 distinct sentences, the corpus has 1; use a larger corpus"),
+    ],
+)  # fmt: skip
+def test_messages(build: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence, Uniform, SizeMatched])
+def test_redraws_are_bounded(baseline: Callable[..., object]) -> None:
+    with pytest.raises(ConfigError, match="baseline redraws=1000000000: expected at most 10000"):
+        baseline(redraws=10**9)
+    baseline(redraws=10_000)

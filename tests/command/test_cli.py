@@ -1,0 +1,167 @@
+"""The command as a user types it: sweeps end to end, failures, resume, and one line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from warm import Warm
+
+from ctxexp.command.compose import GROUPS, registry
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder to stand in, with a small text."""
+    from ctxexp.datasets import polysemy
+
+    folder = tmp_path_factory.mktemp("cli")
+    lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+SMALL = ["dataset=text", "dataset.path=text.txt", "baseline=b100", "bootstrap=50"]
+
+
+def ctxexp(
+    place: Path, *words: str, check: int | None = 0, warm: Warm | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`python -m ctxexp WORDS` in `place`, from nothing or from libraries that are `warm`."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+    env = {**kept, "CTXEXP_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    env["PYTHONWARNINGS"] = "error::UserWarning:ctxexp"
+    python = warm.python if warm else sys.executable
+    done = subprocess.run(
+        [python, "-m", "ctxexp", *words], cwd=place, env=env, capture_output=True, text=True, timeout=400
+    )
+    if check is not None:
+        assert done.returncode == check, done.stdout + done.stderr
+    return done
+
+
+def job_folders(place: Path) -> list[Path]:
+    return sorted((p.parent for p in place.glob("mlruns/results/*/*/results.json")), key=lambda p: p.stat().st_mtime)
+
+
+@pytest.mark.slow
+def test_a_sweep_ends_in_mlflow_and_its_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
+    from mlflow import MlflowClient
+
+    done = ctxexp(place, "-m", "model=bert,gpt2,elmo", *SMALL)
+    assert "comparison:" in done.stdout
+    client = MlflowClient(f"sqlite:///{place}/mlruns/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
+    jobs = {r.info.run_name: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
+    assert set(jobs) == {"bert", "gpt2", "elmo"}
+    assert {r.info.status for r in runs} == {"FINISHED"}
+    assert len({r.data.tags["ctxexp.sweep"] for r in runs}) == 1
+    assert sum(r.data.tags["ctxexp.kind"] == "summary" for r in runs) == 1
+    assert len({r.data.tags["mlflow.runColor"] for r in jobs.values()}) == 3
+    for folder in job_folders(place):
+        results = json.loads((folder / "results.json").read_text())
+        run = jobs[results["info"]["model"]]
+        assert results["info"]["encoded"] > 0
+        for key in ("self_similarity/adjusted", "anisotropy/mean_cosine", "max_explainable_variance/raw"):
+            history = sorted(client.get_metric_history(run.info.run_id, key), key=lambda m: m.step)
+            assert [m.step for m in history] == list(range(results["info"]["n_layers"]))
+            assert [m.value for m in history] == pytest.approx(results["curves"][key], abs=0)
+    summary = next(place.glob("mlruns/results/*/summary"))
+    assert {"report.html", "comparison.csv", "overview.png"} <= {p.name for p in summary.iterdir()}
+
+    before = len(job_folders(place))
+    ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, warm=warm)
+    again = job_folders(place)[before:]
+    assert len(again) == 3
+    assert all(json.loads((f / "results.json").read_text())["info"]["encoded"] == 0 for f in again)
+
+    resumed = ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, "resume=true", warm=warm)
+    assert resumed.stdout.count("finished before") >= 3
+    assert len(job_folders(place)) == before + 3
+
+
+@pytest.mark.slow
+def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path, warm: Warm) -> None:
+    words = ["-m", "dataset=text", "dataset.path=nowhere.txt,text.txt", "metric=anisotropy", "baseline=b100"]
+    done = ctxexp(place, *words, check=1, warm=warm)
+    assert done.stderr.startswith("error: no such file or folder: nowhere.txt (dataset.path)\n")  # before any work
+    assert done.stderr.count("nowhere.txt") == 1
+    assert "Traceback" not in done.stderr
+    assert "failed" in done.stdout
+    assert "finished" in done.stdout
+    states = [json.loads(p.read_text()) for p in place.glob("mlruns/results/*/*/status.json")]
+    assert any(s["status"] == "FAILED" and "nowhere.txt" in s["error"] for s in states)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["model=brt"], "error: no model 'brt'; did you mean 'bert'?"),
+        (["-m", "model=bert,brt"], "error: no model 'brt'"),
+        (["seed=abc"], "error: seed='abc': expected int, got str"),
+        (["sed=1"], "error: no config key 'sed'; did you mean 'seed'?"),
+        (["-m", "--cfg", "job"], "error: --cfg shows the config of one run: leave -m out"),
+        (["model=bert,gpt2"], "error: model has several values; a sweep needs -m"),
+    ],
+)
+def test_a_mistake_is_one_line_before_any_work(tmp_path: Path, words: list[str], message: str, warm: Warm) -> None:
+    done = ctxexp(tmp_path, *words, check=2, warm=warm)
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    done = ctxexp(tmp_path, "tracking.folder=taken", "metric=anisotropy", check=2, warm=warm)
+    assert done.stderr.startswith("error: cannot write taken/hydra/")
+    assert done.stderr.endswith("choose a writable tracking.folder=\n")
+
+
+def test_help_lists_every_group_and_option(tmp_path: Path) -> None:
+    done = ctxexp(tmp_path, "--help")
+    for group in GROUPS:
+        assert f"\n{group}: " in done.stdout
+    for _, name in registry().offers:
+        assert name in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_config_is_shown_without_work(tmp_path: Path, warm: Warm) -> None:
+    done = ctxexp(tmp_path, "--cfg", "job", "model=gpt2", warm=warm)
+    assert "name: gpt2" in done.stdout
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    """`--help` and `import ctxexp` are quick because these stay out."""
+    code = (
+        "import sys, ctxexp.command.cli; from ctxexp import compose; compose.prepare();"
+        "compose.check_command(['model=elmo'], multirun=False);"
+        "assert len(compose.check_command(['baseline.size=-5'], multirun=False)) == 1;"
+        "compose.check_command(['model=huggingface', 'model.checkpoint=a/b', 'device=cuda'], multirun=False);"
+        "heavy = {'torch', 'mlflow', 'transformers', 'matplotlib', 'plotly', 'sklearn', 'scipy', 'pandas', 'h5py'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there_once() -> None:
+    import ctxexp as package
+
+    assert len(set(package.__all__)) == len(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_the_cache_command_shows_and_clears(tmp_path: Path, warm: Warm) -> None:
+    assert "0 entries" in ctxexp(tmp_path, "cache", warm=warm).stdout
+    assert "removed 0 entries" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
+
+
+def test_upload_says_what_a_results_folder_holds(tmp_path: Path, warm: Warm) -> None:
+    done = ctxexp(tmp_path, "upload", ".", check=2, warm=warm)
+    assert "holds no results of ctxexp: expected run.json and results.json" in done.stderr

@@ -1,0 +1,111 @@
+"""The verbs of the command: who brings them, and those that have no test file of their own."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_figures import results
+
+from ctxexp import __version__
+from ctxexp.command import compose
+from ctxexp.command.cli import command
+from ctxexp.command.overrides import parse
+from ctxexp.errors import ConfigError
+from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.sinks.mlflow.state import write_state
+
+SHOUT = """
+import ctxexp
+
+def shout(argv):
+    \"\"\"Say the words loudly. More is said elsewhere.\"\"\"
+    if not argv:
+        raise ctxexp.CtxexpError("expected words; say some")
+    print(*argv, sep="! ", end="!\\n")
+    return len(argv)
+
+@ctxexp.hookimpl
+def register_commands(register):
+    register("shout", shout)
+"""
+
+
+@pytest.fixture
+def shout(tmp_path: Path) -> Iterator[str]:
+    """`plugins=[...]` of a file with a verb; afterwards the registry is without it."""
+    file = tmp_path / "mine.py"
+    file.write_text(SHOUT)
+    yield f"plugins=[{file}]"
+    compose.use(None)
+
+
+def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command([shout, "shout", "bank", "model=x"]) == 2
+    assert capsys.readouterr().out == "bank! model=x!\n"
+    assert command([shout, "shout"]) == 2
+    assert capsys.readouterr().err == "error: expected words; say some\n"
+    assert command([shout, "shuot"]) == 2
+    assert "did you mean ctxexp shout?" in capsys.readouterr().err
+    assert f"\n{'ctxexp shout':<36} Say the words loudly.\n" in compose.options() + "\n"
+    assert command(["plugins", shout[len("plugins=[") : -1]]) == 0
+    assert f"\n  {'ctxexp shout':<36} Say the words loudly." in capsys.readouterr().out
+
+
+def test_our_own_verbs_come_by_the_hook_and_a_taken_name_is_refused() -> None:
+    class Twice:
+        @hookimpl
+        def register_commands(self, register: Register) -> None:
+            register("ui", print)
+
+    with pytest.warns(
+        UserWarning, match="registers command 'ui', which plugin 'ctxexp.command.verbs' already supplies"
+    ):
+        registry = build_registry([("twice", Twice())], installed=False)
+    verbs = ["bench-words", "cache", "claims", "conform", "plugins", "report", "run", "ui", "upload"]
+    assert registry.names("command") == verbs
+    assert all(registry.find("command", verb).about for verb in verbs)
+
+
+def test_a_verb_that_is_not_installed_is_said_by_its_plugin() -> None:
+    with pytest.raises(
+        ConfigError, match=r"'train' is no override, .*; the plugin ctxexp-train brings it: pip install"
+    ):
+        parse(["train"], lambda group: [], None)
+
+
+@pytest.mark.parametrize("verb", ["ui", "report", "claims", "cache", "upload", "plugins", "conform", "bench-words"])
+def test_each_says_how_it_is_used(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command([verb, "--help"]) == 0
+    assert f"ctxexp {verb}" in capsys.readouterr().out
+
+
+def test_run_is_the_verb_that_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for words in (["run", "--cfg", "job", "model=gpt2"], ["--cfg", "job", "model=gpt2"]):
+        assert command(words) in (0, None)
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "name: gpt2" in shown[0]
+
+
+def test_the_version_is_our_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["--version"]) == 0
+    assert capsys.readouterr().out == f"ctxexp {__version__}\n"
+
+
+def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for sweep, name, n_layers in (("one", "elmo", 2), ("two", "bert", 3), ("two", "gpt2", 4)):
+        folder = tmp_path / "results" / sweep / name
+        folder.mkdir(parents=True)
+        results(name, n_layers).save(folder)
+        write_state(folder, status="FINISHED", name=name)
+    asked = ["report", "--folder", str(tmp_path), "--out", str(tmp_path / "new")]
+    assert command(asked) == 0
+    assert str(tmp_path / "new" / "report.html") in capsys.readouterr().out.splitlines()
+    with (tmp_path / "new" / "comparison.csv").open(encoding="utf-8") as file:
+        assert list(dict.fromkeys(row["model"] for row in csv.DictReader(file))) == ["bert", "gpt2"]
+    assert command([*asked, "--sweep", "three"]) == 2
+    assert capsys.readouterr().err == f"error: no finished run of sweep three in {tmp_path / 'results'}\n"

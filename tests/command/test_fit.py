@@ -1,0 +1,295 @@
+"""The text that a transform is fitted on, for word and sentence measures: a run's numbers equal a fit by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ctxexp import hookimpl
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.command import compose
+from ctxexp.command.config import job_key
+from ctxexp.command.fit import load_text, overlap, sentences_of
+from ctxexp.command.jobs import summary
+from ctxexp.command.run import label, load_corpus, load_encoder, run
+from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.pairs import PairMetric, Pairs
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.plugins import Register, Registry, build_registry
+from ctxexp.progress import Silent
+from ctxexp.report import wording
+from ctxexp.results import Results
+from ctxexp.transforms.standardize import Standardize
+from ctxexp.vectors import cache as caches
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.pool import Pooled, WordMeans
+
+WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
+
+
+class Dot(PairMetric):
+    """The mean product of a pair's vectors."""
+
+    def __init__(self) -> None:
+        self.dots: list[np.ndarray] = []
+
+    def update(self, subset: str, pairs: Pairs) -> None:
+        self.dots.append((pairs.x.astype(float) * pairs.y).sum(1))
+
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        return {"raw": float(np.concatenate(self.dots).mean())}
+
+
+def gold(*, split: str = "test") -> Corpus:
+    """Pairs of random sentences, 20 a split."""
+    numbers = {"test": [1], "train": [2], "all": [1, 2]}[split]
+    sentences = []
+    for number in numbers:
+        rng = np.random.default_rng(number)
+        sentences += [Sentence.of(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(40)]
+    pairs = tuple(Pair(i, i + 1, float(i), "x") for i in range(0, len(sentences), 2))
+    return Corpus("gold", tuple(sentences), pairs)
+
+
+class Plugin:
+    @hookimpl
+    def register_datasets(self, register: Register) -> None:
+        register("gold", gold)
+        register("plain", lambda: Corpus.of("plain", [["a", "b"]]))
+
+    @hookimpl
+    def register_metrics(self, register: Register) -> None:
+        register("dot", Dot)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return build_registry([("toys", Plugin())], installed=False)
+
+
+def config(folder: Path, *overrides: str, dataset: str = "gold", metrics: tuple[str, ...] = ("dot",)) -> dict[str, Any]:
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    compose.prepare()
+    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
+        made = compose.resolved(hydra_compose("config", overrides=["baseline=b100", "bootstrap=0", *overrides]))
+    made["cache"]["folder"] = str(folder)
+    made["min_contexts"] = 2
+    made["device"] = made["model"]["device"] = "cpu"
+    made["dataset"] = {"name": dataset, **({"split": "test"} if dataset == "gold" else {})}
+    made["metric"] = {name: {"name": name} for name in metrics}
+    return made
+
+
+def ran(made: dict[str, Any], registry: Registry, folder: Path) -> Results:
+    return run(made, load_corpus(made, registry), load_encoder(made, registry), registry, folder, Silent())
+
+
+@pytest.mark.parametrize("fit_on", ["target", "train", "all", "nli"])
+def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
+    fit_on: str, registry: Registry, tmp_path: Path
+) -> None:
+    texts = {"target": gold(), "train": gold(split="train"), "all": gold(split="all")}
+    texts["nli"] = Corpus("lines", gold(split="all").sentences[20:60])
+    chosen = fit_on
+    if fit_on == "nli":
+        (tmp_path / "lines.txt").write_text("\n".join(s.text for s in texts["nli"].sentences))
+        chosen = f"nli:{tmp_path / 'lines.txt'}"
+    made = config(
+        tmp_path,
+        "transform=standardize",
+        f"fit_on='{chosen}'",
+        "sentence.mixes=[[1,3]]",
+        metrics=("dot", "self_similarity"),
+    )
+    results = ran(made, registry, tmp_path)
+
+    encoder = load_encoder(made, registry)
+    rows, means, stores = {}, {}, {}
+    for name, corpus in (("target", gold()), ("fit", texts[fit_on])):
+        store = open_store(corpus, encoder, cache=tmp_path)
+        index = Occurrences.of(store, corpus, min_contexts=2, keep=lambda unit: not is_punctuation(unit))
+        stores[name] = store, index
+        rows[name] = np.unique(index.by_sentence.rows)
+        words = WordMeans(store, index, len(corpus.sentences))
+        means[name] = [*map(words.layer, range(encoder.n_layers)), (words.layer(1) + words.layer(3)) / 2]
+        means[name] = [x[np.isfinite(x[:, 0])] for x in means[name]]
+    store, index = stores["target"]
+    layers = []
+    for i in range(encoder.n_layers):
+        layer = np.zeros((store.n_rows, store.dim), np.float32)
+        fitted = Standardize().fit(stores["fit"][0].layer(i)[rows["fit"]])
+        layer[rows["target"]] = fitted.apply(store.layer(i)[rows["target"]])
+        layers.append(layer)
+    space = SimpleNamespace(n_layers=len(layers), dim=store.dim, layer=layers.__getitem__)
+    expected = measure(
+        space, index, {"self_similarity": SelfSimilarity}, OnePerSentence(size=100), seed=0, bootstrap=0
+    ).curves["self_similarity/raw"]
+    np.testing.assert_allclose(results.curves["self_similarity/raw"], expected, rtol=1e-6)
+
+    dots = []
+    for target, fit in zip(means["target"], means["fit"], strict=True):
+        x = Standardize().fit(fit).apply(target).astype(float)
+        dots.append((x[::2] * x[1::2]).sum(1).mean())
+    np.testing.assert_allclose(results.curves["dot/raw"], dots[:-1], rtol=1e-4, atol=1e-4)
+    assert results.scalars["dot.layers_1_3/raw"] == pytest.approx(dots[-1], rel=1e-4, abs=1e-4)
+
+    inside = {"target": 1.0, "train": 0.0, "all": 1.0, "nli": 0.5}[fit_on]
+    n = {"target": 40, "train": 40, "all": 80, "nli": 40}[fit_on]
+    named = "lines.txt" if fit_on == "nli" else fit_on
+    said = {k: results.info[k] for k in ("fit_on", "transductive", "fit_overlap", "fit_sentences")}
+    assert said == {"fit_on": named, "transductive": inside == 1, "fit_overlap": inside, "fit_sentences": n}
+    assert label(made) == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
+    facts = wording.facts([("a", results)])
+    assert (f"fitted on {named}" in facts) == (fit_on != "target")
+    assert "  mix layers_1_3: layers 1, 3" in summary(results).splitlines()
+
+
+def test_nothing_is_fitted_for_none(registry: Registry, tmp_path: Path) -> None:
+    made = config(tmp_path, "fit_on='nli:/not/there'")
+    results = ran(made, registry, tmp_path)
+    assert len(caches.entries(tmp_path)) == 1
+    assert "fit_on" not in results.info
+    assert label(made) == "bert"
+
+
+def test_a_run_encodes_what_its_metrics_need(
+    registry: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pair metrics alone ask for no words, word metrics alone for no sentences."""
+    caplog.set_level(logging.WARNING)
+    made = config(tmp_path / "pairs", "sentence.pooling=mean", "min_contexts=1000")
+    made["min_contexts"] = 1000
+    results = ran(made, registry, tmp_path)
+    (entry,) = caches.entries(tmp_path / "pairs")
+    assert "sentences=mean,mean_text,cls,last" in entry.encoder
+    assert results.info["encoded"] == 40
+    assert (results.info["pooling"], results.info["pooling_details"]["long"]) == ("mean", "truncate")
+    assert label(made) == "bert sentence.pooling=mean"
+    encoder = load_encoder(made, registry)
+    mean = Pooled(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
+    x = mean.layer(2).astype(float)
+    assert results.curves["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
+
+    made = config(tmp_path / "few")
+    made["min_contexts"] = 1000
+    ran(made, registry, tmp_path)
+    assert not caplog.records
+
+    made = config(tmp_path / "words", "sentence.pooling=nonsense", "sentence.mixes=[[99]]", metrics=("word_norm",))
+    results = ran(made, registry, tmp_path)
+    (entry,) = caches.entries(tmp_path / "words")
+    assert "sentences=" not in entry.encoder
+    assert "pooling" not in results.info
+
+
+@pytest.mark.parametrize(
+    ("overrides", "dataset", "message"),
+    [
+        ((), "plain", "dot: compares gold sentence pairs, but data set 'plain' has none"),
+        (("sentence.pooling=pooler",), "gold", r"model 'bert' has no sentence\.pooling=pooler \(its checkpoint"),
+        (("sentence.mixes=[[9]]",), "gold", r"no layer 9 \(in \[9\]\): the model has layers 0 to 4"),
+        (
+            ("model.weights=untrained", "sentence.pooling=pooler", "sentence.mixes=[last2]"),
+            "gold",
+            r"pooler gives vectors in the last layer \(4\) only, so there is no mix last2: layers 3, 4",
+        ),
+        (
+            ("control=no_first", "sentence.pooling=mean"),
+            "gold",
+            r"control=no_first leaves word rows out, but sentence\.pooling=mean pools inside the encoder",
+        ),
+        (
+            ("model=elmo", "sentence.pooling=mean"),
+            "gold",
+            r"model 'elmo' has no sentence\.pooling=mean; it has mean_words",
+        ),
+        (
+            ("transform=center", "fit_on=train"),
+            "plain",
+            "fit_on=train: dataset 'plain' has no splits; use fit_on=target",
+        ),
+    ],
+)
+def test_misuse_is_refused_before_any_encoding(
+    registry: Registry, tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
+) -> None:
+    metrics = ("dot",) if "fit_on=train" not in overrides else ("word_norm",)
+    made = config(tmp_path, *overrides, dataset=dataset, metrics=metrics)
+    with pytest.raises((ConfigError, DataError), match=message):
+        ran(made, registry, tmp_path)
+    assert not caches.entries(tmp_path)
+
+
+def test_the_fitted_text_is_loaded_only_where_it_is_another(registry: Registry, tmp_path: Path) -> None:
+    def text(*overrides: str, **dataset: str) -> Corpus | None:
+        made = config(tmp_path, *overrides)
+        made["dataset"] |= dataset
+        return load_text(made, registry, load_corpus)
+
+    assert text("transform=center") is None
+    assert text("fit_on=train") is None  # nothing is fitted
+    assert text("transform=center", "fit_on=train", split="train") is None  # it is the measured text
+    found = text("transform=center", "fit_on=train")
+    assert found is not None
+    assert found.sentences == gold(split="train").sentences
+    assert overlap(found, gold()) == 0
+    assert overlap(gold(split="all"), gold()) == 1
+    one, other = (config(tmp_path, f"fit_on={choice}") for choice in ("target", "train"))
+    assert job_key(one, "f", "e", "1") != job_key(other, "f", "e", "1")
+
+
+def test_sentences_come_from_lines_and_from_pairs(tmp_path: Path) -> None:
+    def write(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return str(path)
+
+    def texts(path: str) -> list[str]:
+        return [s.text for s in sentences_of(path, "english").sentences]
+
+    snli = [
+        {"gold_label": "-", "sentence1": "A man.", "sentence2": 'He said "hi'},
+        {"sentence1": "A man.", "sentence2": ""},
+    ]
+    lines = "\n".join(map(json.dumps, snli))
+    assert texts(write("a.jsonl", lines + "\n")) == ["A man.", 'He said "hi']  # each once, empty ones not at all
+    assert texts(write("a.jsonl.gz", lines)) == ["A man.", 'He said "hi']
+    assert texts(write("b.jsonl", json.dumps({"premise": "P", "hypothesis": "H"}))) == ["P", "H"]
+    table = 'gold_label\tsentence1\tx\tsentence2\nneutral\tA "man.\t-\tB.\r\n\n-\tC\t-\tD\t-\n'
+    assert texts(write("c.tsv", table)) == texts(write("c.txt", table)) == ['A "man.', "B.", "C", "D"]
+    assert texts(write("d.txt", "one line\n\n two\tlines \none line\n")) == ["one line", "two\tlines"]
+    write("folder/x.txt", "not read")
+    write("folder/train.jsonl", lines)
+    write("folder/dev.jsonl.gz", json.dumps({"sentence1": "Dev", "sentence2": "B"}))
+    assert texts(str(tmp_path / "folder")) == ["Dev", "B", "A man.", 'He said "hi']
+    (tmp_path / "none").mkdir()
+    for path, message in (
+        (str(tmp_path / "gone"), r"no such file or folder: .*gone \(fit_on=nli:"),
+        (str(tmp_path / "none"), r"no \.jsonl, \.tsv, \.txt file in .*none"),
+        (write("bad.jsonl", lines + "\n[1]"), r"bad\.jsonl, line 3: expected an object with texts sentence1"),
+        (write("bare.tsv", "a\tb\n"), r"bare\.tsv: its first line names no columns sentence1"),
+        (write("short.tsv", "sentence1\tsentence2\na\n"), r"short\.tsv, line 2: 1 tab-separated fields; expected 2"),
+        (write("empty.txt", "\n"), r"empty\.txt has no sentence"),
+    ):
+        with pytest.raises(DataError, match=message):
+            sentences_of(path, "english")
+    (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin\.txt, line 1: not UTF-8"):
+        sentences_of(str(tmp_path / "latin.txt"), "english")
+    (tmp_path / "fake.txt.gz").write_text("x")
+    with pytest.raises(DataError, match=r"fake\.txt\.gz can't be read"):
+        sentences_of(str(tmp_path / "fake.txt.gz"), "english")

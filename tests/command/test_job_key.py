@@ -1,0 +1,87 @@
+"""What makes a finished job another one: everything that its numbers come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ctxexp.command import jobs
+from ctxexp.command.named_files import files_digest
+from ctxexp.dataset import Corpus, Pair, Sense
+from ctxexp.vectors.code_version import package_version
+
+CORPUS = Corpus.of("c", [["the", "bank"], ["a", "bank"]])
+GOLD = replace(CORPUS, pairs=(Pair(0, 1, 0.5, "A"),), senses=(Sense(0, 1, "money"),))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(GOLD, pairs=(Pair(0, 1, 0.6, "A"),)),
+        replace(GOLD, pairs=(Pair(0, 1, 0.5, "B"),)),
+        replace(GOLD, pairs=()),
+        replace(GOLD, senses=(Sense(0, 1, "shore"),)),
+        replace(GOLD, senses=(Sense(1, 1, "money"),)),
+        replace(GOLD, sentences=GOLD.sentences[::-1]),
+    ],
+)
+def test_gold_and_senses_are_content_as_texts_are(changed: Corpus) -> None:
+    assert changed.content != GOLD.content
+    assert replace(GOLD, name="another name").content == GOLD.content
+    assert replace(GOLD).fingerprint == CORPUS.fingerprint  # what an encoder reads is the same
+
+
+def test_a_metrics_files_count_by_what_they_hold(tmp_path: Path) -> None:
+    words, folder = tmp_path / "words.txt", tmp_path / "data" / "ws353"
+    folder.mkdir(parents=True)
+    words.write_text("bank")
+    (folder / "combined.tab").write_text("a b 1")
+    arguments = {"name": "static_vectors", "data": str(folder.parent), "lists": [str(words)], "seed": 3, "oov": ""}
+    config = {"metric": {"mine": arguments}, "baseline": {"name": "exact"}, "dataset": {"name": "text", "path": "/"}}
+    seen = [files_digest(config)]
+    words.write_text("bonk")
+    seen.append(files_digest(config))
+    (folder / "combined.tab").write_text("a b 1.5")
+    seen.append(files_digest(config))
+    (folder / "more.tab").symlink_to("nowhere")
+    seen.append(files_digest(config))
+    words.unlink()
+    seen.append(files_digest(config))
+    assert len(set(seen)) == len(seen)
+    assert files_digest(config) == seen[-1]
+
+
+def test_a_job_is_known_by_all_that_its_numbers_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model:
+        name, n_layers, dim = "model@1", 2, 4
+
+    (tmp_path / "words.txt").write_text("bank")
+    config = {"metric": {"m": {"name": "m", "words": str(tmp_path / "words.txt")}}}
+    key = partial(jobs._key, encoder=Model(), plugins=[])  # type: ignore[arg-type]  # its name is what counts
+    keys = [key(config, corpus, text) for corpus in (CORPUS, GOLD) for text in (None, CORPUS, GOLD)]
+    (tmp_path / "words.txt").write_text("bonk")
+    keys.append(key(config, CORPUS, None))
+    monkeypatch.setattr(jobs, "CODE", "other")
+    keys.append(key(config, CORPUS, None))
+    assert len(set(keys)) == len(keys)
+    assert key(config, replace(CORPUS, name="moved"), None) == keys[-1]
+
+
+def test_an_argument_that_is_no_path_counts_for_nothing() -> None:
+    odd = {"metric": {"m": {"name": "m", "x": "a\0b", "y": "~nobody/x", "z": "a" * 5000, "w": None}}}
+    assert files_digest(odd) == files_digest({})
+
+
+def test_an_edit_of_any_file_of_ours_makes_other_results(tmp_path: Path) -> None:
+    (tmp_path / "metrics").mkdir()
+    file = tmp_path / "metrics" / "own.py"
+    file.write_text("half = 0.5")
+    before = package_version(tmp_path)
+    package_version.cache_clear()
+    assert package_version(tmp_path) == before
+    file.write_text("half = 0.6")
+    package_version.cache_clear()
+    assert package_version(tmp_path) != before

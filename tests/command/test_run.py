@@ -1,0 +1,42 @@
+"""What a run says of its model: label, weights, and whether the published curves belong beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ctxexp.command.run import label, weights
+from ctxexp.report.charts import paper_model
+from ctxexp.results import Results
+
+
+def config(**model: str | None) -> dict[str, dict[str, str | None]]:
+    return {"model": {"name": "bert", **model}, "transform": {"name": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("model", "named", "source", "overlaid"),
+    [
+        ({"weights": "mini"}, "bert", "mini", None),
+        ({"weights": "published"}, "bert (published)", "published", "bert"),
+        ({"weights": "untrained"}, "bert (untrained)", "untrained", None),
+        ({"weights": "mini", "checkpoint": "/a/mine"}, "bert mine", "mine", None),
+        ({"weights": "published", "checkpoint": "/a/mine"}, "bert mine", "mine", None),
+        ({"weights": "untrained", "checkpoint": "/a/mine"}, "bert mine (untrained)", "untrained mine", None),
+        (
+            {"weights": "published", "weight_file": "/a/w.hdf5", "options_file": "/a/o.json"},
+            "bert w.hdf5",
+            "w.hdf5",
+            None,
+        ),
+    ],
+)
+def test_the_published_curves_stand_beside_the_published_weights_only(
+    model: dict[str, str | None], named: str, source: str, overlaid: str | None
+) -> None:
+    assert label(config(**model)) == named
+    assert weights(config(**model)) == source
+    info = {"model": named, "name": "bert", "weights": source}
+    results = Results({"self_similarity/raw": np.zeros(13)}, info=info)
+    assert paper_model(named, results, published=False) == overlaid
+    assert paper_model(named, results, published=True) == "bert"

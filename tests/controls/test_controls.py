@@ -1,0 +1,399 @@
+"""Controls: what is shuffled or left out is exactly that, and what it ought to remove is gone."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from test_measure import Memory, contextual, sentences
+from test_occurrences import Shelf, shelve
+
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins, bands, pooled
+from ctxexp.command.compose import config_folder
+from ctxexp.command.run import label
+from ctxexp.control import CONTROLS, NoFirst, NoSinks, Nothing, Shuffled, control, controlled
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp.errors import ConfigError, MetricError
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.assemble import _first_share
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metric import GroupBy, Metric
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.report.wording import facts
+
+
+def corpus() -> Corpus:
+    lists = [*sentences(120), [], *sentences(5, seed=3)]
+    rng = np.random.default_rng(0)
+    senses = tuple(Sense(i, int(rng.integers(len(s))), f"l{i % 2}") for i, s in enumerate(lists) if s)
+    return Corpus("plain", tuple(Sentence.of(s) for s in lists), (Pair(0, 1, 2.0),), senses, {"tokenizer": "x"})
+
+
+# Shuffled text.
+
+
+@pytest.mark.parametrize("how", ["contexts", "order"])
+def test_shuffling_keeps_lengths_counts_and_senses(how: str) -> None:
+    plain = corpus()
+    shuffled = control({"name": "shuffled", "how": how}).corpus(plain, 0)
+    assert [len(s) for s in shuffled.sentences] == [len(s) for s in plain.sentences]
+    assert Counter(w for s in shuffled.sentences for w in s) == Counter(w for s in plain.sentences for w in s)
+    assert sum(a.words != b.words for a, b in zip(shuffled.sentences, plain.sentences, strict=True)) > 100
+    same_bags = [sorted(a.words) == sorted(b.words) for a, b in zip(shuffled.sentences, plain.sentences, strict=True)]
+    assert all(same_bags) if how == "order" else sum(same_bags) < 10
+    assert all(s.text == " ".join(s.words) for s in shuffled.sentences)
+    assert shuffled.pairs == plain.pairs
+    assert shuffled.fingerprint != plain.fingerprint
+    assert shuffled.choices == {"tokenizer": "x", "control": f"shuffled {how}"}
+
+    def named(of: Corpus) -> Counter[tuple[str, str]]:
+        return Counter((of.sentences[s.sentence].words[s.position], s.label) for s in of.senses)
+
+    assert named(shuffled) == named(plain)
+    if how == "order":
+        assert [s.sentence for s in shuffled.senses] == [s.sentence for s in plain.senses]
+
+
+@pytest.mark.parametrize("how", ["contexts", "order"])
+def test_senses_follow_their_very_word(how: str) -> None:
+    """With words that are all different, each label must find its own again."""
+    lists = [[f"w{i}x{j}" for j in range(i % 5)] for i in range(40)]
+    senses = tuple(Sense(i, j, word) for i, words in enumerate(lists) for j, word in enumerate(words))
+    plain = Corpus("one each", tuple(Sentence.of(words) for words in lists), senses=senses)
+    shuffled = Shuffled(how=how).corpus(plain, 7)  # type: ignore[arg-type]
+    assert [shuffled.sentences[s.sentence].words[s.position] for s in shuffled.senses] == [s.label for s in senses]
+
+
+@pytest.mark.parametrize("how", ["contexts", "order"])
+def test_shuffling_follows_the_seed(how: str) -> None:
+    shuffle = control({"name": "shuffled", "how": how}).corpus
+    assert shuffle(corpus(), 1) == shuffle(corpus(), 1)
+    assert shuffle(corpus(), 1).fingerprint != shuffle(corpus(), 2).fingerprint
+
+
+def encode(of: Corpus, *, sentence: float, word: float = 1.0, seed: int = 2) -> tuple[Memory, Shelf]:
+    """Rows = a vector of the word + `sentence` x a vector of the company it keeps (the mean of the words' vectors)."""
+    shelf, rng = shelve(of), np.random.default_rng(seed)
+    vectors = {w: rng.normal(size=24) for w in sorted({w.lstrip("s") for w in shelf.vocabulary})}
+    own = np.array([vectors[shelf.vocabulary[c].lstrip("s")] for c in shelf.unit_codes])
+    rows = np.empty_like(own)
+    for a, b in pairwise(shelf.offsets.tolist()):
+        rows[a:b] = word * own[a:b] + sentence * own[a:b].mean(axis=0) * np.sqrt(b - a)
+    return Memory(shelf, [rows.astype(np.float32)]), shelf
+
+
+def topical(n: int = 400) -> Corpus:
+    """Sentences of one topic each: a topic's words share a direction, so sentences hold together."""
+    rng = np.random.default_rng(4)
+    return Corpus.of("topics", [[f"t{i % 8}w{rng.integers(12)}" for _ in range(rng.integers(2, 14))] for i in range(n)])
+
+
+def test_words_of_shuffled_sentences_exceed_random_bags_by_nothing() -> None:
+    """Length-matched intra-sentence similarity of a context-free encoder: topics hold sentences together, until the
+    words are exchanged between sentences; exchanging them within a sentence changes nothing."""
+    rng = np.random.default_rng(5)
+    topics = {f"t{k}": rng.normal(size=24) for k in range(8)}
+    vectors = {f"t{k}w{j}": topics[f"t{k}"] + rng.normal(size=24) for k in range(8) for j in range(12)}
+    excess = {}
+    for how in (None, "order", "contexts"):
+        plain = topical()
+        of = plain if how is None else Shuffled(how=how).corpus(plain, 0)
+        shelf = shelve(of)
+        rows = np.array([vectors[shelf.vocabulary[c]] for c in shelf.unit_codes], np.float32)
+        metric = {"iss": partial(IntraSentenceSimilarity, size_matched=True)}
+        results = measure(
+            Memory(shelf, [rows]), Occurrences.of(shelf, of), metric, OnePerSentence(size=200), seed=0, bootstrap=400
+        )
+        excess[how] = [results.curves[f"iss/size_matched_adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high")]
+    assert excess[None][0] > 0.2
+    assert excess["order"][1] == pytest.approx(excess[None][1], abs=0.02)
+    assert excess["contexts"][0] < 0 < excess["contexts"][2]
+    assert abs(excess["contexts"][1]) < 0.01
+
+
+def test_senses_don_t_separate_in_the_contexts_of_others() -> None:
+    """A word that keeps other company in each sense is told apart by it, until the contexts are exchanged."""
+    rng = np.random.default_rng(6)
+    lists, senses = [], []
+    for i in range(300):
+        kind = i % 2
+        words = [f"c{kind}w{rng.integers(10)}" for _ in range(6)]
+        at = int(rng.integers(7))
+        words.insert(at, f"bank{i % 10 // 2}")
+        lists.append(words)
+        senses.append(Sense(i, at, f"sense{kind}"))
+    plain = Corpus("company", tuple(Sentence.of(words) for words in lists), senses=tuple(senses))
+    separation = {}
+    for name in ("none", "shuffled"):
+        of = control({"name": name}).corpus(plain, 0)
+        memory, shelf = encode(of, sentence=1.0)
+        results = measure(
+            memory, Occurrences.of(shelf, of), {"s": SenseSeparation}, OnePerSentence(size=100, redraws=2), seed=0
+        )
+        separation[name] = results.curves["s/raw"][0]
+        limits = results.curves["s/permuted_ci_low"][0], results.curves["s/permuted_ci_high"][0]
+        assert (limits[0] < separation[name] < limits[1]) == (name == "shuffled")
+    assert separation["none"] > 0.1
+
+
+# Occurrences left out.
+
+
+def world(strength: float = 0.5) -> tuple[Memory, Callable[..., Occurrences], Corpus]:
+    of = Corpus.of("world", [["."] * (i % 3 == 0) + words for i, words in enumerate(sentences(200))])
+    shelf = shelve(of)
+    store = Memory(shelf, [contextual(shelf, strength), contextual(shelf, 2 * strength, seed=4)])
+    return store, partial(Occurrences.of, shelf, of, keep=str.isalnum), of
+
+
+@pytest.mark.parametrize("first", [1, 3])
+def test_first_places_are_left_out_everywhere(first: int) -> None:
+    store, index, of = world()
+    occurrences, n = controlled(store, index, NoFirst(first=first), corpus="world")
+    naive = [[w for w in s.words[first:] if w.isalnum()] for s in of.sentences]
+    assert n == sum(w.isalnum() for s in of.sentences for w in s.words[:first])
+    assert occurrences.n_occurrences == sum(map(len, naive)) == index().n_occurrences - n
+    shelf = store.shelf
+    got = {
+        i: [shelf.vocabulary[c] for c in shelf.unit_codes[occurrences.by_sentence.rows[a:b]]]
+        for i, (a, b) in zip(occurrences.by_sentence.keys, pairwise(occurrences.by_sentence.starts), strict=True)
+    }
+    assert got == {i: words for i, words in enumerate(naive) if words}
+    contexts = Counter(w for words in naive for w in set(words))
+    assert set(occurrences.words) == {w for w, k in contexts.items() if k >= 5}
+    assert occurrences.counts.sum() == sum(words.count(w) for words in naive for w in occurrences.words)
+    for rows in OnePerSentence(size=100, redraws=3).groups(occurrences, np.random.default_rng(0)):
+        assert (occurrences.places[rows] >= first).all()
+
+
+def test_sinks_are_left_out_by_their_norm_in_any_layer(caplog: pytest.LogCaptureFixture) -> None:
+    store, index, _ = world()
+    rows = np.unique(index().by_sentence.rows)
+    norms = [np.linalg.norm(layer.astype(np.float64), axis=1) for layer in store.layers]
+    marks = np.setdiff1d(np.arange(len(norms[0])), rows)
+    store.layers[0][rows[3]] *= 2.2 * np.median(norms[0][rows]) / norms[0][rows[3]]
+    store.layers[1][rows[8]] *= 100
+    store.layers[1][marks] *= 1000  # not measured anyway, and no part of the median
+    norms = [np.linalg.norm(layer.astype(np.float64), axis=1) for layer in store.layers]
+    for factor in (1.2, 2.0, 50.0):
+        expected = {r for r in rows.tolist() for n in norms if n[r] > factor * np.median(n[rows])}
+        with caplog.at_level(logging.INFO, logger="ctxexp"):
+            occurrences, n = controlled(store, index, NoSinks(factor=factor), corpus="world")
+        assert set(rows.tolist()) - set(occurrences.by_sentence.rows.tolist()) == expected
+        assert n == index().n_occurrences - occurrences.n_occurrences == len(expected)  # all sentences differ
+        words = f"control 'no sinks above {factor:g} × median': {n} of {index().n_occurrences:,} occurrences are not"
+        assert words in caplog.text.replace(f"{n:,}", str(n))
+    assert len(expected) == 1
+
+
+def test_without_a_control_nothing_changes() -> None:
+    store, index, of = world()
+    occurrences, n = controlled(store, index, Nothing(), corpus="world")
+    assert n == 0
+    np.testing.assert_array_equal(occurrences.by_word.rows, index().by_word.rows)
+    assert Nothing().corpus(of, 3) is of
+
+
+def test_measures_see_the_rest_only() -> None:
+    """A first word of enormous norm moves the mean norm, unless it is left out."""
+    store, index, _ = world()
+    whole = index()
+    store.layers[0][whole.places == 0] *= 1000
+    norm = {}
+    for name in ("none", "no_first", "no_sinks"):
+        occurrences, _ = controlled(store, index, control({"name": name}), corpus="world")
+        results = measure(store, occurrences, {"n": WordNorm}, OnePerSentence(size=50, redraws=1), seed=0)
+        norm[name] = results.curves["n/raw"][0]
+    assert norm["none"] > 50 * norm["no_first"]
+    assert norm["no_sinks"] == pytest.approx(norm["no_first"], rel=0.02)
+
+
+def test_when_nothing_is_left_it_is_said() -> None:
+    store, index, _ = world()
+    with pytest.raises(MetricError, match=r"control 'no first 99 words' leaves nothing of corpus 'world' to measure"):
+        controlled(store, index, NoFirst(first=99), corpus="world")
+
+
+def test_the_share_of_first_places_is_that_of_a_loop() -> None:
+    _, index, of = world()
+    occurrences = index()
+    for word, share in zip(occurrences.words, _first_share(occurrences).tolist(), strict=True):
+        at = [j for s in of.sentences for j, w in enumerate(s.words) if w == word]
+        assert share == pytest.approx(at.count(0) / len(at))
+    assert _first_share(Occurrences.of(shelve(of), of, min_contexts=10_000)).tolist() == []
+
+
+# The config's words for them.
+
+
+def test_every_control_has_its_file() -> None:
+    assert {p.stem for p in (config_folder() / "control").glob("*.yaml")} == set(CONTROLS)
+
+
+@pytest.mark.parametrize(
+    ("node", "named"),
+    [
+        ({"name": "none"}, "bert (untrained)"),
+        ({"name": "shuffled"}, "bert (untrained) (shuffled contexts)"),
+        ({"name": "shuffled", "how": "order"}, "bert (untrained) (shuffled order)"),
+        ({"name": "no_first", "first": 1}, "bert (untrained) (no first word)"),
+        ({"name": "no_first", "first": 2}, "bert (untrained) (no first 2 words)"),
+        ({"name": "no_sinks", "factor": 5}, "bert (untrained) (no sinks above 5 × median)"),
+    ],
+)
+def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
+    config = {"model": {"name": "bert", "weights": "untrained"}, "transform": {"name": "none"}, "control": node}
+    assert label(config) == named
+
+
+def test_figures_name_the_control() -> None:
+    from ctxexp.results import Results
+
+    plain, shuffled = Results(info={"control": "none"}), Results(info={"control": "shuffled contexts"})
+    assert facts([("bert", plain)]) == []
+    assert facts([("bert", shuffled)]) == ["control: shuffled contexts"]
+    assert facts([("bert", plain), ("bert (shuffled contexts)", shuffled)]) == ["2 controls"]
+
+
+# Baselines of twins.
+
+KINDS: tuple[GroupBy, ...] = ("word", "sentence")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", [PositionMatched(least=20), FrequencyMatched(least=20)], ids=lambda s: s.name)
+def test_twins_resemble_their_groups(scheme: Twins, kind: GroupBy) -> None:
+    _, index, _ = world()
+    occurrences = index()
+    groups, measured = occurrences.groups(kind), np.unique(occurrences.by_sentence.rows)
+    stratum = np.full(len(occurrences.places), -1)
+    stratum[measured] = scheme.strata(occurrences, measured)
+    all_twins = list(scheme.twins(groups, occurrences, np.random.default_rng(0)))
+    assert len(all_twins) == 10
+    for twins in all_twins:
+        assert twins.keys is groups.keys
+        np.testing.assert_array_equal(stratum[twins.rows], stratum[groups.rows])
+        assert (twins.rows != groups.rows).mean() > 0.9
+        for a, b in pairwise(groups.starts.tolist()):
+            assert len(set(twins.rows[a:b].tolist())) == len(set(groups.rows[a:b].tolist()))
+    assert not np.array_equal(all_twins[0].rows, all_twins[1].rows)
+    again = next(iter(scheme.twins(groups, occurrences, np.random.default_rng(0))))
+    np.testing.assert_array_equal(again.rows, all_twins[0].rows)
+
+
+def test_places_alone_explain_what_places_make() -> None:
+    """Rows that tell their place and nothing else: alike at a place, far above unrelated occurrences of any place."""
+    rng = np.random.default_rng(8)
+    lists = [["first", *(f"w{rng.integers(9)}" for _ in range(9)), f"s{i}"] for i in range(300)]
+    of = Corpus.of("places", lists)
+    shelf = shelve(of)
+    place = rng.normal(size=(11, 24)) * 3
+    occurrences = Occurrences.of(shelf, of)
+    rows = (place[occurrences.places] + rng.normal(size=(len(occurrences.places), 24))).astype(np.float32)
+    adjusted = {}
+    for scheme in (OnePerSentence(size=300), PositionMatched()):
+        results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
+        curves, table = results.curves, results.tables["self"].columns
+        adjusted[scheme.name] = table["adjusted_0"][table["word"].index("first")]
+        assert curves["self/adjusted"][0] == pytest.approx(curves["self/raw"][0] - curves["self/baseline"][0])
+        assert curves["self/adjusted"][0] == pytest.approx(np.mean(table["adjusted_0"]), abs=1e-9)
+    assert adjusted["one_per_sentence"] > 0.5
+    assert abs(adjusted["position_matched"]) < 0.01
+    assert curves["self/adjusted_ci_low"][0] < 0 < curves["self/adjusted_ci_high"][0]
+
+
+def test_frequency_alone_explains_what_frequency_makes() -> None:
+    """Rows that tell how frequent their word is: nothing is left of it against words of like frequency."""
+    rng = np.random.default_rng(9)
+    lists = [
+        [f"often{rng.integers(12)}" if rng.random() < 0.6 else f"seldom{rng.integers(60)}" for _ in range(8)]
+        for _ in range(250)
+    ]
+    of = Corpus.of("frequencies", lists)
+    shelf = shelve(of)
+    often = np.array([shelf.vocabulary[c].startswith("often") for c in shelf.unit_codes])
+    rows = (np.where(often[:, None], 2.0, -2.0) * np.eye(24)[0] + rng.normal(size=(len(often), 24)) * 0.3).astype("f4")
+    occurrences = Occurrences.of(shelf, of)
+    adjusted = {}
+    for scheme in (OnePerSentence(size=250), FrequencyMatched()):
+        results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
+        adjusted[scheme.name] = results.curves["self/adjusted"][0]
+    assert adjusted["one_per_sentence"] > 0.5
+    assert abs(adjusted["frequency_matched"]) < 0.01
+
+
+def test_a_level_is_the_mean_score_of_the_twins() -> None:
+    """Against a loop over groups and twins, with a sample of the sentences and the curves of the sizes beside it."""
+    store, index, _ = world()
+    occurrences, scheme = index(), PositionMatched(twins=3, least=20)
+    metrics: dict[str, Callable[[], Metric]] = {
+        "self": SelfSimilarity,
+        "iss": partial(IntraSentenceSimilarity, unit_norm=True),
+        "some": partial(IntraSentenceSimilarity, unit_norm=True, sample=30, size_matched=True),
+    }
+    results = measure(store, occurrences, metrics, scheme, seed=5, bootstrap=50)
+    for kind, score, name in (("word", mean_cosine, "self"), ("sentence", to_mean, "iss")):
+        groups = occurrences.groups(kind)  # type: ignore[arg-type]
+        twins = list(scheme.twins(groups, occurrences, np.random.default_rng([5, 6])))
+        for layer, x in enumerate(store.layers):
+            levels = [
+                np.mean([score(x[t.rows[a:b]].astype(np.float64)) for t in twins])
+                for a, b in pairwise(groups.starts.tolist())
+                if b - a > 1
+            ]
+            assert results.curves[f"{name}/baseline"][layer] == pytest.approx(np.mean(levels), abs=1e-6)
+            low, at, high = (results.curves[f"{name}/adjusted{end}"][layer] for end in ("_ci_low", "", "_ci_high"))
+            assert low < at < high
+    assert np.isfinite(results.curves["some/adjusted"]).all()
+    assert np.isfinite(results.curves["some/size_matched_adjusted"]).all()
+    assert results.curves["some/n"].tolist() == [30, 30]
+    assert results.info["baseline"] == "position_matched"
+
+
+def to_mean(x: np.ndarray) -> float:
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    mean = u.mean(axis=0)
+    return float((u @ mean / np.linalg.norm(mean)).mean())
+
+
+def test_neighbouring_classes_are_pooled_until_they_suffice() -> None:
+    assert pooled(np.array([5, 1, 1, 4, 0, 9, 1]), 5).tolist() == [0, 1, 1, 1, 2, 2, 2]
+    assert pooled(np.array([1, 1]), 5).tolist() == [0, 0]
+    assert pooled(np.array([7, 7, 7]), 5).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
+def test_no_word_rules_its_band(share: float) -> None:
+    counts = np.random.default_rng(1).zipf(1.4, 3000).clip(max=5000)
+    band = bands(counts, share)
+    assert band.max() > 2
+    for b in range(band.max() + 1):
+        inside = counts[band == b]
+        assert inside.max() <= share * inside.sum()
+        assert b == 0 or inside.max() <= counts[band == b - 1].min()
+    assert bands(np.array([9, 1, 1]), 0.2).tolist() == [0, 0, 0]  # no band would do: one is all there is
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PositionMatched(twins=0), r"position_matched: expected at least 1 twin of each group, got twins=0"),
+        (lambda: PositionMatched(least=1), r"position_matched: expected at least 2 occurrences a place, got least=1"),
+        (lambda: FrequencyMatched(share=0.0), r"frequency_matched: expected .* a share above 0, .*share=0\.0"),
+        (lambda: FrequencyMatched(least=1), r"frequency_matched: expected least of at least 2 .* got least=1"),
+    ],
+    ids=["twins", "places", "share", "lengths"],
+)
+def test_what_makes_no_sense_is_refused(make: Callable[[], Iterator[object]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()

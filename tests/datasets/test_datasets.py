@@ -1,0 +1,230 @@
+"""The data sets: what their files say, the SemEval files' quirks, and a sentence for each mistake."""
+
+from __future__ import annotations
+
+import gzip
+import http.server
+import io
+import threading
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctxexp.datasets import polysemy, sick_r, sts_2012_2016, sts_b, text
+from ctxexp.datasets.download import fetched, manifest
+from ctxexp.datasets.polysemy import DATA, glosses
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, DataError
+
+
+def test_polysemy_has_what_its_card_says() -> None:
+    corpus = polysemy()
+    by_sense = Counter(s.label for s in corpus.senses)
+    words = defaultdict(set)
+    for label in by_sense:
+        words[label.split(".")[0]].add(label)
+    assert len(corpus.sentences) >= 1200
+    assert len({s.text for s in corpus.sentences}) == len(corpus.sentences)
+    assert len(words) >= 80
+    assert min(len(senses) for senses in words.values()) >= 2
+    assert min(by_sense.values()) >= 6
+    assert set(glosses()) == set(by_sense)
+    parts = Counter(line.split("\t")[1] for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines())
+    assert min(parts["noun"], parts["verb"], parts["adj"]) >= 20
+
+
+def test_polysemy_marks_the_target_and_hundreds_of_words_reach_five_contexts() -> None:
+    corpus = polysemy()
+    for sense in corpus.senses:
+        assert corpus.sentences[sense.sentence].words[sense.position] == sense.label.split(".")[0]
+    contexts = Counter(w for s in corpus.sentences for w in set(s.words) if not is_punctuation(w))
+    assert sum(n >= 5 for n in contexts.values()) >= 500
+
+
+def test_polysemy_sentences_share_no_skeleton() -> None:
+    """No 6 words in a row occur in two sentences: what template filling would leave."""
+    seen: dict[tuple[str, ...], int] = {}
+    for number, sentence in enumerate(polysemy().sentences):
+        words = tuple(w.lower() for w in sentence.words if not is_punctuation(w))
+        for at in range(len(words) - 5):
+            assert seen.setdefault(words[at : at + 6], number) == number, sentence.text
+
+
+def test_text_reads_files_folders_and_gz(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("Second file.\n", encoding="utf-8")
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress("\ufeffOne é.\n\n  Two.\r\n".encode()))
+    (tmp_path / "notes.md").write_text("not read")
+    corpus = text(path=str(tmp_path))
+    assert [s.text for s in corpus.sentences] == ["One é.", "Two.", "Second file."]
+    assert len(text(path=str(tmp_path), limit=2).sentences) == 2
+    assert corpus.documents is None
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_in_utf_16_is_refused(tmp_path: Path, coding: str, packed: bool) -> None:
+    """Without a mark it is UTF-8 full of NUL, and each letter would be a word."""
+    data = "The bank.\nA river.\n".encode(coding)
+    file = tmp_path / ("t.txt.gz" if packed else "t.txt")
+    file.write_bytes(gzip.compress(data) if packed else data)
+    kind = {"utf-16": "UTF-16", "utf-16-be": "UTF-16BE"}.get(coding, "UTF-16LE")
+    with pytest.raises(DataError, match=rf"line 1: this looks like UTF-16, .* with iconv -f {kind} -t UTF-8 t\.txt"):
+        text(path=str(file))
+
+
+def test_text_errors_name_file_and_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"fine\n\xff\xfe\n")
+    with pytest.raises(DataError, match=r"bad\.txt, line 2: not UTF-8"):
+        text(path=str(bad))
+    with pytest.raises(DataError, match="no such file or folder"):
+        text(path=str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match=r"dataset\.path="):
+        text()
+    with pytest.raises(ConfigError, match=r"dataset\.limit=0"):
+        text(path=str(bad), limit=0)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no text file in .*\*\.txt"):
+        text(path=str(tmp_path / "empty"))
+    (tmp_path / "fake.txt.gz").write_text("no gzip")
+    with pytest.raises(DataError, match=r"fake\.txt\.gz can't be read to its end: Not a gzipped file"):
+        text(path=str(tmp_path / "fake.txt.gz"))
+    (tmp_path / "blank.txt").write_text("\n\n")
+    with pytest.raises(DataError, match="has no sentence"):
+        text(path=str(tmp_path / "blank.txt"))
+
+
+def test_sts_2012_2016_has_the_published_pair_counts(shared: Path) -> None:
+    corpus = sts_2012_2016(path=str(shared / "data" / "sts"))
+    years = Counter(p.subset.split("/")[0] for p in corpus.pairs)
+    assert years == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
+    mean = sum(p.gold for p in corpus.pairs if p.subset.startswith("STS15")) / 3000
+    assert mean == pytest.approx(2.40591, abs=1e-5)  # an independent count of the same pairs (MTEB's statistics)
+    assert not any("\t" in s.text for s in corpus.sentences)
+    sizes = {
+        s: len(sts_2012_2016(path=str(shared / "data" / "sts"), years=[2012], split=s).pairs) for s in ("train", "all")
+    }
+    assert sizes == {"train": 2234, "all": 3108 + 2234}
+
+
+def test_sts_b_and_sick_have_the_published_pair_counts(shared: Path) -> None:
+    folder = str(shared / "data" / "sts")
+    assert [len(sts_b(path=folder, split=s).pairs) for s in ("train", "dev", "test")] == [5749, 1500, 1379]
+    sick = sick_r(path=folder, split="all")
+    assert len(sick.pairs) == 9927
+    assert sum(p.gold for p in sick.pairs) / 9927 == pytest.approx(3.52915, abs=1e-5)
+
+
+def _sts_folder(root: Path, inputs: str, gold: str, name: str = "STS2013-test") -> Path:
+    folder = root / name
+    folder.mkdir(parents=True)
+    for subset in ("FNWN", "OnWN", "headlines"):
+        (folder / f"STS.input.{subset}.txt").write_text(inputs, encoding="utf-8")
+        (folder / f"STS.gs.{subset}.txt").write_text(gold, encoding="utf-8")
+    return root
+
+
+def test_quotes_are_text_and_empty_gold_is_left_out(tmp_path: Path) -> None:
+    root = _sts_folder(tmp_path, 'He said "no\tShe said "yes" \nA\tB\nC\tD\n', "5.0\n\n0\n")
+    corpus = sts_2012_2016(path=str(root), years=[2013])
+    assert [s.text for s in corpus.sentences[:4]] == ['He said "no', 'She said "yes"', "C", "D"]
+    assert [p.gold for p in corpus.pairs[:2]] == [5.0, 0.0]
+
+
+def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has 2 lines but .*STS\.gs\.FNWN\.txt has 1"):
+        sts_2012_2016(path=str(_sts_folder(tmp_path / "a", "A\tB\nC\tD\n", "1\n")), years=[2013])
+    with pytest.raises(DataError, match=r"STS\.gs\.FNWN\.txt, line 1: gold score 'high' is not a number"):
+        sts_2012_2016(path=str(_sts_folder(tmp_path / "b", "A\tB\n", "high\n")), years=[2013])
+    with pytest.raises(DataError, match=r"line 1: no tab"):
+        sts_2012_2016(path=str(_sts_folder(tmp_path / "c", "A B\n", "1\n")), years=[2013])
+    with pytest.raises(DataError, match=r"\(dataset\.path\) should hold the folders STS2012-test"):
+        sts_2012_2016(path=str(tmp_path / "a"))
+    with pytest.raises(ConfigError, match=r"dataset\.years=\[2011\]: expected years from"):
+        sts_2012_2016(path=str(tmp_path), years=[2011])
+    with pytest.raises(ConfigError, match=r"dataset\.years=\[\]: expected years from .*; leave it null for all"):
+        sts_2012_2016(path=str(tmp_path), years=[])
+    with pytest.raises(ConfigError, match=r"dataset\.split='trian': expected one of test, train, all"):
+        sts_2012_2016(path=str(tmp_path), split="trian")
+    with pytest.raises(ConfigError, match=r"dataset\.years=\[2013\]: only 2012 has training pairs"):
+        sts_2012_2016(path=str(tmp_path), years=[2013], split="train")
+    (tmp_path / "STSbenchmark").mkdir()
+    with pytest.raises(ConfigError, match=r"dataset\.split='tset': expected one of train, dev, test, all"):
+        sts_b(path=str(tmp_path), split="tset")
+    with pytest.raises(DataError, match=r"no sts-test\.csv or sts-test\.csv\.gz"):
+        sts_b(path=str(tmp_path))
+    (tmp_path / "STSbenchmark" / "sts-test.csv").write_text("one\ttwo\n")
+    with pytest.raises(DataError, match=r"sts-test\.csv, line 1: 2 tab-separated fields; expected at least 7"):
+        sts_b(path=str(tmp_path))
+    with pytest.raises(DataError, match=r"no folder .*nowhere"):
+        sick_r(path=str(tmp_path / "nowhere"))
+    (tmp_path / "one" / "STS2013-test").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"expected 3 files named \*\.input\.<subset>\.txt \(or \.gz\), found none"):
+        sts_2012_2016(path=str(tmp_path / "one"), years=[2013])
+    (tmp_path / "SICK").mkdir()
+    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"pair_ID\tA\r\n1\tA\tB\r\n")
+    with pytest.raises(DataError, match=r"line 2: 3 tab-separated fields; expected 5"):
+        sick_r(path=str(tmp_path))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A publisher on loopback."""
+    folder = tmp_path / "www"
+    folder.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args: object) -> None:
+            super().__init__(*args, directory=str(folder))  # type: ignore[arg-type]
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{httpd.server_port}", folder
+    httpd.shutdown()
+    httpd.server_close()
+
+
+def test_download_checks_every_file_and_leaves_nothing_half_made(
+    shared: Path, tmp_path: Path, server: tuple[str, Path]
+) -> None:
+    url, www = server
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in manifest("sick_r").values():
+            source = shared / "data" / "sts" / name
+            data = source.read_bytes() if source.is_file() else gzip.decompress(Path(f"{source}.gz").read_bytes())
+            archive.writestr("renamed/" + Path(name).name, data)
+    (www / "all.zip").write_bytes(packed.getvalue())
+    folder = fetched("sick_r", archives=[f"{url}/all.zip"], cache=tmp_path / "cache")
+    assert len(sick_r(path=str(folder), split="all").pairs) == 9927
+    assert fetched("sick_r", archives=["unused"], cache=tmp_path / "cache") == folder  # there: no request
+    with zipfile.ZipFile(www / "short.zip", "w") as archive:
+        archive.writestr("SICK_train.txt", "tampered")
+    with pytest.raises(DataError, match="lack 3 of 3 files with the expected SHA-256"):
+        fetched("sick_r", archives=[f"{url}/short.zip"], cache=tmp_path / "other")
+    (www / "broken.zip").write_bytes(b"no archive")
+    with pytest.raises(DataError, match="did not give a readable archive"):
+        fetched("sick_r", archives=[f"{url}/broken.zip"], cache=tmp_path / "other")
+    assert list((tmp_path / "other" / "datasets").iterdir()) == []
+
+
+def test_without_network_the_two_ways_out_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"could not be downloaded.*run once with a network, or give .*dataset\.path="):
+        fetched("sick_r", archives=["http://127.0.0.1:9/sick.zip"], cache=tmp_path)
+
+
+def test_documents_of_a_text_end_at_empty_lines_or_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One.\nTwo.\n\n\nThree.\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("Four.\n\nFive.\n", encoding="utf-8")
+    assert text(path=str(tmp_path), documents="blank").documents == (0, 0, 1, 2, 3)
+    assert text(path=str(tmp_path), documents="file").documents == (0, 0, 0, 1, 1)
+    assert text(path=str(tmp_path)).documents is None
+    assert text(path=str(tmp_path), documents="file").choices["documents"] == "file"
+    with pytest.raises(ConfigError, match=r"dataset.documents='files': no such choice; did you mean 'file'"):
+        text(path=str(tmp_path), documents="files")  # type: ignore[arg-type]

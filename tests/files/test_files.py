@@ -1,0 +1,187 @@
+"""A disk that is full: one line, the old file as it was, and nothing half-written left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy
+from matplotlib.figure import Figure
+
+from ctxexp.dataset import Corpus
+from ctxexp.errors import DiskError, StoreError, TrackingError
+from ctxexp.files.vector_exports import EXPORTS
+from ctxexp.files.writing import replacing, write_text
+from ctxexp.metrics.frequency.projection import Projection
+from ctxexp.papers.sweep_tables import SweepTable, write_tables
+from ctxexp.report import frame
+from ctxexp.report import page as report
+from ctxexp.results import Results, Table
+from ctxexp.sinks import mlflow as tracking
+from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.jobs import describe
+from ctxexp.sinks.mlflow.state import read_state
+from ctxexp.vectors.encode import open_store
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """The system refuses any file of more than `size` bytes: what a full disk does, for any user."""
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_said_with_its_folder(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.json", "old")
+    (tmp_path / f"a.json.{os.getpid()}.part").symlink_to("/dev/full")
+    with pytest.raises(DiskError) as error:
+        write_text(tmp_path / "a.json", "new")
+    assert str(error.value) == (
+        f"cannot write a.json: the disk of {tmp_path} is full; make room there or choose another folder, and repeat "
+        "the command (resume=true skips jobs that finished)"
+    )
+    assert held(tmp_path) == {"a.json": b"old"}
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    expected = rf"cannot write {tmp_path}/file/below/a\.txt: Not a directory; choose a writable place"
+    with pytest.raises(DiskError, match=expected):
+        write_text(tmp_path / "file" / "below" / "a.txt", "x")
+
+
+def test_what_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
+    write_text(tmp_path / "new" / "a", "old")
+
+    def break_off() -> None:
+        with replacing(tmp_path / "new" / "a") as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    assert held(tmp_path) == {"new/a": b"old"}
+
+
+def results() -> Results:
+    curve = np.linspace(0, 1, 40)
+    info = {"model": "m", "n_layers": 40, "measures": {"self_similarity": {"definition": "d", "unit": "u"}}}
+    replicates = np.random.default_rng(0).normal(size=(40, 50))
+    return Results(
+        {"self_similarity/raw": curve}, {"words": Table({"x": list(range(400))})}, info, {}, {"a/b": replicates}
+    )
+
+
+def figure() -> Figure:
+    made = Figure(figsize=(2, 2))
+    made.add_subplot().plot([0, 1], [0, 1])
+    return made
+
+
+def sweep_table(_: object) -> SweepTable:
+    return SweepTable("t", "T", Table({"x": list(range(400))}), ["x"], [["1"]])
+
+
+VECTORS = ["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32)
+POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "results": lambda folder: results().save(folder),
+    "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
+    "curves": lambda folder: Results(results().curves).save(folder),
+    "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
+    "figure": lambda folder: frame.save(figure(), folder, "figure"),
+    "projection": POINTS.save,
+    "sweep table": lambda folder: write_tables([], folder, [sweep_table]),
+    **{name: lambda folder, f=file, w=write: w(folder / f, *VECTORS) for name, (file, write) in EXPORTS.items()},
+}
+
+
+@pytest.mark.parametrize("what", list(WRITERS))
+def test_no_writer_leaves_half_a_file(tmp_path: Path, what: str) -> None:
+    for size in (0, 500):
+        with room(size), pytest.raises(DiskError, match=r"^cannot write .*: File too large; choose a writable place$"):
+            WRITERS[what](tmp_path)
+        assert not [name for name in held(tmp_path) if name.endswith(".part")]
+    WRITERS[what](tmp_path)
+    whole = held(tmp_path)
+    assert whole
+    assert all(whole.values())
+    with room(500), pytest.raises(DiskError):
+        WRITERS[what](tmp_path)
+    assert held(tmp_path) == whole
+
+
+def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) -> None:
+    from test_encode import Counted
+
+    made = Corpus.of("c", [("the", "river", f"{i:0100d}") for i in range(99)])
+    for size in (200, 4800, 5000):  # the first rows of a layer, its last, the vocabulary
+        with (
+            room(size),
+            pytest.raises(StoreError, match=r"the vector cache in .*cache can't be used: .*; make room or"),
+        ):
+            open_store(made, Counted(), cache=tmp_path / "cache")
+        assert {path.name for path in (tmp_path / "cache").iterdir()} == {"locks"}
+    assert open_store(made, Counted(), cache=tmp_path / "cache").encoded == 99
+
+
+def run(folder: Path, results: Results) -> None:
+    with tracking.job(tracking.MemorySink(), folder, name="m", key="k", params={}, config="a: 1\n") as job:
+        job.log(results)
+
+
+def test_a_job_whose_results_do_not_fit_has_failed_for_that_reason(tmp_path: Path) -> None:
+    large = Results(tables={"words": Table({"x": list(range(20_000))})}, info={"model": "m", "n_layers": 2})
+    with (
+        room(50_000),
+        pytest.raises(DiskError, match=r"^cannot write .*/words\.csv: File too large; choose a writable"),
+    ):
+        run(tmp_path / "job", large)
+    state = read_state(tmp_path / "job")
+    assert state["status"] == "FAILED"
+    assert "words.csv: File too large" in state["error"]
+    assert not {"results.json", "words.csv"} & set(held(tmp_path / "job"))
+    with room(0), pytest.raises(DiskError, match=r"^cannot write .*/config\.yaml: File too large; choose a writable"):
+        run(tmp_path / "other", large)
+    assert held(tmp_path / "other") == {}
+    run(tmp_path / "job", large)
+    assert read_state(tmp_path / "job")["status"] == "FINISHED"
+
+
+def test_a_full_disk_is_one_line_whoever_meets_it(tmp_path: Path) -> None:
+    place = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "a.bin"))
+    assert describe(place).startswith(f"cannot write a.bin: the disk of {tmp_path} is full; make room there")
+    assert describe(OSError(errno.ENOSPC, "x")).startswith("a disk is full; make room there")
+    assert describe(OSError(errno.EIO, "x")) == "OSError: [Errno 5] x\n"  # of any other the traceback, here empty
+    with pytest.raises(TrackingError, match=r"^cannot log: the disk is full; make room there"), failures("cannot log"):
+        raise place
+
+
+def test_a_full_database_is_said_as_a_full_disk(tmp_path: Path) -> None:
+    store = sqlalchemy.create_engine(f"sqlite:///{tmp_path / 'a.db'}")
+
+    def fill() -> None:
+        with failures("cannot log in a.db"), store.connect() as connection:
+            connection.execute(sqlalchemy.text("PRAGMA max_page_count = 3"))
+            connection.execute(sqlalchemy.text("CREATE TABLE a (x)"))
+            connection.execute(sqlalchemy.text("INSERT INTO a VALUES (zeroblob(100000))"))
+
+    with pytest.raises(
+        TrackingError, match=r"^cannot log in a\.db: the disk is full; make room there or .*resume=true"
+    ):
+        fill()

@@ -1,0 +1,133 @@
+"""The shipped models' vectors of the embedded sentences: every measure against loops written from its definition."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.dataset import Corpus
+from ctxexp.datasets import polysemy
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.models.bert import bert
+from ctxexp.models.elmo.factory import elmo
+from ctxexp.models.gpt2 import gpt2
+from ctxexp.results import Results
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.store import Store
+
+Rows = dict[str, list[np.ndarray]]
+
+
+@pytest.fixture(scope="module", params=[bert, gpt2, elmo], ids=lambda f: f.__name__)
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Corpus, Results]:
+    """A model's store of some sentences, and what `measure` says of it."""
+    whole = polysemy()
+    corpus = Corpus("part", tuple(s for s in whole.sentences if "the" in s.words)[:150])
+    store = open_store(corpus, request.param(), cache=tmp_path_factory.mktemp("cache"))
+    occurrences = Occurrences.of(store, corpus, min_contexts=5, keep=lambda w: not is_punctuation(w), key=str)
+    metrics = {
+        "self": SelfSimilarity,
+        "intra": IntraSentenceSimilarity,
+        "anisotropy": Anisotropy,
+        **{d: partial(MaxExplainableVariance, definition=d) for d in ("uncentred", "centred", "released")},
+    }
+    return store, corpus, measure(store, occurrences, metrics, OnePerSentence(size=100), seed=0, bootstrap=20)
+
+
+def by_word(store: Store, corpus: Corpus, layer: np.ndarray) -> Rows:
+    """word -> its rows, float64, for words in at least five sentences: a plain loop over the corpus."""
+    rows: Rows = {}
+    contexts: dict[str, set[int]] = {}
+    for number, sentence in enumerate(corpus.sentences):
+        start = store.offsets[store.stored_of[number]]
+        for position, word in enumerate(sentence.words):
+            if not is_punctuation(word):
+                rows.setdefault(word, []).append(layer[start + position].astype(np.float64))
+                contexts.setdefault(word, set()).add(number)
+    return {word: x for word, x in rows.items() if len(contexts[word]) >= 5}
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / (np.sqrt(a @ a) * np.sqrt(b @ b)))
+
+
+def test_self_similarity_is_the_double_loop(measured: tuple[Store, Corpus, Results]) -> None:
+    store, corpus, results = measured
+    table = results.tables["self"].columns
+    for i in range(store.n_layers):
+        found = dict(zip(table["word"], table[f"raw_{i}"], strict=True))
+        words = by_word(store, corpus, store.layer(i))
+        assert set(found) == set(words)
+        for word, x in words.items():
+            n = len(x)
+            if n <= 40:  # the double loop takes its time
+                pairs = [cosine(x[j], x[k]) for j in range(n) for k in range(n) if j != k]
+                assert found[word] == pytest.approx(sum(pairs) / (n * n - n), abs=1e-6)
+        (longest,) = [w for w in words if len(words[w]) == max(map(len, words.values()))][:1]
+        u = np.array([r / np.sqrt(r @ r) for r in words[longest]])
+        n = len(u)
+        assert found[longest] == pytest.approx(float(((u @ u.T).sum() - n) / (n * n - n)), abs=1e-6)
+
+
+def test_intra_sentence_similarity_is_the_loop(measured: tuple[Store, Corpus, Results]) -> None:
+    store, corpus, results = measured
+    for i in range(store.n_layers):
+        layer, scores = store.layer(i), []
+        for number, sentence in enumerate(corpus.sentences):
+            start = store.offsets[store.stored_of[number]]
+            x = [layer[start + p].astype(np.float64) for p, w in enumerate(sentence.words) if not is_punctuation(w)]
+            mean = sum(x) / len(x)
+            if len(x) > 1:
+                scores.append(sum(cosine(mean, row) for row in x) / len(x))
+        assert results.curves["intra/raw"][i] == pytest.approx(np.mean(scores), abs=1e-6)
+
+
+@pytest.mark.parametrize("definition", ["uncentred", "centred", "released"])
+def test_explained_variance_is_the_full_decomposition(measured: tuple[Store, Corpus, Results], definition: str) -> None:
+    store, corpus, results = measured
+    table = results.tables[definition].columns
+    for i in range(store.n_layers):
+        found = dict(zip(table["word"], table[f"raw_{i}"], strict=True))
+        for word, rows in by_word(store, corpus, store.layer(i)).items():
+            x = np.array(rows)
+            centred = x - x.mean(axis=0)
+            if np.abs(centred).max() < 1e-5 and definition != "uncentred":
+                assert np.isnan(found[word])  # ELMo's input layer: a word has one vector
+                continue
+            if definition == "centred":
+                s = np.linalg.svd(centred, compute_uv=False)
+                expected = s[0] ** 2 / (s**2).sum()
+            else:
+                _, s, vt = np.linalg.svd(x, full_matrices=False)
+                expected = s[0] ** 2 / (s**2).sum()
+                if definition == "released":
+                    expected = (x @ vt[0]).var() / x.var(axis=0).sum()
+            assert found[word] == pytest.approx(expected, abs=1e-6), word
+
+
+def test_anisotropy_is_the_double_loop_over_some_sample(measured: tuple[Store, Corpus, Results]) -> None:
+    """The baseline of self-similarity is the anisotropy, and both lie where all pairs of the corpus say."""
+    store, corpus, results = measured
+    np.testing.assert_array_equal(results.curves["self/baseline"], results.curves["anisotropy/mean_cosine"])
+    for i in range(store.n_layers):
+        x = store.layer(i).astype(np.float64)
+        kept = [
+            r
+            for number, s in enumerate(corpus.sentences)
+            for p, w in enumerate(s.words)
+            if not is_punctuation(w)
+            for r in [x[store.offsets[store.stored_of[number]] + p]]
+        ]
+        u = np.array([r / np.sqrt(r @ r) for r in kept])
+        total, n = u.sum(axis=0), len(u)
+        everywhere = (total @ total - n) / (n * n - n)
+        assert results.curves["anisotropy/mean_cosine"][i] == pytest.approx(everywhere, abs=0.08)

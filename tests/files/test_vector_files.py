@@ -1,0 +1,359 @@
+"""Files of word vectors: every format there and back, the wanted words only, an error for each thing that is off."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import ConfigError, ModelError
+from ctxexp.files.vector_exports import EXPORTS, write_binary, write_safetensors, write_text
+from ctxexp.files.vector_files import read_vectors
+from ctxexp.models.word_vectors import WordVectorEncoder, word_vectors
+from ctxexp.report.wording import facts
+from ctxexp.testing import check_encoder
+from ctxexp.vectors.encode import open_store
+
+WORDS = ["the", "über", "naïve", "bank", "北京", "x\u00a0y"]
+
+
+def vectors(n: int = len(WORDS), dim: int = 5) -> np.ndarray:
+    x = np.random.default_rng(0).normal(size=(n, dim)).astype(np.float32)
+    x[0, 0], x[0, 1], x[-1, 0] = np.float32(1e-42), np.finfo(np.float32).max, np.nextafter(np.float32(1), np.float32(2))
+    return x
+
+
+@pytest.mark.parametrize("write", [write_text, write_binary, write_safetensors])
+def test_what_is_written_is_read_to_the_last_bit(
+    tmp_path: Path, write: Callable[[Path, list[str], np.ndarray], None]
+) -> None:
+    words = [w for w in WORDS if w.split() == [w]]
+    path = tmp_path / ("v.safetensors" if write is write_safetensors else "v")
+    write(path, words, vectors(len(words)))
+    got = read_vectors(path)
+    assert got.words == words
+    assert got.n_file == len(words)
+    assert got.dim == 5
+    assert got.vectors.dtype == np.float32
+    assert got.vectors.tobytes() == vectors(len(words)).tobytes()
+
+
+def test_ten_thousand_random_bit_patterns_survive_text(tmp_path: Path) -> None:
+    bits = np.random.default_rng(1).integers(0, 2**32, 10_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    x = np.where(np.isfinite(bits), bits, 0).astype(np.float32).reshape(100, 100)
+    write_text(tmp_path / "v.txt", [f"w{i}" for i in range(100)], x)
+    assert read_vectors(tmp_path / "v.txt").vectors.tobytes() == x.tobytes()
+
+
+TEXTS = {
+    "glove": "a 1 2.5\nb -1 1e-3\n",
+    "word2vec": "2 2\na 1 2.5\nb -1 1e-3\n",
+    "fasttext": "2 2\na 1 2.5 \nb -1 1e-3 \n",
+    "windows": "2 2\r\na 1 2.5\r\nb -1 1e-3\r\n",
+    "tabs": "a\t1\t2.5\nb\t-1\t1e-3\n",
+    "marked": "\ufeffa 1 2.5\nb -1 1e-3\n",
+    "no end": "a 1 2.5\nb -1 1e-3",
+    "blank end": "a 1 2.5\nb -1 1e-3\n\n",
+}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("name", TEXTS)
+def test_text_as_it_comes(tmp_path: Path, name: str, zipped: bool) -> None:
+    path = tmp_path / ("v.txt.gz" if zipped else "v.txt")
+    path.write_bytes(gzip.compress(TEXTS[name].encode()) if zipped else TEXTS[name].encode())
+    got = read_vectors(path)
+    assert got.words == ["a", "b"]
+    assert got.vectors.tolist() == np.array([[1, 2.5], [-1, 1e-3]], np.float32).tolist()
+
+
+def test_a_word_may_hold_blanks(tmp_path: Path) -> None:
+    (tmp_path / "v").write_text("a 1 2\n. . . 3 4\nat me@here.org 5 6\n")
+    assert read_vectors(tmp_path / "v").words == ["a", ". . .", "at me@here.org"]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_binary_with_and_without_line_ends_over_many_blocks(tmp_path: Path, end: bytes, zipped: bool) -> None:
+    n, dim = 4000, 100  # 1.6 MB: more than is read at a time
+    x = np.random.default_rng(0).normal(size=(n, dim)).astype("<f4")
+    raw = f"{n} {dim}\n".encode() + b"".join(f"w{i} ".encode() + row.tobytes() + end for i, row in enumerate(x))
+    path = tmp_path / ("v.gz" if zipped else "v")
+    path.write_bytes(gzip.compress(raw, 1) if zipped else raw)
+    got = read_vectors(path)
+    assert got.words == [f"w{i}" for i in range(n)]
+    assert got.vectors.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("write", [write_text, write_binary])
+def test_only_wanted_words_are_kept(tmp_path: Path, write: Callable[[Path, list[str], np.ndarray], None]) -> None:
+    words = [f"w{i}" for i in range(5000)]
+    x = np.random.default_rng(0).normal(size=(5000, 4)).astype(np.float32)
+    write(tmp_path / "v", words, x)
+    got = read_vectors(tmp_path / "v", wanted={"w3", "w4999", "absent"}.__contains__)
+    assert got.words == ["w3", "w4999"]
+    assert got.n_file == 5000
+    assert got.vectors.tolist() == x[[3, 4999]].tolist()
+    assert got.vectors.base is None
+    assert got.vectors.nbytes == 2 * 4 * 4
+
+
+def test_the_first_of_equal_words_counts_and_that_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "v").write_text("a 1\nb 2\na 3\na 4\nb 5\n")
+    with caplog.at_level(logging.WARNING, "ctxexp"):
+        got = read_vectors(tmp_path / "v")
+    assert got.vectors.tolist() == [[1], [2]]
+    assert got.duplicates == 3
+    assert len(caplog.records) == 1
+    assert "3 words stand there more than once; the first" in caplog.text
+
+
+HEAD = b"2 2\n"
+ONE = b"a " + np.array([1, 2], "<f4").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", r"v is empty: expected a word and its numbers"),
+        (b"\n\n", r"v is empty"),
+        (b"word\n", r"v, line 1: expected a word and its numbers, got 'word'"),
+        (b"2 0\n", r"v, line 1: the header says vectors of 0 numbers"),
+        (b"a 1 2\nb 1\n", r"v, line 2: expected a word and 2 numbers, got 1: 'b 1'"),
+        (b"a 1 2\nb 1 2 3\n", r"v, line 2: expected a word and 2 numbers, got 3: 'b 1 2 3'"),
+        (b"2 2\na 1 2\nb 1 2 3\n", r"v, line 3: expected a word and 2 numbers, got 3"),
+        (b"a 1 2\nb 1 x\n", r"v, line 2, 'b': expected numbers, could not convert"),
+        (b"a 1 2\nb 1 nan\n", r"v, line 2, 'b': NaN or an infinite number"),
+        (b"a 1 2\nb 1 1e99\n", r"v, line 2, 'b': NaN or an infinite number"),
+        (b"a 1 2\n\nb 1 2\n", r"v, line 2: empty; expected a word and 2 numbers"),
+        (b"3 2\na 1 2\nb 1 2\n", r"v: the header says 3 words, the file has 2; is it cut off\?"),
+        (b"1 2\na 1 2\nb 1 2\n", r"v: the header says 1 words, the file has 2"),
+        (b"0 2\n", r"v has no word vectors"),
+        (HEAD + ONE + b"\nb \x00\x00", r"v ends in word 2 of 2; is it cut off\?"),
+        (HEAD + ONE + b"b " + np.array([np.inf, 0], "<f4").tobytes(), r"v, word 2, 'b': NaN or an infinite"),
+        (HEAD + ONE + b"\nb" + ONE + b"\nmore", r"v: bytes after word 2, the header's last \(b'more'\)"),
+        (b"9 2\n" + ONE + b"\x00" * 20_000, r"v, word 2: no word of a sensible length; has it 2 dimensions\?"),
+    ],
+)  # fmt: skip
+def test_each_malformed_file_has_its_sentence(tmp_path: Path, raw: bytes, message: str) -> None:
+    (tmp_path / "v").write_bytes(raw)
+    with pytest.raises(ModelError, match=message):
+        read_vectors(tmp_path / "v")
+
+
+def test_more_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no file of word vectors at .*absent"):
+        read_vectors(tmp_path / "absent")
+    (tmp_path / "v").write_text("a 1 2\n")
+    with pytest.raises(ConfigError, match=r"format='txt': no such choice; did you mean 'text'\?"):
+        read_vectors(tmp_path / "v", layout="txt")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"a binary file begins with a line `words dimension`; this one with b'a 1 2'"):
+        read_vectors(tmp_path / "v", layout="binary")
+    (tmp_path / "v.gz").write_bytes(gzip.compress(b"a 1 2\n" * 99_999)[:-20])
+    with pytest.raises(ModelError, match=r"v\.gz can't be read to its end"):
+        read_vectors(tmp_path / "v.gz")
+    (tmp_path / "v.safetensors").write_bytes(b"nothing")
+    with pytest.raises(ModelError, match=r"no tensor 'vectors' \(words, dim\) in this safetensors file"):
+        read_vectors(tmp_path / "v.safetensors")
+    from safetensors.numpy import save_file
+
+    save_file({"vectors": np.ones((2, 3), np.float32)}, tmp_path / "w.safetensors")
+    with pytest.raises(ModelError, match=r"expected `words` in the metadata, a JSON list of 2 words"):
+        read_vectors(tmp_path / "w.safetensors")
+    for write in (write_text, write_binary):
+        with pytest.raises(ModelError, match=r"can't hold the word 'x y': it is empty or has white space"):
+            write(tmp_path / "u", ["x y"], np.ones((1, 2)))
+    write_safetensors(tmp_path / "u.safetensors", ["x y", ""], np.ones((2, 2)))
+    assert read_vectors(tmp_path / "u.safetensors", wanted="x y".__eq__).words == ["x y"]
+
+
+EYE = np.eye(3, dtype=np.float32)
+NAMES = '["a", "b", "c"]'
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words", "message"),
+    [
+        (np.where(EYE == 0, np.nan, EYE), NAMES, "word 1, 'a': NaN or an infinite number"),
+        (np.diag([1, 1, 1e300]), NAMES, "word 3, 'c': NaN or an infinite number"),
+        (EYE, "[1, 2, 3]", "expected `words` in the metadata, a JSON list of 3 words"),
+        (EYE, "[1", "its words and vectors can't be read: JSONDecodeError"),
+        (EYE, "[" * 100_000, "its words and vectors can't be read: RecursionError"),
+        (EYE.astype(np.int8), NAMES, r"int8 vectors of shape \(3, 3\); expected floats \(words, dim\)"),
+        (EYE[:, :0], NAMES, r"vectors of shape \(3, 0\); expected floats"),
+        (EYE[:0], "[]", r"vectors of shape \(0, 3\); expected floats"),
+    ],
+)
+def test_safetensors_hold_finite_floats_and_words(
+    tmp_path: Path, vectors: np.ndarray, words: str, message: str
+) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"vectors": np.ascontiguousarray(vectors)}, tmp_path / "v.safetensors", metadata={"words": words})
+    with pytest.raises(ModelError, match=message):
+        read_vectors(tmp_path / "v.safetensors")
+
+
+def test_safetensors_of_a_type_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file
+
+    save_file({"vectors": torch.eye(3, dtype=torch.bfloat16)}, tmp_path / "v.safetensors", metadata={"words": NAMES})
+    with pytest.raises(ModelError, match="its words and vectors can't be read: TypeError"):
+        read_vectors(tmp_path / "v.safetensors")
+
+
+def test_a_word_twice_in_safetensors_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_safetensors(tmp_path / "v.safetensors", ["a", "a", "b"], EYE)
+    found = read_vectors(tmp_path / "v.safetensors")
+    assert (found.words, found.duplicates) == (["a", "b"], 1)
+    assert "1 words stand there more than once" in caplog.text
+
+
+def test_text_and_binary_can_be_forced(tmp_path: Path) -> None:
+    """Bytes of numbers that happen to read as text."""
+    raw = b"1 1\nw 1234"
+    (tmp_path / "v").write_bytes(raw)
+    assert read_vectors(tmp_path / "v").vectors.tolist() == [[1234]]
+    (value,) = np.frombuffer(b"1234", "<f4").tolist()
+    assert read_vectors(tmp_path / "v", layout="binary").vectors.tolist() == [[value]]
+    (tmp_path / "v.bin").write_bytes(raw)
+    assert math.isclose(read_vectors(tmp_path / "v.bin").vectors[0, 0], value)
+
+
+# The encoder.
+
+
+@pytest.fixture
+def glove(tmp_path: Path) -> Path:
+    path = tmp_path / "glove.txt"
+    path.write_text("the 1 0\nbank 0 1\nriver 1 1\n")
+    return path
+
+
+def test_a_file_is_a_model_of_one_layer(glove: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
+    encoder = word_vectors(path=str(glove))
+    assert (encoder.n_layers, encoder.dim, encoder.positional) == (1, 2, False)
+    with caplog.at_level(logging.WARNING, "ctxexp"):
+        store = open_store(corpus, encoder, cache=tmp_path / "cache")
+    assert caplog.text.count("glove.txt has no vector for 1 of 4 words (2 of 7 occurrences; such as 'quux')") == 1
+    rows = {
+        (int(s), store.vocabulary[store.unit_codes[r]]): store.layer(0)[r].tolist()
+        for s in range(3)
+        for r in range(store.offsets[store.stored_of[s]], store.offsets[store.stored_of[s] + 1])
+    }
+    assert rows == {
+        (0, "the"): [1, 0], (0, "bank"): [0, 1], (1, "the"): [1, 0], (1, "river"): [1, 1], (1, "bank"): [0, 1],
+    }  # fmt: skip
+
+
+def test_lower_case_is_asked_for(glove: Path) -> None:
+    corpus = Corpus.of("c", [["The", "BANK"]])
+    (one,) = word_vectors(path=str(glove)).encode(corpus.sentences)
+    assert one.units == ()
+    assert one.layers.shape == (1, 0, 2)
+    encoder = word_vectors(path=str(glove), lower=True)
+    (one,) = encoder.encode(corpus.sentences)
+    assert one.units == ("The", "BANK")
+    assert one.layers.tolist() == [[[1, 0], [0, 1]]]
+    assert encoder.name != word_vectors(path=str(glove)).name
+
+
+def test_the_name_follows_the_content(glove: Path) -> None:
+    before = word_vectors(path=str(glove))
+    assert word_vectors(path=str(glove)).name == before.name
+    glove.write_text("the 1 0\nbank 0 1\nriver 1 2\n")
+    assert word_vectors(path=str(glove)).name != before.name
+    assert dict(before.details) | {"content_hash": ""} == {
+        "architecture": "word vectors", "file": "glove.txt", "content_hash": "", "format": "text", "lower": False,
+    }  # fmt: skip
+
+
+def test_the_corpus_words_are_a_table(glove: Path) -> None:
+    corpus = Corpus.of("c", [["The", "bank", "quux"], ["the", "river", "bank"], ["the", "quux"]])
+    (table,) = word_vectors(path=str(glove), lower=True).tables(corpus.sentences)
+    assert (table.name, table.special) == ("input", ())
+    assert list(table.tokens) == ["bank", "river", "the"]
+    assert table.vectors.tolist() == [[0, 1], [1, 1], [1, 0]]
+    assert table.vectors.dtype == np.float32
+    assert table.counts is not None
+    assert table.counts.tolist() == [2, 1, 3]
+    (cased,) = word_vectors(path=str(glove)).tables(corpus.sentences)
+    assert cased.counts is not None
+    assert cased.counts.tolist() == [2, 1, 2]
+    (none,) = word_vectors(path=str(glove)).tables([])
+    assert none.vectors.shape == (0, 2)
+
+
+def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    from ctxexp.command import compose
+    from ctxexp.command.compose import registry
+    from ctxexp.command.jobs import summary
+    from ctxexp.command.run import run
+    from ctxexp.progress import Silent
+
+    overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
+    compose.use([])
+    compose.prepare()
+    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
+        config = compose.resolved(hydra_compose("config", overrides=[*overrides, f"cache.folder={tmp_path}/cache"]))
+    corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
+    results = run(config, corpus, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
+    assert (results.info["skipped"], results.info["skipped_share"]) == (2, pytest.approx(2 / 7))
+    assert "  without a vector, not measured: 2 words (28.6% of the text)" in summary(results).splitlines()
+    assert results.scalars["degeneration.input/n"] == 3
+    again = run(config, corpus, word_vectors(path=str(glove)), registry(), tmp_path, Silent())  # from the cache
+    assert (again.info["encoded"], again.info["skipped"]) == (0, 2)
+    whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])
+    full = run(config, whole, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
+    assert (full.info["skipped"], full.info["skipped_share"]) == (0, 0)
+    assert "without a vector" not in summary(full)
+    assert (full.info["pieces"], full.info["unknown_share"]) == (0, None)  # an encoder without pieces
+    assert "unknown to" not in summary(full)
+
+    class Spelling(WordVectorEncoder):
+        def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+            return len(sentences), 16
+
+    spelling = Spelling(glove, lower=False, layout="auto")
+    for name in ("spelling", "spelling"):  # anew, then from the cache
+        spelling.name = name
+        told = run(config, whole, spelling, registry(), tmp_path, Silent())
+        assert (told.info["unknown"], told.info["pieces"], told.info["unknown_share"]) == (2, 16, 0.125)
+        assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in summary(told).splitlines()
+    assert told.info["encoded"] == 0
+    assert facts([("a", told)])[-1] == "12.5% of the pieces unknown to the model"
+    assert facts([("a", told), ("b", full)])[-1] == "up to 12.5% of the pieces unknown to the model"
+    assert not any("unknown" in fact for fact in facts([("b", full)]))
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no file of word vectors at .*x\.txt \(model\.path\); expected GloVe text"):
+        word_vectors(path=str(tmp_path / "x.txt"))
+
+
+def test_it_keeps_the_contract(tmp_path: Path) -> None:
+    words = sorted({w for s in Corpus.of("c", [["bank", "the"]]).sentences for w in s})
+    write_binary(tmp_path / "v.bin", words, np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32))
+    report = check_encoder(lambda: word_vectors(path=str(tmp_path / "v.bin")))
+    assert not report.failures
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_exports_are_models(tmp_path: Path, name: str) -> None:
+    file, write = EXPORTS[name]
+    write(tmp_path / file, ["a", "b"], np.array([[1, 2, 3], [4, 5, 6]]))
+    (one,) = word_vectors(path=str(tmp_path / file)).encode(Corpus.of("c", [["b", "a"]]).sentences)
+    assert one.layers.tolist() == [[[4, 5, 6], [1, 2, 3]]]

@@ -1,0 +1,161 @@
+"""Correlations against scipy and scikit-learn, partial ones against regression, resamples against the plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import roc_auc_score
+
+from ctxexp.maths.correlation import (
+    auc,
+    midranks,
+    partial,
+    partial_spearman,
+    pearson,
+    percentiles,
+    resampled_auc,
+    resampled_spearman,
+    resamples,
+    spearman,
+)
+from ctxexp.metrics.frequency.ranks import geometry
+
+
+def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:
+    """Three correlated columns (3, n); with `ties`, so many distinct values each."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(3, n)) + rng.normal(size=n)
+    return np.round(x * ties / 6) if ties else x
+
+
+@pytest.mark.parametrize("ties", [0, 3, 20])
+def test_correlations_are_scipys(ties: int) -> None:
+    x, y, _ = columns(1, ties=ties)
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-13)
+    assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-13)
+    np.testing.assert_array_equal(midranks(x), stats.rankdata(x))
+
+
+def test_spearman_by_hand_and_by_scipy() -> None:
+    assert spearman(np.array([1, 2, 3]), np.array([10, 20, 30])) == 1
+    assert spearman(np.array([1, 2, 3]), np.array([3, 2, 1])) == -1
+    assert spearman(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 4])) == pytest.approx(0.8)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, 200), rng.integers(0, 9, 200)  # many ties
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-14)
+    assert np.isnan(spearman(np.array([1, 2]), np.array([1, 2])))
+    assert np.isnan(spearman(np.ones(5), np.arange(5)))
+
+
+def test_only_the_order_counts() -> None:
+    x, y, z = columns(2, ties=9)
+    assert spearman(np.exp(x / 9), y) == spearman(x, y) == -spearman(-x, y)
+    assert partial_spearman(x, y**3, z) == partial_spearman(x, y, z)
+    shuffled = np.random.default_rng(0).permutation(len(x))
+    assert spearman(x[shuffled], y[shuffled]) == pytest.approx(spearman(x, y), abs=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e150])
+def test_pearson_doesnt_mind_units(scale: float) -> None:
+    x, y, _ = columns(3)
+    assert pearson(x * scale, y) == pytest.approx(pearson(x, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("ties", [0, 5])
+def test_partial_correlation_is_that_of_the_regressions_residuals(ties: int) -> None:
+    x, y, z = columns(4, ties=ties)
+    ranks = [stats.rankdata(c) for c in (x, y, z)]
+    given = ranks[2][:, None]
+    left = [r - LinearRegression().fit(given, r).predict(given) for r in ranks[:2]]
+    assert partial_spearman(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic, abs=1e-12)
+    assert abs(partial_spearman(x, y, z) - spearman(x, y)) > 0.05
+
+
+def test_what_the_third_explains_is_gone() -> None:
+    """Two noisy readings of one cause correlate, and no longer once the cause is held fixed."""
+    rng = np.random.default_rng(5)
+    cause = rng.normal(size=4000)
+    x, y = cause + rng.normal(size=4000), cause + rng.normal(size=4000)
+    assert spearman(x, y) > 0.4
+    assert abs(partial_spearman(x, y, cause)) < 0.05
+
+
+@pytest.mark.parametrize("ties", [0, 4])
+def test_auc_is_scikit_learns(ties: int) -> None:
+    x, y, _ = columns(6, ties=ties)
+    assert auc(x, y > 0) == pytest.approx(roc_auc_score(y > 0, x), abs=1e-13)
+    assert auc(-x, y > 0) == pytest.approx(1 - auc(x, y > 0), abs=1e-13)
+
+
+def test_undefined_is_nan() -> None:
+    x, constant = np.arange(5.0), np.full(5, 2.5)
+    for value in (
+        spearman(x, constant),
+        pearson(constant, x),
+        spearman(x[:1], x[:1]),
+        spearman(x[:2], x[:2]),  # of two pairs it is always 1 or -1
+        spearman(x[:0], x[:0]),
+        partial_spearman(x, x, constant),
+        partial_spearman(x, x**2, x[::-1]),
+        auc(x, np.ones(5, bool)),
+        auc(x[:0], np.ones(0, bool)),
+        percentiles(np.array([1.0, np.nan]))[0],
+    ):
+        assert np.isnan(value)
+    assert np.isnan(resampled_spearman([x, constant], np.ones((2, 5)))[:, 0, 1]).all()
+    assert np.isnan(resampled_spearman([x[:2], x[1:3]], np.ones((2, 2)))).all()
+    assert np.isnan(partial(0.5, 1.0, 0.5))
+
+
+def test_there_is_one_spearman() -> None:
+    """Claims, benchmarks of words and frequency ask the same function, so that they can't disagree at the edges."""
+    from ctxexp_claims import checks
+
+    from ctxexp.metrics.word_benchmarks import relational, similarity
+
+    assert checks.spearman is relational.spearman is similarity.spearman is spearman
+    for n in (1, 2):
+        stats_of_few = geometry(np.eye(4)[:n], np.arange(n), bins=(0, 30), k=(1,))
+        assert np.isnan(stats_of_few["spearman_norm"])
+
+
+@pytest.mark.parametrize("ties", [0, 4])
+def test_resampled_statistics_are_those_of_the_drawn_pairs(ties: int) -> None:
+    """The plain loop: repeat each pair as often as it was drawn, and ask scipy."""
+    x, y, z = columns(7, n=25, ties=ties)
+    (counts,) = resamples([10, 15], 40, np.random.default_rng(8))
+    rho = resampled_spearman([x, y, z], counts)
+    area = resampled_auc(x, y > 0, counts)
+    for row, got, got_area in zip(counts.astype(int), rho, area, strict=True):
+        drawn = [np.repeat(c, row) for c in (x, y, z)]
+        np.testing.assert_allclose(got, stats.spearmanr(np.stack(drawn, axis=1)).statistic, atol=1e-12)
+        assert partial(got[0, 1], got[0, 2], got[1, 2]) == pytest.approx(partial_spearman(*drawn), abs=1e-11)
+        assert got_area == pytest.approx(roc_auc_score(drawn[1] > 0, drawn[0]), abs=1e-12)
+
+
+def test_resamples_draw_as_many_from_each_stratum_by_the_seed() -> None:
+    drawn = np.concatenate(list(resamples([3, 0, 400], 2000, np.random.default_rng(9))))
+    assert drawn.shape == (2000, 403)
+    assert (drawn[:, :3].sum(1) == 3).all()
+    assert (drawn[:, 3:].sum(1) == 400).all()
+    assert drawn[:, :3].mean() == pytest.approx(1, abs=1e-12)
+    assert drawn.mean(0)[3:].std() < 0.04  # each as likely as the others: sqrt(1 / 2000) = .022
+    again = np.concatenate(list(resamples([3, 0, 400], 2000, np.random.default_rng(9))))
+    np.testing.assert_array_equal(drawn, again)
+    assert list(resamples([4], 0, np.random.default_rng(0))) == []
+    assert list(resamples([], 5, np.random.default_rng(0))) == []
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    rng, n, rho = np.random.default_rng(10), 80, 0.6
+    truth = 6 / np.pi * np.arcsin(rho / 2)  # Spearman's correlation of a bivariate normal
+    hits = 0
+    for _ in range(200):
+        x = rng.normal(size=n)
+        y = rho * x + np.sqrt(1 - rho**2) * rng.normal(size=n)
+        drawn = np.concatenate([resampled_spearman([x, y], c)[:, 0, 1] for c in resamples([n], 200, rng)])
+        low, high = percentiles(drawn)
+        hits += low <= truth <= high
+    assert 175 <= hits <= 199

@@ -1,0 +1,243 @@
+"""Each measure against its naive double loop, its invariances, bounds and edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxexp.errors import MetricError
+from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean, norms, precision, sharing
+from ctxexp.maths.lanczos import lanczos
+
+DEFINITIONS = ("uncentred", "centred", "released")
+SIZES = (2, 3, 7, 16, 17, 39, 41, 100, 128, 129, 300, 700)
+
+
+def word(n: int, d: int = 64, *, seed: int = 0, spread: float = 0.5) -> np.ndarray:
+    """Float32 rows as models give them: a common direction, a word direction, correlated noise, uneven scales."""
+    rng = np.random.default_rng(seed)
+    mean = 3 * np.eye(d)[0] + rng.normal(size=d)
+    noise = rng.normal(size=(n, d)) / np.sqrt(1 + np.arange(d) / 4) @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return ((mean + spread * noise) * rng.uniform(0.5, 2, (n, 1))).astype(np.float32)
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / math.sqrt((a @ a) * (b @ b)))
+
+
+def naive_mean_cosine(x: np.ndarray) -> float:
+    x = x.astype(np.float64)
+    n = len(x)
+    return sum(cosine(x[i], x[j]) for i in range(n) for j in range(n) if i != j) / (n * n - n)
+
+
+def naive_to_mean(x: np.ndarray) -> float:
+    x = x.astype(np.float64)
+    return sum(cosine(x.mean(0), row) for row in x) / len(x)
+
+
+def naive_explained(x: np.ndarray, definition: str) -> float:
+    x = x.astype(np.float64)
+    centred = x - x.mean(0)
+    if definition == "released":  # TruncatedSVD(1).fit(x).explained_variance_ratio_[0]
+        direction = np.linalg.svd(x, full_matrices=False)[2][0]
+        return float(np.var(x @ direction) / np.var(x, axis=0).sum())
+    sigma = np.linalg.svd(x if definition == "uncentred" else centred, compute_uv=False)
+    return float(sigma[0] ** 2 / (sigma**2).sum())
+
+
+@pytest.mark.parametrize("n", [2, 3, 20, 60, 300])
+@pytest.mark.parametrize(("dtype", "within"), [(np.float32, 1e-6), (np.float64, 1e-12)])
+def test_cosine_measures_equal_the_double_loop(n: int, dtype: type, within: float) -> None:
+    x = word(n).astype(dtype)
+    assert mean_cosine(x) == pytest.approx(naive_mean_cosine(x), abs=within)
+    assert mean_cosine_to_mean(x) == pytest.approx(naive_to_mean(x), abs=within)
+    unit = x / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
+    assert mean_cosine_to_mean(x, unit_norm=True) == pytest.approx(naive_to_mean(unit), abs=within)
+
+
+@pytest.mark.parametrize("d", [8, 64, 384])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("dtype", "within"), [(np.float32, 1e-6), (np.float64, 1e-12)])
+def test_explained_variance_equals_the_decomposition(n: int, d: int, dtype: type, within: float) -> None:
+    x = word(n, d, seed=n).astype(dtype)
+    for definition in DEFINITIONS:
+        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        assert got == pytest.approx(naive_explained(x, definition), abs=within), definition
+
+
+@pytest.mark.parametrize("n", [30, 100, 300])
+def test_flat_spectra_are_exact_too(n: int) -> None:
+    """Isotropic noise has no gap below its first eigenvalue: the iteration gives up and LAPACK answers."""
+    x = np.random.default_rng(1).normal(size=(4, n, 256)).astype(np.float32)
+    for definition in DEFINITIONS[:2]:
+        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        np.testing.assert_allclose(got, [naive_explained(g, definition) for g in x], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [6, 60, 200])
+def test_released_equals_scikit_learn(n: int) -> None:
+    decomposition = pytest.importorskip("sklearn.decomposition", reason="scikit-learn is not installed")
+    x = word(n, 50, seed=3).astype(np.float64)
+    svd = decomposition.TruncatedSVD(n_components=1, algorithm="arpack").fit(x)
+    assert explained_variance(x, definition="released") == pytest.approx(svd.explained_variance_ratio_[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [5, 30, 200])
+def test_spread_far_below_the_mean_survives_float32(n: int) -> None:
+    """Rows are centred before any product: a spread of 1e-3 of the norm is still measured to 1e-4."""
+    x = (word(n, spread=1.0, seed=5) * 1e-3 + 10 * np.ones(64)).astype(np.float32)
+    for definition in ("centred", "released"):
+        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        assert got == pytest.approx(naive_explained(x, definition), abs=1e-4), definition
+
+
+@pytest.mark.parametrize("n", [4, 30, 200])
+def test_a_group_has_the_same_result_in_any_block(n: int) -> None:
+    x = np.stack([word(n, seed=s) for s in range(7)])
+    for f in (
+        mean_cosine,
+        mean_cosine_to_mean,
+        *(lambda g, d=d: explained_variance(g, definition=d) for d in DEFINITIONS),
+    ):
+        alone = np.array([f(group[None])[0] for group in x])
+        np.testing.assert_allclose(f(x), alone, rtol=0, atol=2e-7)
+        np.testing.assert_array_equal(f(x.reshape(7, 1, n, 64))[:, 0], f(x))
+        with sharing(x):
+            np.testing.assert_array_equal(f(x), f(x))
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(2, 60), d=st.integers(2, 40), seed=st.integers(0, 10**6))
+def test_invariances(n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)) + rng.normal(size=d)
+    rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    scales = rng.uniform(0.1, 10, (n, 1))
+    order = rng.permutation(n)
+    close = pytest.approx
+    assert mean_cosine(x @ rotation) == close(mean_cosine(x), abs=1e-9)
+    assert mean_cosine(x * scales) == close(mean_cosine(x), abs=1e-9)
+    assert mean_cosine(x[order]) == close(mean_cosine(x), abs=1e-9)
+    assert mean_cosine_to_mean(x @ rotation) == close(mean_cosine_to_mean(x), abs=1e-9)
+    assert mean_cosine_to_mean(x * scales, unit_norm=True) == close(mean_cosine_to_mean(x, unit_norm=True), abs=1e-9)
+    for definition in DEFINITIONS:
+        share = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        for same in (x @ rotation, x * 7, x[order]):
+            assert explained_variance(same, definition=definition) == close(share, abs=1e-8)  # type: ignore[arg-type]
+    # Duplicating every row leaves shares of variance alone, and adds pairs of cosine 1.
+    twice = np.concatenate([x, x])
+    assert explained_variance(twice) == close(explained_variance(x), abs=1e-9)
+    expected = (mean_cosine(x) * 4 * (n * n - n) + 2 * n) / (4 * n * n - 2 * n)
+    assert mean_cosine(twice) == close(expected, abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(2, 150), d=st.integers(2, 30), seed=st.integers(0, 10**6))
+def test_bounds_and_identities(n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(n, d)) + rng.normal(size=d)).astype(np.float32)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    share, c = explained_variance(unit), mean_cosine(unit)
+    assert 1 / min(n, d) - 1e-6 <= share <= 1
+    assert share >= (1 + (n - 1) * c) / n - 1e-6  # Rayleigh quotient at 1 / sqrt(n)
+    assert explained_variance(x, definition="centred") >= 1 / min(n - 1, d) - 1e-6
+    assert mean_cosine_to_mean(unit) == pytest.approx(math.sqrt(max(0.0, (1 + (n - 1) * c) / n)), abs=2e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 3, 20, 150, 1000])
+def test_identical_rows_are_wholly_alike_and_have_no_spread(n: int, dtype: type) -> None:
+    x = np.tile(word(1, 384)[0], (n, 1)).astype(dtype)
+    assert mean_cosine(x) == pytest.approx(1, abs=1e-6)
+    assert mean_cosine(x) <= 1
+    assert mean_cosine_to_mean(x) == pytest.approx(1, abs=1e-6)
+    assert explained_variance(x) == pytest.approx(1, abs=1e-6)
+    assert np.isnan(explained_variance(x, definition="centred"))
+    assert np.isnan(explained_variance(x, definition="released"))
+
+
+@pytest.mark.parametrize("n", [3, 30, 200])
+def test_a_spread_within_the_rows_precision_is_none(n: int) -> None:
+    x = (1 + word(1, 64) * 0.1 + np.random.default_rng(n).choice([-1, 1], (n, 64)) * 2.0**-10).astype(np.float32)
+    for definition in ("centred", "released"):
+        plain = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        assert np.isfinite(plain)
+        with precision(2.0**-10):
+            assert np.isnan(explained_variance(x, definition=definition))  # type: ignore[arg-type]
+            with precision(2.0**-14):
+                assert explained_variance(x, definition=definition) == plain  # type: ignore[arg-type]
+        assert explained_variance(x, definition=definition) == plain  # type: ignore[arg-type]
+    with precision(2.0**-10):
+        assert explained_variance(x) == pytest.approx(naive_explained(x, "uncentred"), abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 10, 30, 100, 200])
+def test_undefined_is_nan_and_stays_in_its_group(n: int) -> None:
+    x = np.stack([word(n, seed=s) for s in range(5)])
+    x[1, 0] = 0  # a row without direction
+    x[2, 1, 3] = np.nan
+    x[3, 1, 3] = np.inf
+    x[4] = 0
+    good = [True, False, False, False, False]
+    for f in (mean_cosine, mean_cosine_to_mean):
+        np.testing.assert_array_equal(np.isfinite(f(x)), good)
+        np.testing.assert_allclose(f(x)[0], f(x[0]), atol=2e-7)
+    for definition in DEFINITIONS:  # a zero row is a row like any other for a share of variance
+        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(np.isfinite(got), [True, True, False, False, False])
+        np.testing.assert_allclose(got[1], naive_explained(x[1], definition), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [40, 200])
+@pytest.mark.parametrize("ratio", [0.9, 1.1])
+def test_a_leading_direction_across_the_mean_is_found(n: int, ratio: float) -> None:
+    """The search starts near the mean row, which here is an eigenvector, but the second one or the first."""
+    x = np.zeros((n, 32), np.float32)
+    x[:, 0] = 1
+    x[:, 1] = np.where(np.arange(n) % 2, 1, -1) * ratio
+    x[:, 2] = np.where(np.arange(n) // 2 % 2, 1, -1) * 0.3
+    for definition in DEFINITIONS:
+        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
+        assert got == pytest.approx(naive_explained(x, definition), abs=1e-6), definition
+
+
+def test_a_mean_of_zero_has_no_direction() -> None:
+    x = word(4)
+    assert np.isnan(mean_cosine_to_mean(np.concatenate([x, -x])))
+    centred = np.concatenate([x, -x]).astype(np.float64)
+    assert explained_variance(centred) == pytest.approx(explained_variance(centred, definition="centred"), abs=1e-12)
+
+
+def test_one_row_has_no_score() -> None:
+    for definition in DEFINITIONS:
+        assert np.isnan(explained_variance(word(1), definition=definition))  # type: ignore[arg-type]
+    assert np.isnan(mean_cosine(word(1)))
+    assert np.isnan(mean_cosine_to_mean(word(1)))
+
+
+def test_norms_keep_the_shape_of_the_groups() -> None:
+    x = np.stack([word(6), word(6, seed=1)])
+    np.testing.assert_allclose(norms(x), np.linalg.norm(x.astype(np.float64), axis=-1), rtol=1e-6)
+
+
+def test_an_unknown_definition_is_named() -> None:
+    with pytest.raises(MetricError, match=r"definition='pca': expected one of uncentred, centred, released"):
+        explained_variance(word(5), definition="pca")  # type: ignore[arg-type]
+
+
+def test_lanczos_tells_what_it_could_not_find() -> None:
+    """Two equal leading eigenvalues: the value is found, the vector is not."""
+    eigenvalues = np.ones(64, np.float32)
+    eigenvalues[:2] = 5
+    start = np.ones((1, 64), np.float32)
+    value = lanczos(lambda v: v * eigenvalues, start, checks=(4, 8))
+    assert value.found.all()
+    assert value.value[0] == pytest.approx(5, rel=1e-6)
+    close = np.linspace(1, 2, 64).astype(np.float32)
+    close[-1] = close[-2] * (1 + 1e-6)
+    assert not lanczos(lambda v: v * close, start, checks=(4, 8), vectors=True).found.any()

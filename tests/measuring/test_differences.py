@@ -1,0 +1,56 @@
+"""Differences of curves: paired on the same resamples they are sharper, and hold the truth as often as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_measure import ALL, Memory, contextual, world
+
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.measuring.differences import difference, paired
+from ctxexp.measuring.measure import measure
+from ctxexp.results import Results
+
+KEY = "intra_sentence_similarity/raw"
+
+
+def run(store: Memory, occurrences: object, *, seed: int = 0, bootstrap: int = 200) -> Results:
+    metrics = {label: ALL[label] for label in ("self_similarity", "intra_sentence_similarity")}
+    exact = OnePerSentence(size=50, redraws=0, exact=True)
+    results = measure(store, occurrences, metrics, exact, seed=seed, bootstrap=bootstrap)  # type: ignore[arg-type]
+    results.info["fingerprint"] = "the same"
+    return results
+
+
+def test_the_same_resamples_take_out_what_both_curves_owe_to_the_sentences() -> None:
+    store, occurrences, _ = world((1.0, 0.9))
+    one = run(store, occurrences)
+    nothing = difference(one, one, KEY)
+    assert nothing.value.tolist() == nothing.low.tolist() == nothing.high.tolist() == [0, 0]
+    found = difference(one, one, KEY, layers=[1], others=[0])
+    assert found.value == pytest.approx(np.diff(one.curves[KEY]))
+    assert found.low[0] < found.value[0] < found.high[0]
+    assert difference(one, one, KEY, layers=[-1], others=[0]).value == found.value
+    own = one.curves[f"{KEY}_ci_high"] - one.curves[f"{KEY}_ci_low"]
+    assert (found.high - found.low)[0] < 0.5 * np.hypot(*own)
+
+
+def test_runs_on_the_same_text_are_paired_and_others_are_not() -> None:
+    store, occurrences, _ = world((1.0,))
+    twin = Memory(store.shelf, [store.layers[0] + 0.01 * contextual(store.shelf, 1.0, seed=4)])
+    one, same, other = run(store, occurrences), run(twin, occurrences), run(twin, occurrences, seed=1)
+    assert paired(one, same)
+    assert not paired(one, other)
+    widths = [float((d.high - d.low)[0]) for d in (difference(one, same, KEY), difference(one, other, KEY))]
+    assert widths[0] < 0.5 * widths[1]
+    own = [float((r.curves[f"{KEY}_ci_high"] - r.curves[f"{KEY}_ci_low"])[0]) for r in (one, other)]
+    assert widths[1] == pytest.approx(np.hypot(*own), rel=0.25)
+
+
+def test_without_replicates_there_is_no_interval() -> None:
+    store, occurrences, _ = world((1.0,))
+    one, none = run(store, occurrences), run(store, occurrences, bootstrap=0)
+    for a, b in ((one, none), (none, one)):
+        found = difference(a, b, KEY)
+        assert found.value == [0]
+        assert np.isnan([found.low, found.high]).all()

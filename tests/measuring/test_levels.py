@@ -1,0 +1,108 @@
+"""Chance levels in closed form: the double loop, the mean of many draws, rows without a direction."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pytest
+from test_measure import ALL, Memory, contextual
+from test_occurrences import shelve
+
+from ctxexp.baselines.drawn import OnePerSentence, Uniform
+from ctxexp.dataset import Corpus
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.levels import Level, Over, mean_cosine_level
+from ctxexp.measuring.measure import Gather, measure
+from ctxexp.measuring.occurrences import Occurrences
+
+
+def small(*, repeat: int = 1, n: int = 12) -> tuple[Memory, Occurrences]:
+    rng = np.random.default_rng(0)
+    corpus = Corpus.of("small", [[f"s{i}", *(f"w{j}" for j in rng.integers(0, 9, i % 5))] for i in range(n)] * repeat)
+    shelf = shelve(corpus)
+    return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
+
+
+def level(store: Memory, occurrences: Occurrences, over: Over) -> Level:
+    gather = Gather(store.dim, 2000, 10)
+    return mean_cosine_level(partial(gather.blocks, store.layers[0]), occurrences, over)
+
+
+def unit(store: Memory) -> np.ndarray:
+    x = store.layers[0].astype(np.float64)
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_levels_are_the_double_loops(repeat: int) -> None:
+    store, occurrences = small(repeat=repeat)
+    u, groups = unit(store), occurrences.distinct
+    parts = [groups.rows[a:b] for a, b in zip(groups.starts, groups.starts[1:], strict=False)]
+    between = [np.mean([u[i] @ u[j] for i in a for j in b]) for a, b in combinations(parts, 2)]
+    assert level(store, occurrences, "sentence").value == pytest.approx(np.mean(between), abs=1e-7)
+    every = [u[i] @ u[j] for i, j in combinations(groups.rows.tolist(), 2)]
+    assert level(store, occurrences, "row").value == pytest.approx(np.mean(every), abs=1e-7)
+    assert level(store, occurrences, "sentence").n == 12
+
+
+@pytest.mark.parametrize(("over", "baseline"), [("sentence", OnePerSentence), ("row", Uniform)])
+def test_levels_are_the_mean_of_many_draws(over: Over, baseline: type[OnePerSentence] | type[Uniform]) -> None:
+    store, occurrences = small(n=60)
+    groups = baseline(size=20, redraws=3000).groups(occurrences, np.random.default_rng(1))
+    draws = np.array([float(mean_cosine(store.layers[0][rows])) for rows in groups])
+    expected = level(store, occurrences, over).value
+    assert abs(draws.mean() - expected) < 4 * draws.std() / np.sqrt(len(draws))
+    assert draws.std() > 0.01  # one draw alone is off by more than that
+
+
+def test_what_moves_a_level_is_what_leaving_a_sentence_out_changes() -> None:
+    store, occurrences = small(n=60)
+    groups = occurrences.distinct
+    u = unit(store)
+    m = np.stack([u[groups.rows[a:b]].mean(0) for a, b in zip(groups.starts, groups.starts[1:], strict=False)])
+    without = []
+    for i in range(60):
+        k = np.delete(m, i, axis=0)
+        without.append(((k.sum(0) ** 2).sum() - (k**2).sum()) / (59 * 58))
+    found = level(store, occurrences, "sentence")
+    moved = found.moved[occurrences.units.of_sentence[np.array(groups.keys)]]
+    np.testing.assert_allclose(moved, (found.value - np.array(without)) * 58 / 60, atol=1e-6)
+    for over in ("sentence", "row"):
+        assert level(store, occurrences, over).moved.sum() == pytest.approx(0, abs=1e-6)
+
+
+def test_rows_without_a_direction_have_no_share() -> None:
+    store, occurrences = small()
+    whole = level(store, occurrences, "sentence")
+    longest = occurrences.distinct.rows[-5:]
+    store.layers[0][longest[:2]] = 0
+    store.layers[0][longest[2]] = np.inf
+    some = level(store, occurrences, "sentence")
+    assert (some.n, some.value != whole.value) == (12, True)
+    store.layers[0][longest] = 0
+    assert level(store, occurrences, "sentence").n == 11
+    store.layers[0][:] = 0
+    nothing = level(store, occurrences, "row")
+    assert np.isnan(nothing.value)
+    assert np.isnan(nothing.moved).all()
+
+
+def test_the_exact_baseline_is_anisotropy_itself_and_the_level_of_what_is_held_against_it() -> None:
+    store, occurrences = small(n=80)
+    exact = OnePerSentence(size=30, redraws=2, exact=True)
+    results = measure(store, occurrences, ALL, exact, seed=0, bootstrap=50)
+    curves, expected = results.curves, level(store, occurrences, "sentence").value
+    for key in ("anisotropy/mean_cosine", "self_similarity/baseline", "intra_sentence_similarity/baseline"):
+        assert curves[key][0] == expected, key
+    assert curves["anisotropy/n"][0] == 80
+    gap = curves["self_similarity/raw"] - curves["self_similarity/adjusted"]
+    assert gap[0] == pytest.approx(expected)
+    for key in ("anisotropy/mean_cosine", "self_similarity/adjusted", "mev/adjusted"):
+        assert curves[f"{key}_ci_low"][0] < curves[key][0] < curves[f"{key}_ci_high"][0]
+    levels = results.info["levels"]
+    assert (levels["anisotropy"], levels["self_similarity"], levels["mev"]) == ("exact", "exact", "drawn")
+    other = measure(store, occurrences, ALL, exact, seed=9, bootstrap=0).curves
+    assert other["self_similarity/adjusted"][0] == curves["self_similarity/adjusted"][0]  # no draw in it
+    assert other["mev/adjusted"][0] != curves["mev/adjusted"][0]

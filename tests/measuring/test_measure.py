@@ -1,0 +1,529 @@
+"""Curves and tables: against plain loops, planted truths and laws of the whole measuring."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import pytest
+from test_occurrences import Shelf, shelve
+
+from ctxexp.baselines.drawn import OnePerSentence, SizeMatched, Uniform
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import DataError, MetricError
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.model import Encoded
+from ctxexp.progress import Silent
+from ctxexp.results import Results
+from ctxexp.vectors.encode import open_store
+
+DIM = 24
+ALL: dict[str, Callable[[], Metric]] = {
+    "self_similarity": SelfSimilarity,
+    "intra_sentence_similarity": partial(IntraSentenceSimilarity, size_matched=True),
+    "mev": MaxExplainableVariance,
+    "mev_centred": partial(MaxExplainableVariance, definition="centred"),
+    "mev_released": partial(MaxExplainableVariance, definition="released"),
+    "anisotropy": Anisotropy,
+    "word_norm": WordNorm,
+}
+
+
+class Memory:
+    """A store in memory: the index of a corpus, and one array a layer."""
+
+    def __init__(self, shelf: Shelf, layers: Sequence[np.ndarray]) -> None:
+        self.shelf, self.layers = shelf, layers
+        self.n_layers, self.dim = len(layers), layers[0].shape[1]
+
+    def layer(self, i: int) -> np.ndarray:
+        return self.layers[i]
+
+
+def sentences(n: int = 250, *, seed: int = 0) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    return [
+        [*[f"w{int(j)}" for j in rng.zipf(1.3, size=20) if j < 60][: rng.integers(2, 15)], f"s{i}"] for i in range(n)
+    ]
+
+
+def contextual(shelf: Shelf, strength: float, *, seed: int = 1) -> np.ndarray:
+    """Rows = common direction + word + `strength` x (sentence + noise)."""
+    rng = np.random.default_rng(seed)
+    word = rng.normal(size=(len(shelf.vocabulary), DIM))[shelf.unit_codes]
+    n_rows, lengths = len(shelf.unit_codes), np.diff(shelf.offsets)
+    sentence = np.repeat(rng.normal(size=(len(lengths), DIM)), lengths, axis=0)
+    return (np.eye(DIM)[0] + word + strength * (sentence + rng.normal(size=(n_rows, DIM)))).astype(np.float32)
+
+
+def world(strengths: Sequence[float] = (0.3, 1.0), **choices: object) -> tuple[Memory, Occurrences, Corpus]:
+    corpus = Corpus.of("world", sentences())
+    shelf = shelve(corpus)
+    store = Memory(shelf, [contextual(shelf, s) for s in strengths])
+    return store, Occurrences.of(shelf, corpus, **choices), corpus  # type: ignore[arg-type]
+
+
+def noise(*, lengths: Callable[[int], int] = lambda i: 2 + i % 12, dim: int = DIM) -> tuple[Memory, Occurrences]:
+    """Isotropic noise about a common mean: neither word nor sentence matters."""
+    rng = np.random.default_rng(5)
+    corpus = Corpus.of(
+        "noise", [[*(f"w{int(j)}" for j in rng.integers(0, 90, lengths(i))), f"s{i}"] for i in range(500)]
+    )
+    shelf = shelve(corpus)
+    layers = [(rng.normal(size=(len(shelf.unit_codes), dim)) + mean).astype(np.float32) for mean in (0.0, 0.5)]
+    return Memory(shelf, layers), Occurrences.of(shelf, corpus, keep=lambda u: u.startswith("w"))
+
+
+def test_curves_equal_plain_loops() -> None:
+    store, occurrences, corpus = world()
+    results = measure(store, occurrences, ALL, OnePerSentence(size=100, redraws=5), seed=3, bootstrap=50)
+    sample = next(OnePerSentence(size=100, redraws=5).groups(occurrences, np.random.default_rng([3, 1])))
+    for layer, rows in enumerate(store.layers):
+        rows = rows.astype(np.float64)
+        u = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+        def cosines(at: np.ndarray, u: np.ndarray = u) -> float:
+            pairs = u[at] @ u[at].T
+            return float((pairs.sum() - np.trace(pairs)) / (len(at) ** 2 - len(at)))
+
+        words = [occurrences.by_word.rows[a:b] for a, b in zip(
+            occurrences.by_word.starts, occurrences.by_word.starts[1:], strict=False)]  # fmt: skip
+        shares = [np.linalg.svd(rows[at], compute_uv=False) ** 2 for at in words]
+        within = []
+        for i, s in enumerate(corpus.sentences):
+            first = store.shelf.offsets[store.shelf.stored_of[i]]
+            x = rows[first : first + len(s)]
+            mean = x.mean(0)
+            within.append(np.mean(x @ mean / np.linalg.norm(mean) / np.linalg.norm(x, axis=1)))
+        expected = {
+            "self_similarity/raw": np.mean([cosines(at) for at in words]),
+            "self_similarity/median": np.median([cosines(at) for at in words]),
+            "self_similarity/sd": np.std([cosines(at) for at in words], ddof=1),
+            "self_similarity/n": len(words),
+            "self_similarity/baseline": cosines(sample),
+            "self_similarity/adjusted": np.mean([cosines(at) for at in words]) - cosines(sample),
+            "intra_sentence_similarity/raw": np.mean(within),
+            "intra_sentence_similarity/baseline": cosines(sample),
+            "mev/raw": np.mean([s[0] / s.sum() for s in shares]),
+            "mev/baseline": (lambda s: s[0] / s.sum())(np.linalg.svd(rows[sample], compute_uv=False) ** 2),
+            "anisotropy/mean_cosine": cosines(sample),
+            "anisotropy/n": 100,
+            "word_norm/raw": np.linalg.norm(rows, axis=1).mean(),
+            "word_norm/sd": np.linalg.norm(rows, axis=1).std(ddof=1),
+        }
+        for key, value in expected.items():
+            assert results.curves[key][layer] == pytest.approx(value, abs=1e-6), key
+    assert "word_norm/baseline" not in results.curves
+    assert all(len(curve) == 2 for curve in results.curves.values())
+
+
+def test_more_context_means_less_self_similarity() -> None:
+    results = measure(*world((0.1, 0.5, 2.0))[:2], ALL, OnePerSentence(size=200), seed=0, bootstrap=100)
+    for key in ("self_similarity/adjusted", "mev/adjusted", "mev/size_matched_adjusted"):
+        assert (np.diff(results.curves[key]) < 0).all(), key
+    assert (np.diff(results.curves["intra_sentence_similarity/size_matched_adjusted"]) > 0).all()
+
+
+def test_intervals_enclose_their_values_and_widen_with_the_baselines_error() -> None:
+    store, occurrences, _ = world()
+    wide = measure(store, occurrences, ALL, OnePerSentence(size=20), seed=0).curves
+    narrow = measure(store, occurrences, ALL, OnePerSentence(size=200), seed=0).curves
+    for curves in (wide, narrow):
+        for label in ("self_similarity", "intra_sentence_similarity", "mev", "mev_released"):
+            for name in ("raw", "adjusted", "size_matched_adjusted"):
+                if f"{label}/{name}" in curves:
+                    low, value, high = (curves[f"{label}/{name}{end}"] for end in ("_ci_low", "", "_ci_high"))
+                    assert ((low < value) & (value < high)).all(), (label, name)
+    widths = [c["self_similarity/adjusted_ci_high"] - c["self_similarity/adjusted_ci_low"] for c in (wide, narrow)]
+    raw = [c["self_similarity/raw_ci_high"] - c["self_similarity/raw_ci_low"] for c in (wide, narrow)]
+    assert (widths[0] > 1.5 * widths[1]).all()
+    assert (widths[1] > raw[1]).all()
+    np.testing.assert_allclose(raw[0], raw[1])
+
+
+def test_noise_is_at_its_size_matched_level_in_every_definition() -> None:
+    """Words of 5 to 60 rows against 1,000: the plain baseline calls noise structured, the size-matched one does not."""
+    results = measure(*noise(), {k: v for k, v in ALL.items() if "mev" in k}, OnePerSentence(size=400), seed=1)
+    for label in ("mev", "mev_centred", "mev_released"):
+        curves = {k.split("/")[1]: v for k, v in results.curves.items() if k.startswith(label + "/")}
+        assert (np.abs(curves["size_matched_adjusted"]) < 0.006).all(), label
+        assert (curves["size_matched_adjusted_ci_low"] < 0.002).all(), label
+        assert (curves["size_matched_adjusted_ci_high"] > -0.002).all(), label
+    assert (results.curves["mev_centred/adjusted"] > 0.05).all()
+
+
+def test_shuffled_sentences_are_at_their_length_matched_level() -> None:
+    metrics = {"intra": partial(IntraSentenceSimilarity, size_matched=True)}
+    curves = measure(*noise(), metrics, OnePerSentence(size=400), seed=2).curves
+    assert (np.abs(curves["intra/size_matched_adjusted"]) < 0.01).all()
+    assert (curves["intra/size_matched_adjusted_ci_low"] < 0.002).all()
+    assert (curves["intra/size_matched_adjusted_ci_high"] > -0.002).all()
+    assert (curves["intra/adjusted"] > 0.2).all()  # the paper's level leaves the sentence's length in
+
+
+def test_size_matched_as_the_main_baseline() -> None:
+    metrics = {k: ALL[k] for k in ("mev_centred", "self_similarity", "anisotropy")}
+    results = measure(*noise(), metrics, SizeMatched(size=300), seed=1)
+    curves = results.curves
+    beside = measure(*noise(), metrics, OnePerSentence(size=300), seed=1).curves
+    np.testing.assert_array_equal(curves["mev_centred/adjusted"], beside["mev_centred/size_matched_adjusted"])
+    np.testing.assert_array_equal(curves["anisotropy/mean_cosine"], beside["anisotropy/mean_cosine"])
+    assert not [k for k in curves if "size_matched" in k]
+    assert (np.abs(curves["self_similarity/adjusted"]) < 0.01).all()
+    adjusted = np.array(results.tables["mev_centred"].columns["adjusted_0"])
+    np.testing.assert_allclose(adjusted.mean(), curves["mev_centred/adjusted"][0], atol=1e-9)
+    assert results.info["baseline"] == "size_matched"
+
+
+@pytest.mark.parametrize("block_bytes", [1, 5_000, 10**8])
+def test_block_size_does_not_show(block_bytes: int) -> None:
+    store, occurrences, _ = world()
+    whole = measure(store, occurrences, ALL, Uniform(size=100, redraws=3), seed=0, bootstrap=20)
+    other = measure(
+        store, occurrences, ALL, Uniform(size=100, redraws=3), seed=0, bootstrap=20, block_bytes=block_bytes
+    )
+    assert whole.curves.keys() == other.curves.keys()
+    for key, curve in whole.curves.items():
+        np.testing.assert_allclose(other.curves[key], curve, rtol=0, atol=2e-7, err_msg=key)
+
+
+def test_the_seed_decides_everything() -> None:
+    store, occurrences, _ = world()
+    first, again, other = (
+        measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=3), seed=seed, bootstrap=20).curves
+        for seed in (1, 1, 2)
+    )
+    for key in first:
+        np.testing.assert_array_equal(first[key], again[key], err_msg=key)
+    assert not np.array_equal(first["anisotropy/mean_cosine"], other["anisotropy/mean_cosine"])
+    np.testing.assert_array_equal(first["mev/raw"], other["mev/raw"])
+
+
+def test_equal_layers_have_equal_curves() -> None:
+    """Random groups, sampled sentences and resamples are the same in every layer."""
+    store, occurrences, _ = world((0.5, 0.5))
+    metrics = {**ALL, "some": partial(IntraSentenceSimilarity, sample=30)}
+    for key, curve in measure(
+        store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30
+    ).curves.items():
+        assert curve[0] == curve[1], key
+
+
+def test_a_sample_of_sentences() -> None:
+    store, occurrences, _ = world()
+    some, all_of_them, too_many = (partial(IntraSentenceSimilarity, sample=n) for n in (40, None, 10**6))
+    metrics = {"some": some, "all": all_of_them, "many": too_many}
+    results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30)
+    assert results.curves["some/n"].tolist() == [40, 40]
+    np.testing.assert_array_equal(results.curves["many/raw"], results.curves["all/raw"])
+    every = dict(zip(results.tables["all"].columns["sentence"], results.tables["all"].columns["raw_1"], strict=True))
+    table = results.tables["some"].columns
+    assert [every[s] for s in table["sentence"]] == pytest.approx(table["raw_1"], abs=1e-6)
+    assert len(set(table["sentence"])) == 40
+
+
+def test_undefined_groups_are_counted_and_left_out() -> None:
+    store, occurrences, _ = world()
+    zero = int(occurrences.by_word.rows[occurrences.by_word.starts[7]])
+    store.layers[1][zero] = 0
+    results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), seed=0, bootstrap=40)
+    assert results.curves["self_similarity/undefined"].tolist() == [0, 1]
+    assert results.curves["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
+    table = results.tables["self_similarity"].columns
+    assert np.isnan(table["raw_1"][7])
+    assert not np.isnan(table["raw_0"][7])
+    assert table["mean"][7] == table["raw_0"][7]
+    assert np.nanmean(table["raw_1"]) == pytest.approx(results.curves["self_similarity/raw"][1], abs=1e-12)
+    for key in ("self_similarity/raw_ci_low", "self_similarity/adjusted_ci_high", "mev/size_matched_adjusted_ci_low"):
+        assert np.isfinite(results.curves[key]).all(), key
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=50), SizeMatched(size=50)])
+def test_without_resamples_only_the_intervals_are_undefined(baseline: OnePerSentence | SizeMatched) -> None:
+    store, occurrences, _ = world()
+    none, some = (measure(store, occurrences, ALL, baseline, seed=0, bootstrap=n) for n in (0, 20))
+    assert none.curves.keys() == some.curves.keys()
+    assert none.tables.keys() == some.tables.keys()
+    resampled = [k for k in some.curves if "_ci_" in k]
+    assert resampled
+    for key, curve in some.curves.items():
+        if key in resampled:
+            assert np.isnan(none.curves[key]).all(), key
+        else:
+            np.testing.assert_array_equal(none.curves[key], curve, err_msg=key)
+
+
+def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
+    """One word is enough, since its sentences are what is drawn; one sentence isn't."""
+    store, occurrences, _ = world()
+    starts, rows = occurrences.by_word.starts, occurrences.by_word.rows
+    for g in range(len(occurrences.words) - 1):
+        store.layers[1][rows[starts[g]]] = np.nan
+    everywhere = occurrences.by_sentence
+    metrics = {k: ALL[k] for k in ("self_similarity", "mev", "intra_sentence_similarity")}
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).curves
+    assert curves["self_similarity/n"].tolist() == [len(occurrences.words), 1]
+    for key in ("self_similarity/raw_ci_low", "mev/raw_ci_high"):
+        assert np.isfinite(curves[key]).all(), key
+    lone = everywhere.rows[everywhere.starts[-2] :]
+    store.layers[1][np.setdiff1d(everywhere.rows, lone)] = np.nan
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).curves
+    for label in metrics:
+        for key in (f"{label}/raw_ci_low", f"{label}/adjusted_ci_high"):
+            assert np.isfinite(curves[key]).tolist() == [True, False], key
+
+
+class Large(GroupMean):
+    """Undefined for random groups of 7 rows or fewer, as for a metric that needs more."""
+
+    over: ClassVar[GroupBy] = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
+
+    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+        self._keys.extend(keys)
+        self._scores.append(np.abs(x).mean((-1, -2), dtype=np.float64))
+
+
+def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
+    store, occurrences, _ = world()
+    table = measure(store, occurrences, {"large": Large}, SizeMatched(size=50), seed=0, bootstrap=5).tables["large"]
+    raw, adjusted = (np.array(table.columns[f"{name}_0"]) for name in ("raw", "adjusted"))
+    small = np.array(table.columns["count"]) <= 7
+    assert 0 < small.sum() < len(small)
+    assert np.isfinite(raw).all()
+    np.testing.assert_array_equal(np.isnan(adjusted), small)
+
+
+def test_equal_sentences_are_too_few_contexts_and_no_fault_of_the_baseline() -> None:
+    """Five equal sentences are one context: what is missing are contexts, whatever the baseline then lacks."""
+    corpus = Corpus.of("c", [["the", "bank"]] * 5)
+    shelf = shelve(corpus)
+    store, occurrences = Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
+    for baseline in (OnePerSentence(), Uniform(), SizeMatched()):
+        with pytest.raises(DataError, match=r"^0 words reach min_contexts=5 distinct sentences: .* stand in 1 \(equal"):
+            measure(store, occurrences, {"self_similarity": SelfSimilarity}, baseline, seed=0)
+
+
+def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCaptureFixture) -> None:
+    corpus = Corpus.of("rare", [[w] for w in ("a", "b", "c")] + [["the"]] * 2 + [["a", "!"]])
+    shelf = shelve(corpus)
+    store = Memory(shelf, [contextual(shelf, 1.0)])
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
+    with caplog.at_level(logging.WARNING, logger="ctxexp"):
+        results = measure(store, occurrences, ALL, OnePerSentence(size=3), seed=0, bootstrap=5)
+    assert np.isnan(results.curves["self_similarity/raw"]).all()
+    assert np.isnan(results.curves["intra_sentence_similarity/raw"]).all()
+    assert [r.getMessage() for r in caplog.records] == [
+        "self_similarity, mev, mev_centred, mev_released: undefined (NaN) in every layer, since no word reaches "
+        "min_contexts=5 distinct sentences; the most frequent, 'a', has 2",
+        "intra_sentence_similarity: undefined (NaN) in every layer, since no sentence has 2 measured words",
+    ]
+
+
+@pytest.mark.parametrize(("dtype", "eps"), [(np.float16, None), (np.float16, 2.0**-8), (np.float32, 2.0**-8)])
+def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float | None) -> None:
+    """Layer 0: equal words up to a rounding of one step; layer 1: words that do differ."""
+    corpus = Corpus.of("world", sentences())
+    shelf = shelve(corpus)
+    rng = np.random.default_rng(0)
+    equal = 1 + rng.random((len(shelf.vocabulary), DIM))[shelf.unit_codes]
+    step = eps or float(np.finfo(dtype).eps)
+    rounded = equal + step * rng.integers(-1, 2, equal.shape)
+    store = Memory(shelf, [rounded.astype(dtype), contextual(shelf, 0.3).astype(dtype)])
+    metrics = {k: ALL[k] for k in ("mev", "mev_centred", "mev_released", "self_similarity")}
+    occurrences = Occurrences.of(shelf, corpus)
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).curves
+    for label in ("mev_centred", "mev_released"):
+        assert curves[f"{label}/undefined"].tolist() == [len(occurrences.words), 0], label
+    assert (curves["mev/undefined"] == 0).all()
+    assert curves["mev/raw"][0] == pytest.approx(1, abs=1e-3)
+
+
+def test_tables_list_words_and_their_extremes() -> None:
+    store, occurrences, _ = world()
+    results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=10)
+    table = results.tables["self_similarity"].columns
+    described = ["word", "count", "contexts", "first_share", "mean"]
+    assert list(table) == [*described, "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
+    assert table["word"] == occurrences.words
+    gap = np.array(table["raw_1"]) - np.array(table["adjusted_1"])
+    np.testing.assert_allclose(gap, results.curves["self_similarity/baseline"][1])
+    order = sorted(range(len(table["word"])), key=lambda i: table["mean"][i])
+    assert results.tables["least_self_similar"].columns["word"] == [table["word"][i] for i in order[:10]]
+    assert results.tables["most_self_similar"].columns["word"] == [table["word"][i] for i in order[:-11:-1]]
+    assert set(results.tables) == {
+        "self_similarity", "most_self_similar", "least_self_similar", "intra_sentence_similarity", "mev", "mev_centred",
+        "mev_released",
+    }  # fmt: skip
+
+
+def test_info_names_what_was_measured() -> None:
+    store, occurrences, _ = world()
+    info = measure(store, occurrences, ALL, OnePerSentence(size=10**6, redraws=1), seed=9, bootstrap=10).info
+    assert (info["n_layers"], info["dim"], info["baseline"], info["baseline_size"], info["seed"]) == (
+        2, DIM, "one_per_sentence", 250, 9,
+    )  # fmt: skip
+    assert info["n_words"] == len(occurrences.words)
+    assert (info["resampled"], info["n_resampled"]) == ("sentence", 250)
+    assert set(info["levels"].values()) == {"drawn"}
+    assert "word_norm" not in info["levels"]
+    said = {
+        "name": "max_explainable_variance", "definition": "centred: share of the first principal component",
+        "unit": "share", "over": "word", "variant": "centred",
+    }  # fmt: skip
+    assert info["measures"]["mev_centred"].items() >= said.items()
+    assert info["measures"]["word_norm"]["over"] == "occurrence"
+
+
+class Widest(Metric):
+    """A plugin's metric that is no mean of scores: the largest coordinate seen."""
+
+    over: ClassVar[GroupBy] = "corpus"
+
+    def __init__(self) -> None:
+        self.most = -np.inf
+
+    def update(self, key: Hashable, x: np.ndarray) -> None:
+        self.most = max(self.most, float(x.max()))
+
+    def merge(self, other: Self) -> None:
+        self.most = max(self.most, other.most)
+
+    def compute(self) -> dict[str, float]:
+        return {"raw": self.most}
+
+    def null(self, x: np.ndarray) -> float:
+        return float(x.max())
+
+    def save(self, folder: Path) -> None:
+        (folder / "most.txt").write_text(repr(self.most))
+
+
+class Rank(GroupMean):
+    """A plugin's group mean: a word's rank share, from a function of one group."""
+
+    over: ClassVar[GroupBy] = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.linalg.matrix_rank(x) / min(x.shape[-2:])
+
+
+def test_plugins_metrics_get_the_same_treatment(tmp_path: Path) -> None:
+    store, occurrences, _ = world()
+    metrics = {"widest": Widest, "rank": Rank}
+    results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=10, folder=tmp_path)
+    saved = {p.relative_to(tmp_path).as_posix(): float(p.read_text()) for p in tmp_path.rglob("*.txt")}
+    assert saved == {f"widest/layer_{i:02d}/most.txt": float(x.max()) for i, x in enumerate(store.layers)}
+    assert results.curves["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
+    np.testing.assert_allclose(
+        results.curves["widest/adjusted"], results.curves["widest/raw"] - results.curves["widest/baseline"]
+    )
+    assert results.curves["rank/raw"].tolist() == [1, 1]
+    assert "rank" in results.tables
+
+
+class Raises(Rank):
+    def score(self, x: np.ndarray) -> np.ndarray:
+        raise ZeroDivisionError("no norm")
+
+
+class Centres(Rank):
+    """Changes what it is lent, which the metrics after it measure too."""
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        x -= x.mean(-2, keepdims=True)
+        return np.linalg.norm(x, axis=(-1, -2))
+
+
+class Misshapen(Rank):
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros((*x.shape[:-2], 2))
+
+
+class Forgets(Rank):
+    def collected(self) -> tuple[list[Hashable], np.ndarray]:
+        keys, scores = super().collected()
+        return keys[1:], scores[1:]
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (Centres, r"metric 'mine' \(Centres\) failed at layer 0, .*: ValueError: .*read-only"),
+        (Raises, r"metric 'mine' \(Raises\) failed at layer 0, word 'w\d+'.*: ZeroDivisionError: no norm"),
+        (
+            Misshapen,
+            r"metric 'mine' at layer 0, word .*: Misshapen.score gave shape \(\d+, 2\) for \d+ groups; expected one",
+        ),
+        (Forgets, r"metric 'mine' kept \d+ scores of \d+ groups; expected one score per group"),
+        (dict, r"metric 'mine': expected a ctxexp.metric.Metric, got dict"),
+    ],
+)
+def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Metric], message: str) -> None:
+    store, occurrences, _ = world()
+    with pytest.raises(MetricError, match=message):
+        measure(store, occurrences, {"mine": factory}, OnePerSentence(size=50, redraws=1), seed=0, bootstrap=10)
+
+
+def test_a_baseline_without_groups_is_named() -> None:
+    class Nothing:
+        name = "nothing"
+
+        def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterable[np.ndarray]:
+            return iter(())
+
+    store, occurrences, _ = world()
+    with pytest.raises(MetricError, match=r"baseline 'nothing' gave no group, or an empty one"):
+        measure(store, occurrences, ALL, Nothing(), seed=0)  # type: ignore[arg-type]
+
+
+class Hashed:
+    """An encoder whose layer 0 knows the word alone, and whose layer 1 mixes in the sentence."""
+
+    name, n_layers, dim = "hashed", 2, 16
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        for sentence in batch:
+            words = np.stack([np.random.default_rng(list(w.encode())).normal(size=self.dim) for w in sentence.words])
+            mixed = words + words.mean(axis=0)
+            yield Encoded(sentence.words, np.stack([words, mixed]).astype(np.float32))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
+    class Half(Hashed):
+        name = "half"
+
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+            for e in super().encode(batch):
+                yield Encoded(e.units, e.layers.astype(np.float16))
+
+    corpus = Corpus.of("twice", sentences(60) * 2)
+    store = open_store(corpus, Half() if half else Hashed(), cache=tmp_path, limit_bytes=None, progress=Silent())
+    occurrences = Occurrences.of(store, corpus)
+    results: Results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=20)
+    raw = results.curves["self_similarity/raw"]
+    assert raw[0] == pytest.approx(1, abs=1e-3 if half else 1e-6)
+    assert raw[1] < 0.999
+    assert results.curves["mev_centred/undefined"][0] == len(occurrences.words)  # no context, no spread
+    assert np.isnan(results.curves["mev_centred/adjusted"][0])
+    assert np.isfinite(results.curves["mev_centred/adjusted"][1])
+    word = occurrences.words[0]
+    rows = occurrences.by_word.rows[: occurrences.counts[0]]
+    assert [store.vocabulary[c] for c in store.unit_codes[rows]] == [word] * len(rows)
+    got = results.tables["self_similarity"].columns["raw_1"][0]
+    assert got == pytest.approx(float(mean_cosine(store.layer(1)[rows].astype(np.float64))), abs=1e-6)

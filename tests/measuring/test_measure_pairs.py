@@ -1,0 +1,250 @@
+"""Pair metrics get each layer's transformed sentence vectors: the same numbers as a plain loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.errors import DataError, MetricError, TransformError
+from ctxexp.measuring.measure_pairs import measure_pairs, require_pairs
+from ctxexp.measuring.pairs import PairMetric, Pairs
+from ctxexp.results import Results
+from ctxexp.transform import Calibration
+from ctxexp.transforms.standardize import Standardize
+from ctxexp.vectors.mixes import layer_mixes
+
+N_LAYERS, N, DIM = 4, 30, 6
+MIXES = layer_mixes(["last2", [0, 2]], N_LAYERS)
+
+
+class Vectors:
+    def __init__(self, seed: int, n: int = N) -> None:
+        rng = np.random.default_rng(seed)
+        self.stack = (rng.standard_normal((N_LAYERS, n, DIM)) * rng.random(DIM) + 1).astype(np.float32)
+        self.n_layers, self.dim = N_LAYERS, DIM
+
+    def layer(self, i: int) -> np.ndarray:
+        return self.stack[i].copy()
+
+
+class Dot(PairMetric):
+    """The mean product of a pair's vectors by sub-set, and over all pairs the covariance with gold."""
+
+    unit = "product"
+    definition = "mean product"
+    main = "all"
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def update(self, subset: str, pairs: Pairs) -> None:
+        assert subset not in self.seen
+        assert len(pairs.texts) == len(pairs) == len(pairs.x) == len(pairs.y)
+        self.seen[subset] = (pairs.x.astype(float) * pairs.y).sum(1), pairs.gold
+
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        every = np.concatenate([dots * gold for dots, gold in self.seen.values()])
+        return {"all": every.mean(), "draw": rng.random(), "replicates": replicates} | {
+            f"{name}/mean": dots.mean() for name, (dots, _) in self.seen.items()
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"subset": name, "n": len(gold)} for name, (_, gold) in self.seen.items()]
+
+    def save(self, folder: Path) -> None:
+        (folder / "seen.txt").write_text(" ".join(self.seen))
+
+
+def place() -> tuple[Corpus, Vectors]:
+    rng = np.random.default_rng(5)
+    sentences = tuple(Sentence.of(["word", str(i)]) for i in range(N))
+    pairs = [Pair(int(a), int(b), float(rng.random()), ["A/x", "A/y", "B"][k % 3])
+             for k, (a, b) in enumerate(rng.integers(0, N, (50, 2)))]  # fmt: skip
+    return Corpus("gold", sentences, tuple(pairs)), Vectors(1)
+
+
+def by_loop(corpus: Corpus, layer: np.ndarray) -> dict[str, float]:
+    """The metric's values, a pair at a time."""
+    found: dict[str, list[float]] = {}
+    weighted = []
+    for pair in corpus.pairs:
+        dot = float(layer[pair.first].astype(float) @ layer[pair.second])
+        if np.isfinite(dot):
+            found.setdefault(pair.subset, []).append(dot)
+            weighted.append(dot * pair.gold)
+    return {"all": float(np.mean(weighted)), **{f"{name}/mean": float(np.mean(v)) for name, v in found.items()}}
+
+
+def run(corpus: Corpus, vectors: Vectors, metric: Callable[[], PairMetric] = Dot, **more: Any) -> Results:
+    return measure_pairs(vectors, corpus, {"dot": metric}, mixes=MIXES, seed=0, bootstrap=7, **more)
+
+
+def check(results: Results, corpus: Corpus, layers: list[np.ndarray], mixes: list[np.ndarray]) -> None:
+    for i, layer in enumerate(layers):
+        for statistic, value in by_loop(corpus, layer).items():
+            assert results.curves[f"dot/{statistic}"][i] == pytest.approx(value, rel=1e-5)
+    for mix, layer in zip(MIXES, mixes, strict=True):
+        for statistic, value in by_loop(corpus, layer).items():
+            assert results.scalars[f"dot.{mix.name}/{statistic}"] == pytest.approx(value, rel=1e-5)
+
+
+def averaged(vectors: Vectors) -> list[np.ndarray]:
+    return [vectors.stack[[2, 3]].mean(0), vectors.stack[[0, 2]].mean(0)]
+
+
+def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
+    corpus, vectors = place()
+    results = run(corpus, vectors, folder=tmp_path)
+    check(results, corpus, list(vectors.stack), averaged(vectors))
+    assert len(set(results.curves["dot/draw"])) == 1  # the same resamples in every layer
+    assert results.scalars["dot.last2/draw"] == results.curves["dot/draw"][0]
+    assert results.curves["dot/replicates"].tolist() == [7] * N_LAYERS
+    assert results.curves["dot/undefined"].tolist() == [0] * N_LAYERS
+    table = results.tables["dot"].columns
+    assert list(table) == ["layer", "subset", "n"]
+    assert list(dict.fromkeys(table["layer"])) == [0, 1, 2, 3, "last2", "layers_0_2"]
+    assert list(table["subset"][:3]) == ["A/x", "A/y", "B"]
+    assert sum(table["n"][:3]) == 50
+    places = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("seen.txt")}
+    assert places == {
+        f"dot/{p}/seen.txt" for p in ("layer_00", "layer_01", "layer_02", "layer_03", "last2", "layers_0_2")
+    }
+    stated = results.info["measures"]["dot"]
+    given = {"name": "dot", "definition": "mean product", "unit": "product", "over": "pair", "main": "all"}
+    assert stated == given | {"title": "", "variant": "", "line": None}
+
+
+def test_the_transform_is_fitted_on_the_distinct_sentences_of_that_layer_or_mix() -> None:
+    corpus, vectors = place()
+    again = Corpus("gold", (*corpus.sentences, *corpus.sentences[:9]), corpus.pairs)  # repeated ones count once
+    vectors.stack = np.concatenate([vectors.stack, vectors.stack[:, :9]], axis=1)
+    results = run(again, vectors, calibration=Calibration(Standardize, "standardize"))
+    spaces = [*vectors.stack, *averaged(vectors)]
+    fitted = [Standardize().fit(x[:N]).apply(x) for x in spaces]
+    check(results, again, fitted[:N_LAYERS], fitted[N_LAYERS:])
+
+
+def test_or_on_another_text() -> None:
+    corpus, vectors = place()
+    text = Vectors(9, 17)
+    text.stack[:, 3] = np.nan  # one of its sentences has no vector
+    results = run(corpus, vectors, calibration=Calibration(Standardize, "standardize"), text=text)
+    kept = np.delete(text.stack, 3, axis=1)
+    fits = [*kept, kept[[2, 3]].mean(0), kept[[0, 2]].mean(0)]
+    fitted = [Standardize().fit(f).apply(x) for f, x in zip(fits, [*vectors.stack, *averaged(vectors)], strict=True)]
+    check(results, corpus, fitted[:N_LAYERS], fitted[N_LAYERS:])
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_a_sentence_without_a_vector_leaves_its_pairs_out_and_counts_them(calibrated: bool) -> None:
+    corpus, vectors = place()
+    vectors.stack[:, [4, 11]] = np.nan
+    touched = sum(bool({p.first, p.second} & {4, 11}) for p in corpus.pairs)
+    assert touched
+    results = run(corpus, vectors, calibration=Calibration(Standardize, "standardize") if calibrated else None)
+    layers = list(vectors.stack)
+    if calibrated:
+        has = np.isfinite(vectors.stack[0, :, 0])
+        for layer in layers:
+            layer[has] = Standardize().fit(layer[has]).apply(layer[has])
+        assert results.curves["dot/all"] == pytest.approx([by_loop(corpus, x)["all"] for x in layers], rel=1e-4)
+    else:
+        check(results, corpus, layers, averaged(vectors))
+    assert results.curves["dot/undefined"].tolist() == [touched] * N_LAYERS
+    assert results.scalars["dot.last2/undefined"] == touched
+
+
+def test_a_layer_without_vectors_is_nan() -> None:
+    corpus, vectors = place()
+    vectors.stack[:3] = np.nan  # as a pooler's lower layers
+    results = run(corpus, vectors)
+    assert np.isnan(results.curves["dot/all"]).tolist() == [True, True, True, False]
+    assert results.curves["dot/undefined"].tolist() == [50, 50, 50, 0]
+    assert np.isnan(results.scalars["dot.last2/all"])
+    assert set(results.tables["dot"].columns["layer"]) == {3}
+
+
+@pytest.mark.parametrize("other_text", [False, True])
+def test_a_layer_of_equal_vectors_is_nan_where_it_would_be_calibrated(other_text: bool) -> None:
+    """As the first special token's input layer, the same in every sentence: other layers are measured still."""
+    corpus, vectors = place()
+    vectors.stack[0] = vectors.stack[0, 0]
+    calibration = Calibration(Fussy, "fussy")
+    results = run(corpus, vectors, calibration=calibration, text=Vectors(5) if other_text else None)
+    assert np.isnan(results.curves["dot/all"]).tolist() == [True, False, False, False]
+    assert results.curves["dot/undefined"].tolist() == [50, 0, 0, 0]
+    assert np.isfinite(results.scalars["dot.last2/all"])
+    assert np.isfinite(run(corpus, vectors).curves["dot/all"]).all()  # as they are, they are compared
+
+
+class Fussy(Standardize):
+    def fit(self, x: np.ndarray) -> Self:
+        if (x == x[0]).all():
+            raise TransformError("no space to calibrate")
+        return super().fit(x)
+
+
+def test_errors_are_named_as_the_metrics() -> None:
+    corpus, vectors = place()
+
+    class Broken(Dot):
+        def __init__(self, at: str) -> None:
+            super().__init__()
+            self.at = at
+
+        def update(self, subset: str, pairs: Pairs) -> None:
+            if self.at == "update" and subset == "A/y":
+                raise ZeroDivisionError("oh")
+            if self.at == "gold":  # the metrics after it would be held against this
+                pairs.gold[:] = 0
+            if self.at == "vectors":
+                pairs.x[:] /= np.linalg.norm(pairs.x, axis=1, keepdims=True)
+
+        def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+            if self.at == "compute":
+                raise MetricError("no pairs")
+            return {}
+
+        def rows(self) -> list[dict[str, Any]]:
+            return [{}["x"]]
+
+    for at, message in (
+        ("update", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/y': ZeroDivisionError: oh"),
+        ("gold", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
+        ("vectors", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
+        ("compute", r"metric 'dot' at layer 0, compute\(\): no pairs"),
+        ("rows", r"metric 'dot' \(Broken\) failed at layer 0, rows\(\): KeyError"),
+    ):
+        with pytest.raises(MetricError, match=message) as caught:
+            run(corpus, vectors, partial(Broken, at))
+        assert caught.value.of == ("metric", "dot")
+
+
+def test_a_transform_that_fails_names_the_mix() -> None:
+    corpus, vectors = place()
+
+    class Late:
+        calls = 0
+
+        def fit(self, x: np.ndarray) -> Self:
+            Late.calls += 1
+            if Late.calls > N_LAYERS:
+                raise ValueError("enough")
+            return self
+
+        def apply(self, x: np.ndarray) -> np.ndarray:
+            return x
+
+    with pytest.raises(TransformError, match=r"transform 'late' failed in fit\(\) at mix 'last2': ValueError: enough"):
+        run(corpus, vectors, calibration=Calibration(Late, "late"))
+
+
+def test_a_corpus_without_pairs_is_refused() -> None:
+    with pytest.raises(DataError, match=r"sts: compares gold sentence pairs, but data set 'plain' has none; .*sts_b"):
+        require_pairs(Corpus.of("plain", [["a"]]), ["sts"])

@@ -1,0 +1,116 @@
+"""Rows of words and sentences, against a plain loop over the corpus."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxexp.dataset import Corpus
+from ctxexp.errors import ConfigError, MetricError
+from ctxexp.measuring.occurrences import Occurrences
+
+
+@dataclass
+class Shelf:
+    """Units laid out as a store lays them: each distinct sentence once, shortest first."""
+
+    vocabulary: list[str]
+    unit_codes: np.ndarray
+    offsets: np.ndarray
+    stored_of: np.ndarray
+
+
+def shelve(corpus: Corpus) -> Shelf:
+    distinct = sorted({s.words for s in corpus.sentences}, key=lambda words: (len(words), words[::-1]))
+    vocabulary = sorted({w for s in distinct for w in s}, reverse=True)
+    number = {w: i for i, w in enumerate(vocabulary)}
+    codes = np.array([number[w] for s in distinct for w in s], np.int32)
+    offsets = np.cumsum([0, *(len(s) for s in distinct)])
+    return Shelf(vocabulary, codes, offsets, np.array([distinct.index(s.words) for s in corpus.sentences]))
+
+
+def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, Shelf, Corpus]:
+    corpus = Corpus.of("small", sentences)
+    shelf = shelve(corpus)
+    return Occurrences.of(shelf, corpus, **choices), shelf, corpus  # type: ignore[arg-type]
+
+
+words = st.sampled_from(["a", "A", "b", "c", "d", "."])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(words, min_size=1, max_size=6), min_size=1, max_size=25), st.integers(1, 4))
+def test_rows_are_those_of_a_plain_loop(sentences: list[list[str]], min_contexts: int) -> None:
+    sentences = [*sentences, ["b"]]
+    occurrences, shelf, corpus = of(sentences, min_contexts=min_contexts, keep=str.isalnum, key=str.lower)
+    rows: dict[str, list[int]] = defaultdict(list)
+    contexts: dict[str, set[int]] = defaultdict(set)
+    for stored in shelf.stored_of.tolist():
+        for row in range(shelf.offsets[stored], shelf.offsets[stored + 1]):
+            unit = shelf.vocabulary[shelf.unit_codes[row]]
+            if unit.isalnum():
+                rows[unit.lower()].append(row)
+                contexts[unit.lower()].add(stored)
+    expected = {w: r for w, r in rows.items() if len(contexts[w]) >= min_contexts}
+    got = {w: occurrences.by_word.rows[a:b].tolist() for w, a, b in zip(
+        occurrences.words, occurrences.by_word.starts, occurrences.by_word.starts[1:], strict=False)}  # fmt: skip
+    assert got == expected
+    assert occurrences.words == sorted(expected, key=lambda w: (len(expected[w]), w))
+    assert occurrences.counts.tolist() == [len(expected[w]) for w in occurrences.words]
+    assert occurrences.contexts.tolist() == [len(contexts[w]) for w in occurrences.words]
+    for i, key in enumerate(occurrences.by_sentence.keys):
+        rows_of = occurrences.by_sentence.rows[
+            occurrences.by_sentence.starts[i] : occurrences.by_sentence.starts[i + 1]
+        ]
+        units = [shelf.vocabulary[shelf.unit_codes[r]] for r in rows_of]
+        assert units == [w for w in corpus.sentences[key].words if w.isalnum()]  # type: ignore[call-overload]
+    assert occurrences.n_occurrences == sum(map(len, rows.values()))
+    assert len(set(occurrences.distinct.rows.tolist())) == len(occurrences.distinct.rows)
+
+
+def test_a_sentence_repeated_five_times_yields_no_word() -> None:
+    """R04: five occurrences in one sentence are one context; the released code counts them as five."""
+    occurrences = of([["the", "bank", "lends"]] * 5, min_contexts=5)[0]
+    assert occurrences.words == []
+    assert occurrences.n_occurrences == 15
+    corpus = Corpus.of("carried", [["the", "bank"]] * 5)  # kept apart, as a store of an encoder with a state does
+    apart = Shelf(["the", "bank"], np.tile([0, 1], 5), np.arange(0, 12, 2), np.arange(5))
+    assert Occurrences.of(apart, corpus).words == []
+    assert len(Occurrences.of(apart, corpus).distinct) == 1
+    varied = of([["the", "bank", str(i)] for i in range(5)], min_contexts=5)[0]
+    assert varied.words == ["bank", "the"]
+
+
+@pytest.mark.parametrize("most_rows", [1, 4, 7, 1000])
+def test_blocks_hold_every_group_once(most_rows: int) -> None:
+    rng = np.random.default_rng(0)
+    sentences = [[f"w{i}" for i in rng.zipf(1.5, size=rng.integers(1, 9)) if i < 20] or ["w0"] for _ in range(80)]
+    occurrences = of(sentences, min_contexts=2)[0]
+    for kind in ("word", "sentence", "occurrence", "corpus"):
+        groups = occurrences.groups(kind)  # type: ignore[arg-type]
+        seen: dict[object, list[int]] = {}
+        for keys, rows in occurrences.blocks(kind, max_bytes=most_rows * 4 * 8, dim=8):  # type: ignore[arg-type]
+            assert rows.shape[0] == len(keys)
+            assert rows.size <= most_rows or len(keys) == 1
+            seen |= dict(zip(keys, rows.tolist(), strict=True))
+        assert list(seen) == list(dict.fromkeys(groups.keys))
+        if kind != "occurrence":
+            assert [r for rows in seen.values() for r in rows] == groups.rows.tolist()
+        assert (np.diff(groups.counts) >= 0).all()
+
+
+def test_messages() -> None:
+    with pytest.raises(ConfigError, match=r"min_contexts=0: expected at least 1 distinct sentence per word"):
+        of([["a"]], min_contexts=0)
+    with pytest.raises(MetricError, match=r"corpus 'small' has no unit to measure: all 3 are left out"):
+        of([[".", "."], ["!"]], keep=str.isalnum)
+    corpus = Corpus.of("small", [["a"], ["b"]])
+    with pytest.raises(MetricError, match=r"the store maps 2 sentences but corpus 'other' has 1; open the store with"):
+        Occurrences.of(shelve(corpus), Corpus.of("other", [["a"]]))
+    with pytest.raises(MetricError, match=r"no groups of kind 'sample' in a corpus; expected word, sentence"):
+        of([["a"]])[0].groups("sample")

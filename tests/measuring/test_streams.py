@@ -1,0 +1,42 @@
+"""Random streams of one seed: named, and none drawn from by two."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+import ctxexp
+from ctxexp.control import Shuffled
+from ctxexp.dataset import Corpus
+from ctxexp.maths.correlation import resamples
+from ctxexp.measuring.streams import Stream
+
+SOURCES = Path(ctxexp.__file__).parent
+
+
+def test_streams_are_told_apart() -> None:
+    drawn = [np.random.default_rng([3, stream]).random(4) for stream in Stream]
+    assert all(not np.isclose(a, b).any() for a, b in combinations(drawn, 2))
+    assert 0 not in list(Stream)
+
+
+def test_streams_are_named_wherever_a_seed_is_split() -> None:
+    """No bare numbers: two files once drew from `[seed, 5]` without knowing of each other."""
+    files = [*SOURCES.rglob("*.py"), *SOURCES.parent.glob("plugins/*/*/*.py")]
+    split = re.compile(r"default_rng\(\[([^,\]]+),([^\]]*)\]")
+    found = [(f.name, m[2].strip()) for f in files for m in split.finditer(f.read_text(encoding="utf-8"))]
+    assert len(found) > 5
+    assert [pair for pair in found if not pair[1].startswith("Stream.")] == []
+    named = [re.match(r"Stream\.\w+", names) for _, names in found]
+    assert {m[0] for m in named if m} == {f"Stream.{stream.name}" for stream in Stream}
+
+
+def test_shuffled_words_and_resampled_pairs_are_independent() -> None:
+    corpus = Corpus.of("letters", [list("abcdefghij")])
+    (shuffled,) = Shuffled().corpus(corpus, 0).sentences
+    order = ["abcdefghij".index(word) for word in shuffled.words]
+    assert order != np.random.default_rng([0, Stream.PAIRS]).permutation(10).tolist()
+    assert next(resamples([10], 1, np.random.default_rng([0, Stream.PAIRS]))).sum() == 10

@@ -1,0 +1,226 @@
+"""Embedding tables: what encoders offer, and how a run measures them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import EncodingError, MetricError, ModelError
+from ctxexp.measuring.tables import measure_tables
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.model import EmbeddingTable, Encoded
+from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.network import ElmoNetwork
+from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.models.transformer.checkpoints import describe
+from ctxexp.models.transformer.encoder import TransformerEncoder
+from ctxexp.progress import Silent
+from ctxexp.results import Results
+
+TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
+SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
+
+
+def with_head(kind: str, folder: Path, *, tied: bool) -> Path:
+    """A tiny checkpoint that was saved with its language-model head."""
+    import transformers as t
+
+    tokenizer, special = tiny_models.TOKENIZERS[kind]()
+    tiny_models.fast(tokenizer, special).save_pretrained(folder)
+    config = tiny_models.config(kind, tokenizer.get_vocab_size() + 3)  # padded, as some are
+    config.tie_word_embeddings = tied
+    head = {"bert": t.BertForMaskedLM, "gpt2": t.GPT2LMHeadModel}[kind]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(3)
+        head(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
+    import transformers as t
+
+    folder = with_head(kind, tmp_path, tied=tied)
+    encoder = TransformerEncoder(describe(folder, source="tiny"))
+    tables = encoder.tables(SENTENCES)
+    assert [table.name for table in tables] == (["input"] if tied else ["input", "output"])
+    whole = (t.BertForMaskedLM if kind == "bert" else t.GPT2LMHeadModel).from_pretrained(folder)
+    tokenizer = t.AutoTokenizer.from_pretrained(folder)
+    n = len(tokenizer)
+    np.testing.assert_array_equal(tables[0].vectors, whole.get_input_embeddings().weight.detach().numpy()[:n])
+    np.testing.assert_array_equal(tables[-1].vectors, whole.get_output_embeddings().weight.detach().numpy()[:n])
+    assert np.array_equal(tables[0].vectors, tables[-1].vectors) == tied
+    assert tables[0].tied == tied
+    counted = Counter(i for s in SENTENCES for i in tokenizer(s.text, add_special_tokens=False)["input_ids"])
+    for table in tables:
+        assert list(table.tokens) == tokenizer.convert_ids_to_tokens(range(n))
+        assert table.counts is not None
+        assert table.counts.tolist() == [counted[i] for i in range(n)]
+        assert set(table.special) == set(tokenizer.all_special_ids)
+
+
+def test_a_base_models_checkpoint_says_that_its_head_is_unknown(tmp_path: Path) -> None:
+    encoder = TransformerEncoder(describe(tiny_models.make("bert", tmp_path), source="tiny"))
+    (table,) = encoder.tables(SENTENCES)
+    assert "names no language-model head (architectures: BertModel)" in table.note
+
+
+def test_an_untied_head_that_is_not_there_is_said(tmp_path: Path) -> None:
+    folder = tiny_models.make("gpt2", tmp_path)  # the base model's weights, with the config of a whole model
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": False}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (table,) = TransformerEncoder(describe(folder, source="tiny")).tables(SENTENCES)
+    assert table.note == "the checkpoint has no lm_head.weight: its output matrix is not available"
+    (drawn,) = TransformerEncoder(describe(folder, source="tiny"), untrained=1).tables(SENTENCES)
+    assert "an untrained model's head is never drawn" in drawn.note
+
+
+def test_an_output_matrix_without_a_row_each_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = with_head("gpt2", tmp_path, tied=False)
+    encoder = TransformerEncoder(describe(folder, source="tiny"))
+    weights = load_file(folder / "model.safetensors")
+    weights["lm_head.weight"] = weights["lm_head.weight"][:5].clone()
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=r"its output matrix lm_head.weight has 5 rows for \d+ pieces; expected a row"):
+        encoder.tables(SENTENCES)
+
+
+def test_elmos_token_layer_is_half_of_its_layer_0() -> None:
+    options = ElmoOptions(4, ((1, 3), (2, 4)), 1, 262, 50, "relu", 8, 5, 2, 3.0, 3.0, True)
+    network = ElmoNetwork(options, generator=torch.Generator().manual_seed(0))
+    encoder = ElmoEncoder(options, network.state_dict(), source="test", identity="x:y")
+    (table,) = encoder.tables(SENTENCES)
+    assert table.name == "token_layer"
+    assert table.counts is not None
+    assert dict(zip(table.tokens, table.counts.tolist(), strict=True)) == Counter(w for s in SENTENCES for w in s.words)
+    vectors = dict(zip(table.tokens, table.vectors, strict=True))
+    for encoded in encoder.encode(SENTENCES):
+        for word, row in zip(encoded.units, encoded.layers[0], strict=True):
+            np.testing.assert_allclose(np.tile(vectors[word], 2), row, atol=1e-6)
+    (empty,) = encoder.tables([])
+    assert empty.vectors.shape == (0, 5)
+
+
+# How a run measures tables: a table's metric is a fresh instance, its values are scalars, its files in a folder.
+
+TABLE = EmbeddingTable("input", ["a", "b"], np.eye(2, dtype=np.float32), np.array([3, 1]), note="made up")
+
+
+class Tabled(WordNorm):
+    """Also measures tables; leaves a file for each space, and one at the end."""
+
+    def table(self, table: EmbeddingTable) -> dict[str, float]:
+        self.rows = len(table.tokens)
+        return {"rows": self.rows, "sum": table.vectors.sum()}
+
+    def save(self, folder: Path) -> None:
+        (folder / "rows.txt").write_text(str(self.rows), encoding="utf-8")
+
+    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
+        assert not hasattr(self, "rows")
+        (folder / "end.txt").write_text(f"{title}: {n_layers}", encoding="utf-8")
+
+
+class Model:
+    name, n_layers, dim = "model", 2, 2
+
+    def __init__(self, *tables: EmbeddingTable) -> None:
+        self.offered = tables
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        raise AssertionError("tables need no vectors of sentences")
+
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        assert list(sentences) == SENTENCES
+        return list(self.offered)
+
+
+def measured(model: Any, folder: Path, **metrics: Any) -> Results:
+    results = Results(info={"n_layers": 2})
+    corpus = Corpus("texts", tuple(SENTENCES))
+    measure_tables(results, model, corpus, metrics, folder, Silent(), title="mine", model=nullcontext())
+    return results
+
+
+def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
+    results = measured(Model(TABLE, replace(TABLE, name="output")), tmp_path, tabled=Tabled, plain=WordNorm)
+    assert results.scalars == {
+        "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
+    }  # fmt: skip
+    assert results.info["tables"]["input"] == {"rows": 2, "dim": 2, "note": "made up", "tied": False}
+    found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
+    assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
+    assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 2"
+
+
+def test_a_model_without_tables_and_metrics_without_interest_leave_the_results_alone(tmp_path: Path) -> None:
+    class Plain(Model):
+        tables = None  # type: ignore[assignment]
+
+    assert measured(Plain(), tmp_path, tabled=Tabled).scalars == {}
+    assert measured(Model(TABLE), tmp_path, plain=WordNorm).info == {"n_layers": 2}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            replace(TABLE, vectors=np.eye(3)),
+            r"float64 vectors of shape \(3, 3\) for 2 tokens; expected floats, a row each",
+        ),
+        (replace(TABLE, vectors=np.eye(2, dtype=int)), "int64 vectors of shape"),
+        (replace(TABLE, counts=np.ones(3)), r"counts of shape \(3,\) for 2 tokens; expected one each, or None"),
+        (
+            replace(TABLE, vectors=np.full((2, 2), np.inf)),
+            "encoder 'model', table 'input' holds NaN or infinite values",
+        ),
+    ],
+    ids=["rows", "type", "counts", "infinite"],
+)
+def test_a_malformed_table_is_named(tmp_path: Path, table: EmbeddingTable, message: str) -> None:
+    with pytest.raises(EncodingError, match=message):
+        measured(Model(table), tmp_path, tabled=Tabled)
+
+
+def test_a_metric_that_fails_on_a_table_is_named(tmp_path: Path) -> None:
+    class Broken(Tabled):
+        def table(self, table: EmbeddingTable) -> dict[str, float]:
+            raise ZeroDivisionError("no rows")
+
+    class Centres(Tabled):
+        def table(self, table: EmbeddingTable) -> dict[str, float]:
+            table.vectors[:] -= table.vectors.mean(0)  # the model's own weights
+            return {}
+
+    class Refuses(Tabled):
+        def table(self, table: EmbeddingTable) -> dict[str, float]:
+            raise MetricError("too small")
+
+    class Mute(Tabled):
+        def table(self, table: EmbeddingTable) -> dict[str, float]:
+            return None  # type: ignore[return-value]
+
+    for metric, message in (
+        (Broken, r"metric 'mine' failed, table 'input': ZeroDivisionError: no rows"),
+        (Centres, r"metric 'mine' failed, table 'input': ValueError: .*read-only"),
+        (Refuses, r"metric 'mine', table 'input': too small"),
+        (Mute, r"metric 'mine': table\(\) gave a NoneType; expected numbers by name"),
+    ):
+        with pytest.raises(MetricError, match=message) as caught:
+            measured(Model(TABLE), tmp_path, mine=metric)
+        assert caught.value.of == ("metric", "mine")

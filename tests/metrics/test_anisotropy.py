@@ -1,0 +1,93 @@
+"""The histogram of random pairs' cosines, against the double loop; the tables that a run leaves."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp.maths import cosines as cosines_of_pairs
+from ctxexp.maths.cosines import histogram, positive_pairs
+from ctxexp.metrics import anisotropy
+from ctxexp.metrics.anisotropy import FILE, Anisotropy
+from ctxexp.metrics.degeneration import statistics
+
+
+def double_loop(x: np.ndarray) -> np.ndarray:
+    pairs = itertools.combinations(x.astype(np.float64), 2)
+    return np.array([a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in pairs])
+
+
+@pytest.mark.parametrize("n", [2, 3, 90])
+@pytest.mark.parametrize("block", [7, 1024])
+def test_the_histogram_is_the_double_loops(n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cosines_of_pairs, "BLOCK", block)
+    x = np.random.default_rng(n).normal(0.3, 1, size=(n, 6)).astype(np.float32)
+    cosines = double_loop(x)
+    counts, positive = histogram(x)
+    assert counts.tolist() == np.histogram(cosines, 50, (-1, 1))[0].tolist()
+    assert positive == pytest.approx((cosines > 0).mean())
+
+
+def test_planted_rows() -> None:
+    same = np.ones((10, 4), np.float32)
+    counts, positive = histogram(same)
+    assert (counts[-1], counts.sum(), positive) == (45, 45, 1)
+    counts, positive = histogram(np.r_[same[:1], -same[:1]])
+    assert (counts[0], counts.sum(), positive) == (1, 1, 0)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0]
+    assert histogram(turn)[1] == 0  # orthogonal up to rounding: none is above 0
+    assert statistics(turn, rows=100, seed=0)[0]["positive_pairs"] == 0  # the same number under both names
+    assert histogram(np.random.default_rng(0).normal(5, 1, (30, 8)))[1] == 1
+
+
+def test_zero_rows_and_lone_rows_are_undefined() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    counts, positive = histogram(np.r_[x, np.zeros((1, 3))])
+    assert counts.tolist() == histogram(x)[0].tolist()
+    assert np.isnan(positive)
+    for none in (x[:1], x[:0]):
+        assert histogram(none)[0].sum() == 0
+        assert np.isnan(histogram(none)[1])
+
+
+def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(anisotropy, "MOST", 5)
+    x = np.random.default_rng(0).normal(size=(9, 3))
+    metric = Anisotropy()
+    metric.update(0, x)
+    metric.save(tmp_path)
+    assert np.loadtxt(tmp_path / FILE).tolist() == histogram(x[::2])[0].tolist()
+    assert metric.compute()["positive_pairs"] == positive_pairs(x[::2])
+
+
+def test_the_first_sample_counts_whoever_saw_it() -> None:
+    rng = np.random.default_rng(0)
+    first, other = rng.normal(size=(20, 4)), rng.normal(2, 1, size=(20, 4))
+    for order in ((0, 1), (1, 0)):
+        parts = Anisotropy(), Anisotropy()
+        for part, key in zip(parts, order, strict=True):
+            part.update(key, first if key == 0 else other)
+        parts[0].merge(parts[1])
+        assert parts[0].compute()["positive_pairs"] == pytest.approx((double_loop(first) > 0).mean())
+
+
+def test_one_table_of_all_layers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    layers = [rng.normal(mean, 1, size=(12, 4)) for mean in (0, 1, 3)]
+    for i, x in enumerate(layers):
+        metric = Anisotropy()
+        metric.update(0, x)
+        (tmp_path / f"layer_{i:02d}").mkdir()
+        metric.save(tmp_path / f"layer_{i:02d}")
+    Anisotropy().finish(tmp_path, n_layers=3, title="mine")
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    with (tmp_path / FILE).open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["from", "to", "layer_00", "layer_01", "layer_02"]
+    assert [float(row["from"]) for row in rows] == pytest.approx(np.linspace(-1, 0.96, 50).tolist())
+    for i, x in enumerate(layers):
+        assert [int(row[f"layer_{i:02d}"]) for row in rows] == np.histogram(double_loop(x), 50, (-1, 1))[0].tolist()

@@ -1,0 +1,142 @@
+"""The metrics as classes: merging, statistics, settings, registration."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from ctxexp.errors import ConfigError, MetricError
+from ctxexp.maths.geometry import explained_variance, mean_cosine
+from ctxexp.metric import GroupMean, Metric
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.plugins import build_registry
+
+EACH: list[Callable[[], Metric]] = [
+    SelfSimilarity, IntraSentenceSimilarity, WordNorm, Anisotropy, MaxExplainableVariance,
+    partial(MaxExplainableVariance, definition="centred"), partial(MaxExplainableVariance, definition="released"),
+]  # fmt: skip
+
+
+def groups(n: int = 12) -> list[tuple[int, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return [(i, (rng.normal(size=(2 + i % 4, 8)) + 0.5).astype(np.float32)) for i in range(n)]
+
+
+@pytest.mark.parametrize("factory", EACH)
+def test_merge_equals_union_in_any_order_to_the_last_bit(factory: Callable[[], Metric]) -> None:
+    whole, left, right = factory(), factory(), factory()
+    for key, x in groups():
+        whole.update(key, x)
+    for key, x in reversed(groups()):
+        (left if key % 3 else right).update(key, x)
+    left.merge(right)
+    assert left.compute() == whole.compute()
+
+
+@pytest.mark.parametrize("factory", EACH)
+def test_a_block_equals_its_groups(factory: Callable[[], Metric]) -> None:
+    x = np.random.default_rng(0).normal(size=(5, 7, 8)).astype(np.float32)
+    block, single = factory(), factory()
+    block.update_block(range(5), x)
+    for key, group in enumerate(x):
+        single.update(key, group)
+    assert block.compute() == pytest.approx(single.compute(), abs=1e-6, nan_ok=True)
+
+
+def test_statistics_of_a_group_mean() -> None:
+    metric = SelfSimilarity()
+    for key, x in [*groups(), (99, np.ones((1, 8), np.float32)), (98, np.zeros((3, 8), np.float32))]:
+        metric.update(key, x)
+    values = np.array([mean_cosine(x) for _, x in groups()])
+    expected = {"raw": values.mean(), "median": np.median(values), "sd": values.std(ddof=1), "n": 12, "undefined": 2}
+    assert metric.compute() == pytest.approx(expected, abs=1e-7)
+    assert list(metric.scores()) == [*range(12), 98, 99]
+    assert np.isnan(SelfSimilarity().compute()["raw"])
+
+
+def test_chance_levels() -> None:
+    x = groups()[3][1]
+    assert SelfSimilarity().null(x) == pytest.approx(float(mean_cosine(x)))
+    assert IntraSentenceSimilarity().null(x) == pytest.approx(float(mean_cosine(x)))  # the paper's, not the score
+    for definition in ("uncentred", "centred", "released"):
+        metric = MaxExplainableVariance(definition=definition)  # type: ignore[arg-type]
+        assert metric.null(x) == pytest.approx(float(explained_variance(x, definition=definition)), abs=1e-7)  # type: ignore[arg-type]
+        assert metric.size_matched
+    assert np.isnan(SelfSimilarity().null(x[:1]))
+    assert np.isnan(WordNorm().null(x))
+
+
+def test_unit_norm_keeps_a_long_word_from_ruling_its_sentence() -> None:
+    x = np.eye(4, dtype=np.float32)
+    x[0] *= 1000
+    paper, scaled = IntraSentenceSimilarity(), IntraSentenceSimilarity(unit_norm=True)
+    assert float(paper.score(x)) == pytest.approx(0.25, abs=1e-2)
+    assert float(scaled.score(x)) == pytest.approx(0.5)
+    assert "scaled to norm 1" in scaled.definition
+
+
+def test_anisotropy_takes_the_first_sample() -> None:
+    metric = Anisotropy()
+    rng = np.random.default_rng(0)
+    samples = [rng.normal(size=(50, 4)) + 1 for _ in range(3)]
+    for key, x in reversed(list(enumerate(samples))):
+        metric.update(key, x)
+    assert metric.compute()["mean_cosine"] == float(mean_cosine(samples[0]))
+    assert metric.compute()["n"] == 50
+    assert np.isnan(Anisotropy().compute()["mean_cosine"])
+
+
+def test_names_and_their_settings() -> None:
+    registry = build_registry(installed=False)
+    settings = {
+        n: list(inspect.signature(registry.find("metric", n).factory).parameters) for n in registry.names("metric")
+    }
+    assert settings == {
+        "anisotropy": [],
+        "degeneration": ["rows", "seed"],
+        "edit_distance": ["units", "threshold", "similarity"],
+        "frequency_geometry": ["frequency", "bins", "k", "neighbours", "contexts", "replicates", "projection", "seed"],
+        "intra_sentence_similarity": ["sample", "unit_norm", "size_matched"],
+        "max_explainable_variance": ["definition", "size_matched", "sample"],
+        "qnli": ["similarity"],
+        "self_similarity": ["sample"],
+        "sense_separation": ["sample", "permutations", "seed"],
+        "sentence_geometry": [],
+        "static_vectors": [
+            "vector", "data", "benchmarks", "oov", "lower", "case", "candidates", "clustering", "shared_vocabulary",
+            "export", "seed",
+        ],
+        "sts": ["similarity"],
+        "word_norm": [],
+    }  # fmt: skip
+    assert registry.names("baseline") == [
+        "frequency_matched", "one_per_sentence", "position_matched", "size_matched", "uniform",
+    ]  # fmt: skip
+    for kind in ("metric", "baseline"):
+        for name in registry.names(kind):
+            parameters = inspect.signature(registry.find(kind, name).factory).parameters.values()
+            assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
+
+
+def test_messages() -> None:
+    with pytest.raises(MetricError, match=r"sample=0: expected a positive number of groups, or null for all"):
+        SelfSimilarity(sample=0)
+    with pytest.raises(ConfigError, match=r"definition='pca': expected one of uncentred, centred, released"):
+        MaxExplainableVariance(definition="pca")  # type: ignore[arg-type]
+
+    class Scalar(GroupMean):
+        over = "word"
+
+        def score(self, x: np.ndarray) -> np.ndarray:
+            return np.array(0.5)
+
+    with pytest.raises(MetricError, match=r"Scalar.score gave shape \(\) for 3 groups; expected one score per group"):
+        Scalar().update_block("abc", np.ones((3, 2, 2)))

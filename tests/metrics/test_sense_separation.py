@@ -1,0 +1,229 @@
+"""Separation of senses: against a double loop, on planted senses, and what labels that mean nothing give."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_measure import Memory
+from test_occurrences import Shelf, shelve
+
+from ctxexp.baselines.drawn import OnePerSentence, SizeMatched
+from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp.errors import DataError, MetricError
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.study import Study, Vectors
+
+
+def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:
+    """Mean cosine of same-sense and of cross-sense pairs, senses of one row left out; NaN without two senses."""
+    kept = [i for i, label in enumerate(labels) if labels.count(label) > 1]
+    same: list[float] = []
+    cross: list[float] = []
+    for i, j in itertools.permutations(kept, 2):
+        cosine = x[i] @ x[j] / np.linalg.norm(x[i]) / np.linalg.norm(x[j])
+        (same if labels[i] == labels[j] else cross).append(cosine)
+    return (float(np.mean(same)), float(np.mean(cross))) if same and cross else (np.nan, np.nan)
+
+
+def of(groups: list[tuple[tuple[str, ...], np.ndarray]], **options: int) -> dict[str, float]:
+    metric = SenseSeparation(**options)
+    for i, (labels, x) in enumerate(groups):
+        metric.update((f"word{i}", labels), x)
+    return metric.compute()
+
+
+LABELS = [tuple("aabb"), tuple("abcabcca"), tuple("aaaabbbbbc"), tuple("aab"), tuple("aaa"), tuple("ab")]
+
+
+def test_it_equals_the_double_loop() -> None:
+    rng = np.random.default_rng(0)
+    groups = [(labels, rng.normal(size=(len(labels), 7)) + 0.4) for labels in LABELS]
+    expected = np.array([loop(x, labels) for labels, x in groups])
+    known = expected[np.isfinite(expected).all(axis=1)]
+    stats = of(groups)
+    assert stats["n"] == len(known) == 3
+    assert stats["undefined"] == 3
+    assert stats["same_sense"] == pytest.approx(known[:, 0].mean(), abs=1e-12)
+    assert stats["cross_sense"] == pytest.approx(known[:, 1].mean(), abs=1e-12)
+    assert stats["raw"] == pytest.approx((known[:, 0] - known[:, 1]).mean(), abs=1e-12)
+
+
+def test_permuted_labels_give_zero_whatever_the_space() -> None:
+    """Over ALL arrangements of the labels the mean is 0 exactly; a sample of them comes near it."""
+    x = np.random.default_rng(1).normal(size=(5, 4)) + 2
+    every = [np.subtract(*loop(x, labels)) for labels in set(itertools.permutations("aabbb"))]
+    assert np.mean(every) == pytest.approx(0, abs=1e-12)
+    stats = of([(tuple("aabbb"), x)], permutations=4000)
+    assert stats["permuted"] == pytest.approx(0, abs=4 * np.std(every) / np.sqrt(4000))
+    assert min(every) - 1e-9 <= stats["permuted_ci_low"] < 0 < stats["permuted_ci_high"] <= max(every) + 1e-9
+
+
+def test_permutations_follow_the_seed_and_the_word_alone() -> None:
+    rng = np.random.default_rng(2)
+    groups = [(tuple("aaabbb"), rng.normal(size=(6, 5))) for _ in range(6)]
+    assert of(groups, seed=3) == of(groups, seed=3)
+    assert of(groups, seed=3)["permuted"] != of(groups, seed=4)["permuted"]
+    first, second = SenseSeparation(), SenseSeparation()
+    for metric, order in ((first, range(6)), (second, reversed(range(6)))):
+        for i in order:
+            metric.update((f"word{i}", groups[i][0]), groups[i][1])
+    assert first.compute() == second.compute()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0], ids=["nan", "infinity", "zero row"])
+def test_a_row_without_direction_is_undefined_unless_it_stands_alone(bad: float) -> None:
+    x = np.random.default_rng(3).normal(size=(5, 4))
+    x[4] = bad
+    assert of([(tuple("aabbb"), x)])["undefined"] == 1
+    assert of([(tuple("aabbc"), x)])["raw"] == pytest.approx(np.subtract(*loop(x[:4], tuple("aabb"))))
+
+
+def test_without_permutations_there_is_no_chance_level() -> None:
+    stats = of([(tuple("aabb"), np.random.default_rng(4).normal(size=(4, 3)))], permutations=0)
+    assert np.isnan([stats["permuted"], stats["permuted_ci_low"], stats["permuted_ci_high"]]).all()
+    assert np.isfinite(stats["raw"])
+
+
+def test_what_is_wrong_is_said() -> None:
+    with pytest.raises(MetricError, match=r"permutations=-1, seed=0: expected 0 or more of each"):
+        SenseSeparation(permutations=-1)
+    with pytest.raises(MetricError, match=r"expected the key \(word, labels\) with 2 labels, got 'bank'"):
+        SenseSeparation().update("bank", np.ones((2, 3)))
+    with pytest.raises(MetricError, match=r"with 3 labels, got \('bank', \('a', 'b'\)\)"):
+        SenseSeparation().update(("bank", ("a", "b")), np.ones((3, 3)))
+
+
+# From a corpus's labels to groups.
+
+
+def labelled(n: int = 120, *, seed: int = 0) -> Corpus:
+    """Sentences with punctuation, one of 4 words in each, in two or three senses; some unlabelled."""
+    rng = np.random.default_rng(seed)
+    sentences, senses = [], []
+    for i in range(n):
+        words = [f"f{rng.integers(20)}" for _ in range(rng.integers(2, 7))] + [f"s{i}", "."]
+        at = int(rng.integers(len(words)))
+        words.insert(at, ["bank", "Bank", "spring", "mole", "bat"][i % 5])
+        sentences.append(Sentence.of(words))
+        if i % 7:
+            senses.append(Sense(i, at, f"sense{rng.integers(3)}"))
+    return Corpus("labelled", tuple(sentences), senses=tuple(senses))
+
+
+def store(corpus: Corpus, separation: float) -> tuple[Memory, Shelf]:
+    """Rows = word + sense x separation + noise."""
+    shelf, rng = shelve(corpus), np.random.default_rng(9)
+    rows = rng.normal(size=(len(shelf.unit_codes), 16))
+    meaning = {s: rng.normal(size=16) for s in ("sense0", "sense1", "sense2")}
+    for sense in corpus.senses:
+        rows[shelf.offsets[shelf.stored_of[sense.sentence]] + sense.position] += 2 + separation * meaning[sense.label]
+    return Memory(shelf, [rows.astype(np.float32)]), shelf
+
+
+def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
+    corpus = labelled()
+    shelf = shelve(corpus)
+    groups = Occurrences.of(shelf, corpus, keep=str.isalnum, key=str.lower).groups("sense")
+    expected: dict[str, list[tuple[int, str]]] = {}
+    for sense in corpus.senses:
+        row = int(shelf.offsets[shelf.stored_of[sense.sentence]]) + sense.position
+        word = corpus.sentences[sense.sentence].words[sense.position].lower()
+        expected.setdefault(word, []).append((row, sense.label))
+    keys: list[Any] = list(groups.keys)
+    assert sorted(word for word, _ in keys) == sorted(expected)
+    assert (np.diff(groups.counts) >= 0).all()
+    for i, (word, labels) in enumerate(keys):
+        rows = groups.rows[groups.starts[i] : groups.starts[i + 1]].tolist()
+        assert list(zip(rows, labels, strict=True)) == sorted(expected[word])
+
+
+def test_rows_that_are_not_there_or_not_measured_are_left_out() -> None:
+    corpus = Corpus(
+        "few",
+        tuple(Sentence.of(words) for words in (["a", "bank", "."], ["bank", "b"], ["a", "bank", "."])),
+        senses=(
+            Sense(0, 1, "x"),
+            Sense(1, 0, "y"),
+            Sense(0, 2, "x"),
+            Sense(2, 1, "x"),
+            Sense(1, 5, "x"),
+            Sense(1, 1, "z"),
+        ),
+    )
+    shelf = shelve(corpus)
+    keys = Occurrences.of(shelf, corpus, min_contexts=1, keep=str.isalnum).groups("sense").keys
+    assert keys == [
+        ("b", ("z",)),
+        ("bank", ("y", "x")),
+    ]  # the mark and the word beyond the end are out, the repeated row counts once
+
+    class Pieces(Shelf):
+        positions = np.array([0, 2, 0, 1, 2])  # word 1 of the second sentence has no row: its tokenizer skipped it
+
+    pieces = Pieces(shelf.vocabulary, shelf.unit_codes, shelf.offsets, shelf.stored_of)
+    keys = Occurrences.of(pieces, corpus, min_contexts=1, keep=str.isalnum).groups("sense").keys
+    assert keys == [("bank", ("y", "x"))]
+    pieces.positions = np.full(5, -1)
+    assert not len(Occurrences.of(pieces, corpus, min_contexts=1).groups("sense"))
+
+
+def test_two_senses_of_one_occurrence_are_refused() -> None:
+    corpus = Corpus("torn", (Sentence.of(["bank"]),), senses=(Sense(0, 0, "x"), Sense(0, 0, "y")))
+    with pytest.raises(DataError, match=r"corpus 'torn': word 0 of sentence 0 has two senses, 'x' and 'y'"):
+        Occurrences.of(shelve(corpus), corpus)
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=50, redraws=2), SizeMatched(size=50, redraws=2, draws=4)],
+                         ids=["one_per_sentence", "size_matched"])  # fmt: skip
+def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence | SizeMatched) -> None:
+    corpus = labelled(400)
+    for strength in (0.0, 2.0):
+        memory, shelf = store(corpus, strength)
+        occurrences = Occurrences.of(shelf, corpus, keep=str.isalnum)
+        results = measure(memory, occurrences, {"senses": SenseSeparation}, baseline, seed=0, bootstrap=200)
+        low, high = (results.curves[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
+        assert low < results.curves["senses/raw"][0] < high
+        assert (low > 0.1) == (strength > 0)
+        assert results.curves["senses/n"][0] == 5
+        chance = results.curves["senses/permuted_ci_low"][0], results.curves["senses/permuted_ci_high"][0]
+        assert chance[0] < 0 < chance[1]
+        assert (results.curves["senses/raw"][0] > chance[1]) == (strength > 0)
+        assert "senses/adjusted" not in results.curves
+        table = results.tables["senses"].columns
+        assert sorted(table["word"]) == ["Bank", "bank", "bat", "mole", "spring"]
+        assert sum(table["count"]) == len(corpus.senses)
+        assert table["senses"][0].startswith("sense0 (")
+        assert np.mean(table["raw_0"]) == pytest.approx(results.curves["senses/raw"][0])
+
+
+def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    corpus = labelled()
+    bare = Corpus("bare", corpus.sentences)
+    memory, shelf = store(bare, 0)
+    with caplog.at_level(logging.WARNING, logger="ctxexp"):
+        results = measure(
+            memory, Occurrences.of(shelf, bare), {"senses": SenseSeparation}, OnePerSentence(size=50, redraws=2), seed=0
+        )
+    assert "senses: undefined (NaN) in every layer, since no measured unit has a sense label" in caplog.text
+    assert np.isnan(results.curves["senses/raw"]).all()
+    assert results.curves["senses/n"].tolist() == [0]
+
+
+def test_a_corpus_without_senses_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:
+    class Untouched:
+        name, n_layers, dim = "untouched", 1, 2
+
+        def encode(self, batch: object) -> None:
+            raise AssertionError("it was asked to encode")
+
+    study = Study(corpus=Corpus.of("sts", [["a"]]), encoder=Untouched(), metrics={"senses": SenseSeparation})
+    message = r"'senses' compares occurrences by their sense labels, but corpus 'sts' has none; .*dataset=polysemy"
+    with pytest.raises(DataError, match=message):
+        study.run(Vectors(cache=tmp_path), folder=tmp_path)

@@ -1,0 +1,362 @@
+"""Metrics of gold pairs against scipy, scikit-learn and hand-made aggregates; what of them is shown; their laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from ctxexp.command.jobs import summary
+from ctxexp.errors import ConfigError, ConformanceError, MetricError
+from ctxexp.measuring.described import describe
+from ctxexp.measuring.pairs import Pairs
+from ctxexp.metrics.edit_distance import UNITS, EditDistance, Units
+from ctxexp.metrics.qnli import QNLI
+from ctxexp.metrics.similarity import SimilarityMetric, similarities
+from ctxexp.metrics.sts import STS
+from ctxexp.report.charts import main_statistic, sweep_charts
+from ctxexp.report.wording import axis_label, define, title
+from ctxexp.results import Results
+from ctxexp.sinks.mlflow.values import overview
+from ctxexp.testing import check_metric
+
+WORDS = ["a", "cat", "sat", "on", "the", "old", "mat", "again"]
+
+
+def pairs(seed: int, n: int = 40, d: int = 6, grades: int = 6) -> Pairs:
+    """Pairs whose cosine goes with gold, with noise; texts that differ the more the lower gold is."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, grades, n).astype(float)
+    x = rng.normal(size=(n, d))
+    y = x + rng.normal(size=(n, d)) * (0.3 + (grades - gold)[:, None] / 3)
+    texts = []
+    for g in gold.astype(int):
+        words = list(rng.choice(WORDS, 6))
+        other = [str(w) if rng.random() < g / grades else str(rng.choice(WORDS)) for w in words]
+        texts.append((" ".join(map(str, words)), " ".join(other)))
+    return Pairs(x.astype(np.float32), y.astype(np.float32), gold, texts)
+
+
+def cosines(p: Pairs) -> np.ndarray:
+    x, y = p.x.astype(float), p.y.astype(float)
+    return np.array([a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(x, y, strict=True)])
+
+
+def measured(metric: SimilarityMetric, parts: dict[str, Pairs], replicates: int = 0) -> dict[str, float]:
+    for subset, p in parts.items():
+        metric.update(subset, p)
+    return metric.compute(np.random.default_rng(0), replicates)
+
+
+# Similarities.
+
+
+def test_similarities_are_those_of_the_formulas() -> None:
+    p = pairs(1)
+    x, y = p.x.astype(float), p.y.astype(float)
+    np.testing.assert_allclose(similarities(p.x, p.y), cosines(p), atol=1e-14)
+    np.testing.assert_allclose(similarities(p.x, p.y, "dot"), np.einsum("nd,nd->n", x, y), atol=1e-12)
+    np.testing.assert_allclose(similarities(p.x, p.y, "euclidean"), -np.linalg.norm(x - y, axis=1), atol=1e-12)
+
+
+def test_equal_vectors_tie_at_one_and_zero_vectors_have_no_cosine() -> None:
+    x = np.random.default_rng(2).normal(size=(5000, 384)).astype(np.float32)
+    assert (similarities(x, x.copy()) == 1).all()
+    x[7] = 0
+    x[8, 0] = np.inf
+    assert np.flatnonzero(np.isnan(similarities(x, x))).tolist() == [7, 8]
+    assert np.flatnonzero(np.isnan(similarities(x, x, "dot"))).tolist() == [8]
+    assert similarities(x, x, "euclidean")[7] == 0
+
+
+def test_a_rotation_changes_nothing_and_a_factor_nothing_of_the_cosine() -> None:
+    p = pairs(3)
+    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))
+    turned = Pairs((p.x @ turn).astype(np.float32), (p.y @ turn).astype(np.float32), p.gold, p.texts)
+    for kind in ("cosine", "dot", "euclidean"):
+        np.testing.assert_allclose(similarities(turned.x, turned.y, kind), similarities(p.x, p.y, kind), atol=2e-5)
+    np.testing.assert_allclose(similarities(3 * p.x, p.y / 7), similarities(p.x, p.y), atol=1e-6)
+
+
+# STS.
+
+
+def test_the_three_aggregations_are_those_made_by_hand() -> None:
+    parts = {"T/a": pairs(1, 30), "T/b": pairs(2, 80, grades=3), "T/c": pairs(3, 50)}
+    got = measured(STS(), parts)
+    for prefix, oracle in (("", stats.spearmanr), ("pearson_", stats.pearsonr)):
+        each = [100 * oracle(cosines(p), p.gold).statistic for p in parts.values()]
+        together = [np.concatenate(c) for c in zip(*((cosines(p), p.gold) for p in parts.values()), strict=True)]
+        assert got[f"{prefix}all"] == pytest.approx(100 * oracle(*together).statistic, abs=1e-10)
+        assert got[f"{prefix}mean"] == pytest.approx(sum(each) / 3, abs=1e-10)
+        assert got[f"{prefix}wmean"] == pytest.approx(np.average(each, weights=[30, 80, 50]), abs=1e-10)
+    assert (got["n"], got["undefined"]) == (160, 0)
+    assert len({round(got[k], 6) for k in ("all", "mean", "wmean")}) == 3
+    assert next(iter(got)) == "all"
+    assert np.isnan(got["all_ci_low"])  # no replicates
+
+
+def test_one_sub_set_has_one_value_three_times() -> None:
+    got = measured(STS(), {"STS-B": pairs(4)}, 50)
+    for suffix in ("", "_ci_low", "_ci_high"):
+        assert got[f"mean{suffix}"] == got[f"wmean{suffix}"] == pytest.approx(got[f"all{suffix}"], abs=1e-12)
+
+
+def test_several_tasks_are_named_and_averaged() -> None:
+    parts = {"STS12/a": pairs(1), "STS-B": pairs(2), "STS12/b": pairs(3)}
+    got = measured(STS(), parts, 200)
+    alone = measured(STS(), {k: v for k, v in parts.items() if k != "STS-B"})
+    assert {key.split("/")[0] for key in got} == {"STS12", "STS-B", "avg"}
+    for name in ("all", "mean", "wmean", "pearson_all", "n"):
+        assert got[f"STS12/{name}"] == alone[name]
+    assert got["avg/all"] == pytest.approx((got["STS12/all"] + got["STS-B/all"]) / 2)
+    assert got["avg/n"] == 120
+    widths = {task: got[f"{task}/all_ci_high"] - got[f"{task}/all_ci_low"] for task in ("STS12", "STS-B", "avg")}
+    assert 0 < widths["avg"] < max(widths.values())
+
+
+def test_intervals_are_those_of_the_plain_loop_over_the_same_draws() -> None:
+    """Draws are made within each sub-set; ranks anew in each resample."""
+    parts = {"T/a": pairs(5, 20), "T/b": pairs(6, 31)}
+    got = measured(STS(), parts, 60)
+    rng = np.random.default_rng(0)  # as in correlation.resamples: one block of draws a sub-set
+    drawn = [rng.integers(0, n, (60, n)) for n in (20, 31)]
+    found = []
+    for which in zip(*drawn, strict=True):
+        taken = [(cosines(p)[i], p.gold[i]) for p, i in zip(parts.values(), which, strict=True)]
+        each = [stats.spearmanr(*t).statistic for t in taken]
+        whole = stats.spearmanr(*(np.concatenate(c) for c in zip(*taken, strict=True))).statistic
+        found.append([whole, np.mean(each), np.average(each, weights=[20, 31])])
+    low, high = np.percentile(100 * np.array(found), [2.5, 97.5], axis=0)
+    for i, name in enumerate(("all", "mean", "wmean")):
+        assert got[f"{name}_ci_low"] == pytest.approx(low[i], abs=1e-9)
+        assert got[f"{name}_ci_high"] == pytest.approx(high[i], abs=1e-9)
+
+
+def test_pairs_without_a_similarity_are_left_out_and_counted() -> None:
+    p = pairs(7)
+    x = p.x.copy()
+    x[[3, 9]] = 0
+    kept = np.delete(np.arange(40), [3, 9])
+    got = measured(STS(), {"T": Pairs(x, p.y, p.gold, p.texts)}, 100)
+    assert got["all"] == pytest.approx(100 * stats.spearmanr(cosines(p)[kept], p.gold[kept]).statistic, abs=1e-10)
+    assert (got["n"], got["undefined"]) == (38, 2)
+    assert got["all_ci_low"] < got["all"] < got["all_ci_high"]
+
+
+def test_constant_similarities_are_nan_not_zero() -> None:
+    """The same vector for every sentence, as a [CLS] token at the input layer has."""
+    p = pairs(8, n=300, d=384)
+    same = np.repeat(p.x[:1], 300, axis=0)
+    for y in (same, np.repeat(p.y[:1], 300, axis=0)):
+        got = measured(STS(), {"T/a": Pairs(same, y, p.gold, p.texts), "T/b": p}, 20)
+        assert np.isnan(got["mean"])
+        assert np.isnan(got["wmean"])
+        assert np.isfinite(got["all"])
+        alone = measured(STS(), {"T": Pairs(same, y, p.gold, p.texts)}, 20)
+        assert all(np.isnan(v) for k, v in alone.items() if k not in ("n", "undefined"))
+    assert np.isnan(measured(STS(), {"T": Pairs(0 * same, p.y, p.gold, p.texts)}, 20)["all"])
+
+
+def test_the_table_has_a_row_a_sub_set() -> None:
+    metric = STS()
+    parts = {"T/a": pairs(1), "U": pairs(2)}
+    measured(metric, parts, 50)
+    rows = metric.rows()
+    assert [r["subset"] for r in rows] == ["T/a", "U"]
+    for row, p in zip(rows, parts.values(), strict=True):
+        assert row["spearman"] == pytest.approx(100 * stats.spearmanr(cosines(p), p.gold).statistic, abs=1e-10)
+        assert row["spearman_ci_low"] < row["spearman"] < row["spearman_ci_high"]
+        assert row["n"] == 40
+
+
+# Edit distance.
+
+
+def levenshtein(a: Sequence[str], b: Sequence[str]) -> int:
+    """The textbook recurrence."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        last, row[0] = row[0], i
+        for j, y in enumerate(b, start=1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
+    return row[-1]
+
+
+@pytest.mark.parametrize(("units", "threshold", "split"), [("characters", 7, list), ("words", 3, str.split)])
+def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, split: Any) -> None:
+    parts = {"T/a": pairs(1, 60), "T/b": pairs(2, 50)}
+    metric = EditDistance(units=units, threshold=threshold)
+    assert metric.definition.endswith(f"Levenshtein distance in {units}")
+    got = measured(metric, parts, 300)
+    s = np.concatenate([cosines(p) for p in parts.values()])
+    g = np.concatenate([p.gold for p in parts.values()])
+    d = np.array([levenshtein(split(a), split(b)) for p in parts.values() for a, b in p.texts])
+    near = d <= threshold
+    assert 10 < near.sum() < 100
+    assert got["near_n"] == near.sum()
+
+    def rho(x: np.ndarray, y: np.ndarray) -> Any:
+        return pytest.approx(100 * stats.spearmanr(x, y).statistic, abs=1e-9)
+
+    assert got["similarity_distance"] == rho(s, d)
+    assert got["gold_distance"] == rho(g, d)
+    assert got["similarity_gold"] == rho(s, g)
+    assert got["near_similarity_distance"] == rho(s[near], d[near])
+    assert got["near_gold_distance"] == rho(g[near], d[near])
+    assert got["near_similarity_gold"] == rho(s[near], g[near])
+    ranks = [stats.rankdata(c) - np.mean(stats.rankdata(c)) for c in (s, g, d)]
+    left = [r - ranks[2] * (r @ ranks[2]) / (ranks[2] @ ranks[2]) for r in ranks[:2]]
+    assert got["partial"] == pytest.approx(100 * stats.pearsonr(*left).statistic, abs=1e-9)
+    for name in ("similarity_distance", "similarity_gold", "partial", "near_similarity_gold"):
+        assert got[f"{name}_ci_low"] < got[name] < got[f"{name}_ci_high"]
+    rows = metric.rows()
+    assert sum(r["n"] for r in rows) == 110
+    assert rows[0]["n"] == near.sum()
+    assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [
+        (0, threshold),
+        (threshold + 1, 2 * threshold),
+    ]
+    assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
+
+
+def test_a_similarity_that_only_counts_letters_has_nothing_left_given_the_distance() -> None:
+    """Vectors whose cosine falls with the distance alone: the partial correlation is far below the plain one."""
+    p = pairs(11, n=400)
+    d = np.array([levenshtein(a, b) for a, b in p.texts], float)
+    angle = d / d.max() + np.random.default_rng(0).normal(size=400) * 0.05
+    x = np.stack([np.ones(400), np.zeros(400)], axis=1)
+    metric = EditDistance(units="characters")
+    got = measured(metric, {"T": Pairs(x, np.stack([np.cos(angle), np.sin(angle)], 1), p.gold, p.texts)})
+    assert got["similarity_gold"] > 50
+    assert abs(got["partial"]) < 12
+    assert got["similarity_distance"] < -90
+
+
+def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
+    p = pairs(12, n=4)
+    texts = [("Ab", "ab"), ("same", "same"), ("long one", "another text"), ("x", "yyyyyyyy")]
+    metric = EditDistance(units="characters", threshold=0)
+    got = measured(metric, {"T": Pairs(p.x, p.y, p.gold, texts)}, 10)
+    assert got["near_n"] == 1
+    assert np.isnan(got["near_similarity_gold"])
+    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.rows()[:2]] == [(0, 0, 1), (1, 2, 1)]
+
+
+def test_words_are_lower_cased_and_marks_are_words() -> None:
+    p = pairs(12, n=4)
+    texts = [("A cat, asleep.", "a CAT asleep"), ("Don't go", "do n't go"), ("one", "two"), ("a b c d", "d c b a")]
+    assert sum(levenshtein(a, b) for a, b in texts) == 15  # characters
+    columns = EditDistance().columns("T", Pairs(p.x, p.y, p.gold, texts))
+    assert columns["distance"].tolist() == [2, 0, 1, 4]
+    assert set(UNITS) == set(get_args(Units))
+
+
+# QNLI.
+
+
+def test_qnli_is_the_area_under_the_roc_curve() -> None:
+    p = pairs(13, n=200, grades=2)
+    got = measured(QNLI(), {"QNLI": p}, 300)
+    assert got["auc"] == pytest.approx(100 * roc_auc_score(p.gold, cosines(p)), abs=1e-10)
+    assert got["auc_ci_low"] < got["auc"] < got["auc_ci_high"]
+    assert (got["n"], got["entailed"]) == (200, p.gold.sum())
+    one = measured(QNLI(), {"QNLI": Pairs(p.x, p.y, np.ones(200), p.texts)}, 10)
+    assert np.isnan(one["auc"])
+
+
+def test_misuse_of_the_metrics_is_named() -> None:
+    p = pairs(14)
+    with pytest.raises(MetricError, match="no gold pairs: choose a data set that has them, such as sts_b"):
+        STS().compute(np.random.default_rng(0), 10)
+    fed = STS()
+    fed.update("T", p)
+    with pytest.raises(MetricError, match="sub-set 'T' came twice"):
+        fed.update("T", p)
+    with pytest.raises(MetricError, match=r"vectors of shape \(40, 6\) and \(39, 6\), 40 texts for 40 gold values"):
+        STS().update("T", Pairs(p.x, p.y[1:], p.gold, p.texts))
+    with pytest.raises(MetricError, match=r"gold 2\.0 in sub-set 'T': expected 0 or 1.*metric=sts"):
+        QNLI().update("T", pairs(14, grades=6))
+    with pytest.raises(ConfigError, match=r"similarity='cosin': no such choice; did you mean 'cosine'\?"):
+        STS(similarity="cosin")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="threshold=-1: expected an edit distance of at least 0"):
+        EditDistance(threshold=-1)
+    with pytest.raises(ConfigError, match=r"units='letters': no such choice\. \(characters, words\)"):
+        EditDistance(units="letters")  # type: ignore[arg-type]
+
+
+# What stands for the measure.
+
+
+def test_all_is_what_figures_and_summaries_show() -> None:
+    p = [pairs(seed) for seed in (1, 2)]
+    metric = STS()
+    tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
+    info = {
+        "model": "bert",
+        "corpus": "sts",
+        "measures": {"sts": describe("sts", metric)},
+    }
+    results = Results({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
+    assert {main_statistic(results, m) for m in results.measures()} == {"all"}
+    assert overview(results)["sts/avg all mean"] == pytest.approx(tasks["avg/all"])
+    assert any(
+        line.split() == ["sts/STS12", "all", *[f"{tasks['STS12/all']:.3f}"] * 2]
+        for line in summary(results).splitlines()
+    )
+    (chart,) = sweep_charts([("bert", results)])
+    assert (chart.name, chart.panels[0].measure) == ("sts", "sts/avg")
+    assert {panel.statistic for panel in chart.panels} == {"all"}
+    assert all(panel.lines[0].low is not None for panel in chart.panels)
+    assert title("sts/STS12", [results]) == "Semantic textual similarity, STS12"
+    assert define("sts/avg", results) == f"mean over tasks: {metric.definition}"
+    assert axis_label("sts/STS12", "all", [results]) == "Spearman × 100"
+
+
+# The conformance kit.
+
+
+class KeepsWhatIsLent(STS):
+    """A bug: the vectors are read only in the end, when they are others'."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lent: list[tuple[str, Pairs]] = []
+
+    def update(self, subset: str, pairs: Pairs) -> None:
+        self.lent.append((subset, pairs))
+
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        self._parts = {}
+        for subset, p in self.lent:
+            super().update(subset, p)
+        return super().compute(rng, replicates)
+
+
+class DrawsForItself(STS):
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        return super().compute(np.random.default_rng(), replicates)
+
+
+class LacksItsMain(STS):
+    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        return {"n": super().compute(rng, replicates).get("n", 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "law"),
+    [
+        (KeepsWhatIsLent, "lent memory: it kept arrays that were only lent"),
+        (DrawsForItself, "the generator decides all chance: the same generator gives other numbers"),
+        (LacksItsMain, "statistics: main is 'all', which compute\\(\\) doesn't give"),
+    ],
+    ids=lambda v: v.__name__ if isinstance(v, type) else "",
+)
+def test_the_kit_finds_a_pair_metric_s_bug(mutant: type[STS], law: str) -> None:
+    with pytest.raises(ConformanceError, match=f"BROKEN  {law}"):
+        check_metric(mutant)  # type: ignore[arg-type]
+    assert not check_metric(STS).failures  # type: ignore[arg-type]

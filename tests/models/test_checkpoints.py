@@ -1,0 +1,231 @@
+"""Where checkpoints come from: a folder, the hub's cache, the hub (a small one of our own), or one clear message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import tiny_models
+from huggingface_hub import constants
+
+from ctxexp.errors import ModelError
+from ctxexp.models import bert, checkpoints
+from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, resolve
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make("bert", tmp_path_factory.mktemp("tiny") / "bert")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty hub cache, and a hub that nobody answers for."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def hub(cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Iterator[list[str]]:
+    """A hub on this machine with the models me/tiny and me/pickled; yields the requests that it got."""
+    seen: list[str] = []
+    siblings = {
+        "me/tiny": [*(p.name for p in tiny.iterdir()), "onnx/model.onnx", "pytorch_model.bin"],
+        "me/pickled": ["config.json", "pytorch_model.bin"],
+    }
+
+    class Hub(BaseHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+        def answer(self, code: int, body: bytes, **headers: str) -> None:
+            self.send_response(code)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            path = self.path.split("?")[0].strip("/").split("/")
+            if path[:2] == ["api", "models"] and "/".join(path[2:4]) in siblings:
+                name = "/".join(path[2:4])
+                if len(path) > 5 and path[5] not in (COMMIT, "main"):
+                    return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
+                if path[4:5] == ["tree"]:
+                    tree = [
+                        {"type": "file", "path": p.name, "size": p.stat().st_size, "oid": "0"} for p in tiny.iterdir()
+                    ]
+                    return self.answer(200, json.dumps(tree).encode(), Content_Type="application/json")
+                about = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": f} for f in siblings[name]]}
+                return self.answer(200, json.dumps(about).encode(), Content_Type="application/json")
+            file = tiny / path[-1]
+            if path[:2] == ["me", "tiny"] and file.is_file():
+                data = file.read_bytes()
+                return self.answer(200, data, ETag=f'"{hashlib.sha256(data).hexdigest()}"', X_Repo_Commit=COMMIT)
+            return self.answer(404, b"{}", X_Error_Code="RepoNotFound")
+
+        do_HEAD = do_GET  # noqa: N815  # the base class's name
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    here = f"http://127.0.0.1:{server.server_port}"  # HF_ENDPOINT, which the hub library reads when it is imported
+    monkeypatch.setattr(constants, "ENDPOINT", here)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", here + "/{repo_id}/resolve/{revision}/{filename}")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield seen
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def cached(cache: Path, name: str, files: Path, commit: str = COMMIT) -> Path:
+    """The hub library's own layout of a downloaded model."""
+    repo = cache / f"models--{name.replace('/', '--')}"
+    snapshot = repo / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (repo / "blobs").mkdir()
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(commit)
+    for file in files.iterdir():
+        data = file.read_bytes()
+        blob = repo / "blobs" / hashlib.sha256(data).hexdigest()
+        blob.write_bytes(data)
+        (snapshot / file.name).symlink_to(blob)
+    return snapshot
+
+
+def test_a_folder_is_named_by_its_content(tiny: Path) -> None:
+    found = resolve(str(tiny))
+    weights = hashlib.sha256((tiny / "model.safetensors").read_bytes()).hexdigest()
+    assert found.weights_hash == weights[:16]
+    assert found.revision == ""
+    assert found.identity == f"sha256:{found.content_hash}"
+
+
+def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
+    snapshot = cached(cache, "me/tiny", tiny)
+    found = resolve("me/tiny")
+    assert (found.folder, found.revision) == (snapshot, COMMIT)
+    assert found.identity == f"me/tiny@{COMMIT}"
+    assert found.weights_hash == resolve(str(tiny)).weights_hash  # read off the blob's name
+
+
+def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
+    cached(cache, "bert-base-cased", tiny, PUBLISHED["bert"].revision)
+    made = bert.bert(weights="published", device="cpu")
+    assert made.details["checkpoint"] == "bert-base-cased"
+    assert made.details["revision"] == PUBLISHED["bert"].revision
+    assert f"bert-base-cased@{PUBLISHED['bert'].revision}" in made.name
+
+
+def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = time.monotonic()
+    with pytest.raises(ModelError) as unreachable:
+        bert.bert(weights="published")
+    assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
+    message = str(unreachable.value)
+    assert message.startswith(f"no checkpoint google-bert/bert-base-cased at revision {PUBLISHED['bert'].revision}: ")
+    assert str(cache / "models--google-bert--bert-base-cased") in message
+    assert str(cache / "models--bert-base-cased") in message
+    assert "http://127.0.0.1:9 can't be reached" in message
+    assert f"hf download google-bert/bert-base-cased --revision {PUBLISHED['bert'].revision}" in message
+    assert "HF_HOME" in message
+    assert "model.checkpoint=<folder>" in message
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelError, match=r"no checkpoint gpt3: .*\(HF_HUB_OFFLINE is set\)"):
+        resolve("gpt3")
+
+
+def test_a_half_downloaded_cache_is_not_taken_for_whole(cache: Path, tiny: Path) -> None:
+    (cached(cache, "me/tiny", tiny) / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="no checkpoint me/tiny: not in the hub's cache"):
+        resolve("me/tiny")
+
+
+def test_download_once_then_cache(hub: list[str], tiny: Path) -> None:
+    found = resolve("me/tiny")
+    assert found.revision == COMMIT
+    assert found.weights_hash == resolve(str(tiny)).weights_hash
+    assert not any("onnx" in path or ".bin" in path for path in hub)
+    hub.clear()
+    assert resolve("me/tiny") == found
+    assert hub == []
+
+
+def test_what_the_hub_answers_is_said(hub: list[str]) -> None:
+    with pytest.raises(ModelError, match=r"me/pickled holds pickled weights only \(pytorch_model.bin\)"):
+        resolve("me/pickled")
+    with pytest.raises(ModelError, match=r"127.0.0.1:\d+ has no model me/none \(or it is private"):
+        resolve("me/none")
+    with pytest.raises(ModelError, match="has me/tiny, but no revision v9"):
+        resolve("me/tiny", "v9")
+
+
+def test_messages(tiny: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no folder .*/none \(checkpoint=.*/none\)"):
+        resolve(str(tmp_path / "none"))
+    with pytest.raises(ModelError, match="'a b' is neither a folder nor a hub id"):
+        resolve("a b")
+    with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder: leave it out"):
+        resolve(str(tiny), "main")
+    with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
+        describe(tmp_path, source="x")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part"):
+        describe(tmp_path, source="x")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"pickled weights only \(pytorch_model.bin\); ctxexp loads safetensors"):
+        describe(tmp_path, source="x")
+
+
+def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    index = {"metadata": {}, "weight_map": {"a": names[0], "b": names[1]}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / names[0]).write_bytes(b"1")
+    with pytest.raises(ModelError, match="lacks a part that its index names"):
+        describe(tmp_path, source="x")
+    (tmp_path / names[1]).write_bytes(b"2")
+    assert len(describe(tmp_path, source="x").weights_hash) == 16
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ("", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ("{}", "KeyError: 'weight_map'"),
+        ('{"weight_map": 7}', "AttributeError"),
+        ('{"metadata": {}, "weight_map": {}}', r"its weight_map names \[\]"),
+        ('{"metadata": {}, "weight_map": {"a": 7}}', "its weight_map names"),
+        ('{"metadata": {}, "weight_map": {"a": ["b"]}}', "TypeError"),
+        ('{"metadata": {}, "weight_map": {"a": "../model.safetensors"}}', "its weight_map names"),
+        ('{"weight_map": {"a": "model.safetensors"}}', "KeyError: 'metadata'"),
+        ("\\udcff", "JSONDecodeError"),
+    ],
+)
+def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str, reason: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ModelError, match=rf"index.json is no index of weights \({reason}.*: expected a JSON object of"):
+        describe(tmp_path, source="x")
+
+
+def test_a_folder_with_the_name_of_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(tiny, tmp_path / "copy")
+    (copy / "vocab.json").mkdir()
+    assert describe(copy, source="x").content_hash == describe(tiny, source="x").content_hash

@@ -1,0 +1,567 @@
+"""ELMo: the original implementations' vectors, a naive reference for what they don't cover, files and encoder laws."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, ModelError, UnknownName
+from ctxexp.model import check_encoded
+from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.factory import elmo
+from ctxexp.models.elmo.files import layout, read_weights, sha256, write_weights
+from ctxexp.models.elmo.locate import PUBLISHED, locate, published
+from ctxexp.models.elmo.network import ElmoNetwork, character_ids
+from ctxexp.models.elmo.options import ElmoOptions, read_options, write_options
+
+SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
+BOUND = 5e-6
+
+
+def small(**changes: Any) -> ElmoOptions:
+    base = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
+    return replace(base, **changes)
+
+
+def network(options: ElmoOptions, *, scale: float = 1.0, seed: int = 0) -> ElmoNetwork:
+    """Random weights; a scale above 1 makes the clips act."""
+    generator = torch.Generator().manual_seed(seed)
+    net = ElmoNetwork(options, generator=generator)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(scale).add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return net.eval()
+
+
+def encoder(options: ElmoOptions | None = None, **choices: Any) -> ElmoEncoder:
+    options = options or small()
+    return ElmoEncoder(options, network(options, scale=2).state_dict(), source="test", identity="x:y", **choices)
+
+
+def vectors(one: ElmoEncoder, *sentences: str) -> list[np.ndarray]:
+    return [encoded.layers for encoded in one.encode([Sentence.of(s.split()) for s in sentences])]
+
+
+# ---------------------------------------------------------------- the original implementations' vectors
+
+
+def fixture_error(folder: Path, one: ElmoEncoder) -> float:
+    """Largest error of the top layer over the thirty sentences, batched as the original batched them."""
+    texts = json.loads((folder / SENTENCES[folder.name]).read_text())
+    order = [(k, i) for i in range(10) for k in range(3)]
+    encoded = list(one.encode([Sentence.of(texts[k][i].split()) for k, i in order]))
+    worst = 0.0
+    for (k, i), found in zip(order, encoded, strict=True):
+        with h5py.File(folder / f"lm_embeddings_{k}.hdf5") as file:
+            expected = np.concatenate(list(file[str(i)][...]), axis=-1)
+        check_encoded(one, i, found)
+        worst = max(worst, float(np.abs(found.layers[-1] - expected).max()))
+    return worst
+
+
+def fixture_encoder(folder: Path, **choices: Any) -> ElmoEncoder:
+    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "lm_weights.hdf5")}
+    made = elmo(**files, state="carry", slots=3, **choices)
+    assert isinstance(made, ElmoEncoder)
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(SENTENCES))
+def test_the_originals_top_layer_is_met(shared: Path, name: str) -> None:
+    assert fixture_error(shared / "elmo_fixture" / name, fixture_encoder(shared / "elmo_fixture" / name)) < BOUND
+
+
+def test_the_originals_token_layer_is_met(shared: Path) -> None:
+    folder = shared / "elmo_fixture" / "allennlp"
+    words = (folder / "vocab_test.txt").read_text("utf-8").split("\n")
+    with h5py.File(folder / "elmo_token_embeddings.hdf5") as file:
+        expected = file["embedding"][...]
+    options = read_options(folder / "options.json")
+    net = ElmoNetwork(options)
+    net.load_state_dict(read_weights(folder / "lm_weights.hdf5", options))
+    found = net.tokens(torch.from_numpy(character_ids(words))).detach().numpy()
+    assert np.abs(found - expected).max() < BOUND
+
+
+def _swap_f_and_j(state: dict[str, torch.Tensor]) -> None:
+    for name in ("layers.0.weight", "layers.1.weight", "layers.0.bias", "layers.1.bias"):
+        i, j, f, o = state[name].chunk(4, dim=-1)
+        state[name] = torch.cat([i, f, j, o], dim=-1)
+
+
+def _no_forget_bias(state: dict[str, torch.Tensor]) -> None:
+    for name in ("layers.0.bias", "layers.1.bias"):
+        state[name][:, 128:192] -= 1
+
+
+def _exchange_directions(state: dict[str, torch.Tensor]) -> None:
+    for name in [name for name in state if name.startswith("layers.")]:
+        state[name] = state[name].flip(0)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [_swap_f_and_j, _no_forget_bias, _exchange_directions, {"cell_clip": np.inf}, {"projection_clip": np.inf}, "reset"],
+    ids=lambda mistake: getattr(mistake, "__name__", str(mistake)),
+)
+def test_a_mistake_would_show(shared: Path, mistake: Any) -> None:
+    folder = shared / "elmo_fixture" / "allennlp"
+    options = read_options(folder / "options.json")
+    state = read_weights(folder / "lm_weights.hdf5", options)
+    choices: dict[str, Any] = {"state": "reset"} if mistake == "reset" else {"state": "carry", "slots": 3}
+    if isinstance(mistake, dict):
+        options = replace(options, **mistake)
+    elif callable(mistake):
+        mistake(state)
+    wrong = ElmoEncoder(options, state, source="wrong", identity="x:y", **choices)
+    assert fixture_error(folder, wrong) > 100 * BOUND
+
+
+# ---------------------------------------------------------------- a naive reference, word by word, in float64
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def naive_token(arrays: dict[str, np.ndarray], options: ElmoOptions, word: str) -> np.ndarray:
+    inner = {"<S>": [256], "</S>": [257]}.get(word, list(word.encode()[: options.word_width - 2]))
+    ids = [258, *inner, 259]
+    ids += [260] * (options.word_width - len(ids))
+    rows = arrays["char_embed"][ids]
+    peaks = []
+    for i, (width, number) in enumerate(options.filters):
+        w = arrays[f"CNN/W_cnn_{i}"][0]
+        at = [sum(rows[p + q] @ w[q] for q in range(width)) for p in range(options.word_width - width + 1)]
+        peaks.append(np.max(at, axis=0) + arrays[f"CNN/b_cnn_{i}"])
+        assert peaks[-1].shape == (number,)
+    x = np.concatenate(peaks)
+    x = np.tanh(x) if options.activation == "tanh" else np.maximum(x, 0)
+    for j in range(options.n_highway):
+        gate = _sigmoid(x @ arrays[f"CNN_high_{j}/W_carry"] + arrays[f"CNN_high_{j}/b_carry"])
+        new = np.maximum(x @ arrays[f"CNN_high_{j}/W_transform"] + arrays[f"CNN_high_{j}/b_transform"], 0)
+        x = gate * new + (1 - gate) * x
+    if "CNN_proj/W_proj" in arrays:
+        x = x @ arrays["CNN_proj/W_proj"] + arrays["CNN_proj/b_proj"]
+    return x
+
+
+def naive_layers(path: Path, options: ElmoOptions, words: list[str]) -> np.ndarray:
+    with h5py.File(path) as file:
+        arrays = {name: file[name][...].astype(np.float64) for name in layout(options)}
+    tokens = [naive_token(arrays, options, w) for w in ["<S>", *words, "</S>"]]
+    outputs: list[list[np.ndarray]] = [[np.concatenate([t, t]) for t in tokens]]
+    halves: list[list[list[np.ndarray]]] = []
+    for d in range(2):
+        x = tokens if d == 0 else tokens[::-1]
+        halves.append([])
+        for layer in range(options.n_layers):
+            cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            c, m, out = np.zeros(options.cells), np.zeros(options.projection), []
+            for v in x:
+                gates = np.concatenate([v, m]) @ arrays[f"{cell}/W_0"] + arrays[f"{cell}/B"]
+                i, j, f, o = np.split(gates, 4)
+                c = _sigmoid(f + 1) * c + _sigmoid(i) * np.tanh(j)
+                c = np.clip(c, -options.cell_clip, options.cell_clip)
+                m = (_sigmoid(o) * np.tanh(c)) @ arrays[f"{cell}/W_P_0"]
+                m = np.clip(m, -options.projection_clip, options.projection_clip)
+                out.append(m + v if layer and options.skip else m)
+            x = out
+            halves[d].append(out if d == 0 else out[::-1])
+    for layer in range(options.n_layers):
+        outputs.append([np.concatenate(pair) for pair in zip(halves[0][layer], halves[1][layer], strict=True)])
+    return np.array(outputs)[:, 1:-1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        small(),
+        small(activation="tanh", n_highway=2),
+        small(projection=13, n_highway=0),  # as many filters as projection: none is applied
+        small(skip=False, cell_clip=0.3, projection_clip=0.2, n_layers=3),
+        small(cell_clip=float("inf"), projection_clip=float("inf"), word_width=12, n_layers=1),
+    ],
+    ids=["plain", "tanh", "no projection", "tight clips", "no clips, short words"],
+)
+def test_every_layer_equals_the_naive_reference(tmp_path: Path, options: ElmoOptions) -> None:
+    net = network(options, scale=2)
+    write_weights(tmp_path / "w.hdf5", net.state_dict(), options)
+    one = ElmoEncoder(options, net.state_dict(), source="t", identity="x:y")
+    words = ["The", "naïve", "", "🙂🙂", "x" * 60, "é" * 30, "<S>", "end"]
+    (found,) = one.encode([Sentence.of(words)])
+    assert found.units == tuple(words)
+    np.testing.assert_allclose(found.layers, naive_layers(tmp_path / "w.hdf5", options, words), atol=BOUND)
+
+
+# ---------------------------------------------------------------- laws of the encoder
+
+
+def test_reset_neither_order_nor_company_matters() -> None:
+    one = encoder()
+    texts = ["a b c", "the same", "d e f", "x", "g h i j k", "the same", "l m n"]
+    together = vectors(one, *texts)
+    np.testing.assert_array_equal(together[1], together[5])
+    for text, expected in zip(reversed(texts), reversed(together), strict=True):
+        np.testing.assert_allclose(vectors(one, text)[0], expected, atol=1e-6)
+    assert not one.sequential
+
+
+def test_layer_zero_is_the_token_vector_twice_and_no_context() -> None:
+    first, second = vectors(encoder(), "bank of the", "river bank")
+    np.testing.assert_array_equal(first[0, :, :5], first[0, :, 5:])
+    np.testing.assert_allclose(first[0, 0], second[0, 1], atol=1e-6)
+    assert np.abs(first[1:, 0] - second[1:, 1]).max() > 1e-3
+
+
+def test_carry_goes_on_from_each_slots_last_true_position() -> None:
+    one, texts = encoder(state="carry", slots=2), ["a b c d", "e", "f", "g h i", "j k"]
+    assert one.sequential
+    found = vectors(one, *texts)
+    alone = encoder(state="carry", slots=1)
+    for slot in range(2):
+        for mine, other in zip(found[slot::2], vectors(alone, *texts[slot::2]), strict=True):
+            np.testing.assert_allclose(mine, other, atol=1e-6)
+    assert np.abs(found[2] - vectors(one, "f")[0]).max() > 1e-3
+    for a, b in zip(found, vectors(one, *texts), strict=True):  # each call starts at zero
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 5])
+def test_carry_keeps_each_slot_whatever_the_block(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
+    one, texts = encoder(state="carry", slots=slots), ["a b c", "d", "e f", "g h i j", "k", "l m", "n", "o p q", "r"]
+    expected = vectors(one, *texts)
+    monkeypatch.setattr("ctxexp.models.elmo.encoder.BLOCK", 4)  # divided by neither 3 nor 5
+    for found, wanted in zip(vectors(one, *texts), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_the_table_of_token_vectors_is_bounded_and_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["a b c", "d e f", "a e x", "q r s t u v"]
+    expected = [vectors(encoder(), text)[0] for text in texts]
+    monkeypatch.setattr("ctxexp.models.elmo.encoder.MOST_WORDS", 6)
+    monkeypatch.setattr("ctxexp.models.elmo.encoder.AT_ONCE", 4)
+    monkeypatch.setattr("ctxexp.models.elmo.encoder.BLOCK", 2)
+    one = encoder()
+    for found, wanted in zip(vectors(one, *texts, *texts), expected * 2, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert len(one._row_of) <= 11
+
+
+@pytest.mark.parametrize("state", ["reset", "carry"])
+def test_an_empty_sentence_has_no_vectors(state: str) -> None:
+    empty, other = vectors(encoder(state=state), "", "a b")
+    assert empty.shape == (3, 0, 10)
+    assert other.shape == (3, 2, 10)
+    assert list(encoder(state=state).encode([])) == []
+
+
+def test_bfloat16_stays_near_float32() -> None:
+    (exact,), (half,) = (vectors(encoder(dtype=d), "how near are these two") for d in ("float32", "bfloat16"))
+    assert exact.dtype == np.float32
+    assert half.dtype == np.float16
+    assert 0 < np.abs(exact - half).max() < 0.1
+
+
+def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> None:
+    files = []
+    for seed, options in ((0, small()), (1, small()), (0, small(skip=False))):
+        folder = tmp_path / f"{len(files)}"
+        folder.mkdir()
+        write_options(folder / "o.json", options)
+        write_weights(folder / "w.hdf5", network(options, seed=seed).state_dict(), options)
+        files.append({"options_file": str(folder / "o.json"), "weight_file": str(folder / "w.hdf5")})
+    half, carry = {"dtype": "bfloat16"}, {"state": "carry"}
+    made = [elmo(**f) for f in files] + [elmo(**files[0], **k) for k in (half, carry, carry | {"slots": 2})]
+    made += [elmo(weights="untrained", options_file=files[0]["options_file"], seed=s) for s in (0, 1)]
+    assert len({one.name for one in made}) == len(made) == 8
+    again = elmo(weights="untrained", options_file=files[0]["options_file"], seed=1)
+    assert again.name == made[-1].name
+    assert sha256(Path(files[0]["weight_file"]))[:16] in made[0].name
+    details = made[0].details  # type: ignore[attr-defined]  # an ElmoEncoder
+    assert details["weights_hash"] == sha256(Path(files[0]["weight_file"]))[:16]
+    assert (details["layers"], details["width"], details["checkpoint"]) == (2, 10, files[0]["weight_file"])
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("options", [small(), small(projection=13), small(cell_clip=float("inf"), n_highway=2)])
+def test_files_survive_writing_and_reading(tmp_path: Path, options: ElmoOptions) -> None:
+    net = network(options)
+    write_options(tmp_path / "o.json", options)
+    write_weights(tmp_path / "w.hdf5", net.state_dict(), options)
+    assert read_options(tmp_path / "o.json") == options
+    read = read_weights(tmp_path / "w.hdf5", options)
+    assert read.keys() == net.state_dict().keys()
+    for name, value in net.state_dict().items():
+        assert torch.equal(read[name], value), name
+    write_weights(tmp_path / "half.hdf5", net.state_dict(), options, dtype="float16")
+    for name, value in read_weights(tmp_path / "half.hdf5", options).items():
+        assert value.dtype == torch.float32
+        torch.testing.assert_close(value, net.state_dict()[name], rtol=1e-3, atol=1e-6)
+
+
+def test_the_originals_files_are_written_back_dataset_by_dataset(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "elmo_fixture" / "allennlp"
+    options = read_options(folder / "options.json")
+    write_weights(tmp_path / "w.hdf5", read_weights(folder / "lm_weights.hdf5", options), options)
+    with h5py.File(folder / "lm_weights.hdf5") as old, h5py.File(tmp_path / "w.hdf5") as new:
+        names: list[str] = []
+        old.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        assert sorted(names) == sorted(layout(options))
+        for name in names:
+            np.testing.assert_array_equal(old[name][...], new[name][...])
+
+
+def test_the_published_shape_has_its_93_6_million_parameters() -> None:
+    filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    options = ElmoOptions(16, filters, 2, 262, 50, "relu", 4096, 512, 2, 3.0, 3.0, True)
+    with torch.device("meta"):
+        net = ElmoNetwork(options)
+    n_parameters = sum(p.numel() for p in net.parameters())
+    assert n_parameters == sum(int(np.prod(shape)) for shape in layout(options).values())
+    assert round(n_parameters / 1e6, 1) == 93.6
+
+
+def test_the_network_alone_gives_the_encoders_layers() -> None:
+    net, texts = network(small(), scale=2), ["a b c", "d b a"]
+    words = [["<S>", *text.split(), "</S>"] for text in texts]
+    unique = sorted({w for row in words for w in row})
+    index = torch.tensor([[unique.index(w) for w in row] for row in words])
+    by_word = net(torch.from_numpy(character_ids(unique)), index)
+    by_character = net(torch.from_numpy(np.stack([character_ids(row) for row in words])))
+    assert by_word.shape == (3, 2, 5, 10)
+    torch.testing.assert_close(by_word, by_character, atol=1e-6, rtol=1e-5)
+    for n, layers in enumerate(vectors(encoder(), *texts)):
+        np.testing.assert_allclose(by_word[:, n, 1:-1].detach().numpy(), layers, atol=1e-6)
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _broken_files(tmp_path: Path, damage: str) -> None:
+    options = small()
+    write_options(tmp_path / "o.json", options)
+    state = network(options).state_dict()
+    if damage == "nan":
+        state["tokens.characters"][0, 0] = float("nan")
+    write_weights(tmp_path / "w.hdf5", state, options)
+    with h5py.File(tmp_path / "w.hdf5", "a") as file:
+        if damage == "missing":
+            del file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"]
+        elif damage == "more":
+            file["RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B"] = np.zeros(48, np.float32)
+        elif damage == "integers":
+            del file["char_embed"]
+            file["char_embed"] = np.zeros((261, 4), np.int32)
+        elif damage == "shape":
+            del file["char_embed"]
+            file["char_embed"] = np.zeros((262, 4), np.float32)
+    if damage == "text":
+        (tmp_path / "w.hdf5").write_text("not HDF5")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("missing", r"w\.hdf5 has no dataset 'RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0', .*do the two files match"),
+        ("shape", r"dataset 'char_embed' has shape \(262, 4\) \(float32\), its options ask for \(261, 4\) of floats"),
+        ("integers", r"dataset 'char_embed' has shape \(261, 4\) \(int32\), its options ask for"),
+        ("more", r"has 1 datasets more than its options ask for, which would be dropped \(RNN_0/.*/Cell2/LSTMCell/B"),
+        ("nan", r"dataset 'char_embed' holds NaN or infinite values; the file is damaged"),
+        ("text", r"w\.hdf5 can't be read as HDF5"),
+    ],
+)
+def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) -> None:
+    _broken_files(tmp_path, damage)
+    with pytest.raises(ModelError, match=message):
+        elmo(options_file=str(tmp_path / "o.json"), weight_file=str(tmp_path / "w.hdf5"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda o: o["lstm"].pop("dim"), r"o\.json: no lstm\.dim; is this the options\.json of an ELMo biLM"),
+        (lambda o: o["char_cnn"].update(n_characters=261), "n_characters is 261, expected 262 .* change it to 262"),
+        (lambda o: o["char_cnn"].update(activation="gelu"), "activation is 'gelu': Input should be 'relu' or 'tanh'"),
+        (lambda o: o["lstm"].update(dim="many"), "lstm.dim is 'many': Input should be a valid integer"),
+        (lambda o: o["lstm"].update(dim=12.5), "lstm.dim is 12.5: Input should be a valid integer"),
+        (lambda o: o["lstm"].update(n_layers=0), "n_layers is 0: Input should be greater than or equal to 1"),
+        (lambda o: o["lstm"].update(n_layers=10**7), "n_layers is 10000000: Input should be less than or equal to 100"),
+        (lambda o: o["lstm"].update(cell_clip=-3), "cell_clip is -3: Input should be greater than or equal to 0"),
+        (lambda o: o["lstm"].update(proj_clip=float("nan")), "proj_clip is nan: Input should be"),
+        (lambda o: o["lstm"].update(use_skip_connections="no"), "connections is 'no': Input should be a valid bool"),
+        (lambda o: o["char_cnn"].update(n_highway=-1), "n_highway is -1: Input should be greater than or equal to 0"),
+        (lambda o: o["char_cnn"].update(n_highway=10**7), "n_highway is 10000000: Input should be less than"),
+        (lambda o: o["char_cnn"].update(max_characters_per_token=2), "max_characters_per_token is 2: Input should be"),
+        (lambda o: o["char_cnn"].update(filters=[[51, 2]]), "words of 50 characters don't hold the widest filter, 51"),
+        (lambda o: o["char_cnn"].update(filters=[]), "filters is .*: List should have at least 1 item"),
+        (lambda o: o["char_cnn"].update(filters=[[1, 10**5]] * 9), "a network of .* weights; expected at most"),
+        (lambda o: o.update(lstm=[1]), "lstm is .1.: Input should be a valid dict"),
+    ],
+)
+def test_wrong_options_are_named(tmp_path: Path, change: Any, message: str) -> None:
+    write_options(tmp_path / "o.json", small())
+    content = json.loads((tmp_path / "o.json").read_text())
+    change(content)
+    (tmp_path / "o.json").write_text(json.dumps(content))
+    with pytest.raises(ModelError, match=message):
+        read_options(tmp_path / "o.json")
+
+
+def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no ELMo options file at .*give options_file="):
+        read_options(tmp_path / "o.json")
+    (tmp_path / "o.json").write_text("{")
+    with pytest.raises(ModelError, match=r"o\.json can't be read as JSON"):
+        read_options(tmp_path / "o.json")
+    with pytest.raises(ModelError, match=r"no ELMo weight file at .*give weight_file="):
+        read_weights(tmp_path / "w.hdf5", small())
+    with pytest.raises(ModelError, match=r"options_file=.*nowhere\.json: no file at .*a path or an http"):
+        elmo(options_file=str(tmp_path / "nowhere.json"), weight_file="w")
+
+
+@pytest.mark.parametrize(
+    ("choices", "error", "message"),
+    [
+        ({"weights": "big"}, UnknownName, r"no weights 'big'.*\(mini, published, untrained\)"),
+        ({"options_file": "o.json"}, ConfigError, r"options_file=o\.json needs its weight_file"),
+        ({"weight_file": "w.hdf5"}, ConfigError, r"weight_file=w\.hdf5 needs its options_file"),
+        ({"weights": "untrained", "options_file": "o", "weight_file": "w"}, ConfigError, "other than untrained"),
+        ({"weights": "untrained", "seed": 10**20 - 1}, ConfigError, r"^seed=9{20} .*: expected 0 to 2\*\*63 - 1"),
+        ({"weights": "untrained", "seed": 2**63}, ConfigError, "^seed=9223372036854775808 .*: expected 0 to"),
+    ],
+)
+def test_wrong_choices_are_named(choices: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        elmo(**choices)
+
+
+def test_wrong_states_and_slots_are_named() -> None:
+    with pytest.raises(UnknownName, match="no state of model elmo 'keep'"):
+        encoder(state="keep")
+    with pytest.raises(ConfigError, match="slots=0: expected a positive number"):
+        encoder(state="carry", slots=0)
+    with pytest.raises(ConfigError, match="slots=4 has no meaning with state=reset"):
+        encoder(slots=4)
+
+
+# ---------------------------------------------------------------- where the files are
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if keyword == "Content-Length" and "short" in self.path:
+            value = str(int(value) + 7)
+        super().send_header(keyword, value)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a web server, and the folder that it serves."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_port}", folder
+        httpd.shutdown()
+        thread.join()
+
+
+def test_urls_are_downloaded_once(
+    server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, folder = server
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    options = small()
+    write_options(folder / "o.json", options)
+    write_weights(folder / "w.hdf5", network(options).state_dict(), options)
+    digest = sha256(folder / "w.hdf5")
+    with caplog.at_level("INFO", logger="ctxexp"):
+        first = elmo(options_file=f"{url}/o.json", weight_file=f"{url}/w.hdf5")
+    assert f"(sha256 {digest})" in caplog.text
+    (folder / "w.hdf5").unlink()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert elmo(options_file=f"{url}/o.json", weight_file=f"{url}/w.hdf5").name == first.name
+    with pytest.raises(ModelError, match=r"other\.hdf5 is not in .*HF_HUB_OFFLINE forbids downloading it"):
+        locate(f"{url}/other.hdf5", "weight_file")
+
+
+def test_a_download_that_fails_leaves_nothing(
+    server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, folder = server
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    (folder / "short.hdf5").write_bytes(b"half of it")
+    with pytest.raises(ModelError, match=r"short\.hdf5 broke off after 10 of 17 bytes; run again"):
+        locate(f"{url}/short.hdf5", "weight_file")
+    with pytest.raises(ModelError, match=r"weight_file: .*gone\.hdf5 could not be downloaded to .*404"):
+        locate(f"{url}/gone.hdf5", "weight_file")
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_published_is_found_in_the_hubs_cache_or_says_where_it_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelError) as caught:
+        published(tmp_path / "hub")
+    for part in (
+        f"{PUBLISHED}_options.json and {PUBLISHED}_weights.hdf5",
+        str(tmp_path / "hub"),
+        str(tmp_path / "cache"),
+        "HF_HUB_OFFLINE forbids",
+        "run once with a network",
+        "model.options_file=<path> model.weight_file=<path>",
+    ):
+        assert part in str(caught.value)
+    snapshot = tmp_path / "hub" / "models--someone--elmo" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    paths = snapshot / f"{PUBLISHED}_options.json", snapshot / f"{PUBLISHED}_weights.hdf5"
+    for path in paths:
+        path.touch()
+    assert published(tmp_path / "hub") == paths
+
+
+def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:
+    trained, untrained = elmo(), elmo(weights="untrained", seed=3)
+    assert trained.details["checkpoint"] == "ctxexp mini elmo"  # type: ignore[attr-defined]  # an ElmoEncoder
+    assert (trained.n_layers, trained.dim) == (untrained.n_layers, untrained.dim)
+    assert trained.name != untrained.name
+    assert untrained.details["checkpoint"] == "untrained, shape of ctxexp mini elmo"  # type: ignore[attr-defined]
+    river, money = vectors(trained, "He sat on the bank of the river", "The bank lent him money")  # type: ignore[arg-type]
+    np.testing.assert_allclose(river[0, 4], money[0, 1], atol=1e-6)
+    assert np.abs(river[2, 4] - money[2, 1]).max() > 0.05
+
+
+def test_the_number_of_weights_is_known_before_there_are_any() -> None:
+    for options in (small(), small(n_highway=0, filters=((1, 2), (2, 3))), small(n_layers=3, projection=7)):
+        assert options.n_weights == sum(int(np.prod(shape)) for shape in layout(options).values())
+
+
+@pytest.mark.parametrize("changes", [{"n_layers": 1}, {"n_highway": 0}, {"filters": ((1, 3), (2, 4))}])
+def test_options_of_fewer_layers_than_the_weights_are_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    _broken_files(tmp_path, "")
+    write_options(tmp_path / "o.json", small(**changes))
+    with pytest.raises(ModelError, match="do the two files match"):
+        elmo(options_file=str(tmp_path / "o.json"), weight_file=str(tmp_path / "w.hdf5"))

@@ -1,0 +1,452 @@
+"""Transformers models as encoders: their own hidden states, pooled to words, whatever the batch."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
+from ctxexp.model import Encoder, check_encoded
+from ctxexp.models import bert, gpt2
+from ctxexp.models.huggingface import huggingface
+from ctxexp.vectors.align import best_window, windows
+from ctxexp.vectors.device import resolve_device, resolve_dtype
+
+Folder = Callable[[str], Path]
+NORMED = ("gpt2", "qwen2", "llama", "t5")  # those with a norm after the last block
+TEXTS = ["the naïve 👍🏽 fox , jumps", "unbelievable", "money in the bank", "the dog , running", "happiest 1234 x"]
+SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    base, made = tmp_path_factory.mktemp("tiny"), {}
+
+    def make(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = tiny_models.make(kind, base / kind)
+        return made[kind]
+
+    return make
+
+
+def encoder(folder: Path, **choices: object) -> Encoder:
+    return huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
+
+
+def by_hand(folder: Path, sentence: Sentence, pooling: str = "mean") -> tuple[list[str], np.ndarray]:
+    """transformers' own hidden states of one sentence, pooled word by word with plain loops."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    model = model.get_encoder() if model.config.is_encoder_decoder else model
+    read = tokenizer(sentence.text, return_offsets_mapping=True, return_special_tokens_mask=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = torch.stack(model(input_ids=read["input_ids"], output_hidden_states=True).hidden_states)[:, 0].numpy()
+    units, vectors = [], []
+    for word, (start, end) in zip(sentence.words, sentence.spans, strict=True):
+        rows = [
+            i for i, (a, b) in enumerate(read["offset_mapping"][0].tolist())
+            if max(a, start) < min(b, end) and not read["special_tokens_mask"][0][i]
+            and tokenizer.convert_ids_to_tokens(read["input_ids"][0][i].item()) != "▁"  # a space, whatever its span
+        ]  # fmt: skip
+        if rows:
+            rows = {"mean": rows, "first": rows[:1], "last": rows[-1:]}[pooling]
+            units.append(word)
+            vectors.append(hidden[:, rows].astype(np.float64).mean(1))
+    return units, np.stack(vectors, 1)
+
+
+@pytest.mark.parametrize("kind", tiny_models.KINDS)
+def test_vectors_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
+    made = encoder(folder(kind))
+    assert isinstance(made, Encoder)
+    assert (made.n_layers, made.dim) == (3, 16)
+    for i, (sentence, encoded) in enumerate(zip(SENTENCES, made.encode(SENTENCES), strict=True)):
+        check_encoded(made, i, encoded)
+        units, vectors = by_hand(folder(kind), sentence)
+        assert list(encoded.units) == units
+        np.testing.assert_allclose(encoded.layers, vectors, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["first", "last"])
+def test_first_and_last_piece(folder: Folder, pooling: str) -> None:
+    (encoded,) = encoder(folder("gpt2"), pooling=pooling).encode(SENTENCES[:1])
+    np.testing.assert_allclose(encoded.layers, by_hand(folder("gpt2"), SENTENCES[0], pooling)[1], atol=1e-6, rtol=1e-6)
+
+
+def test_pieces_as_units(folder: Folder) -> None:
+    pieces, mean = encoder(folder("bert"), pooling="pieces"), encoder(folder("bert"))
+    (encoded,) = pieces.encode([SENTENCES[1]])
+    assert encoded.units[0].isalpha()
+    assert all(unit.startswith("##") for unit in encoded.units[1:])
+    assert len(encoded.units) + 2 == pieces.lengths([SENTENCES[1]])[0]  # [CLS] and [SEP] have no unit
+    np.testing.assert_allclose(encoded.layers.mean(1), next(iter(mean.encode([SENTENCES[1]]))).layers[:, 0], atol=1e-6)
+    assert pieces.name != mean.name
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "roberta", "llama", "t5"])
+def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
+    """Whatever a vocabulary's spelling, letters are letters, punctuation is punctuation, word starts are told apart."""
+    made = encoder(folder(kind), pooling="pieces")
+    text = "The dog , unbelievable \u2014 naïve  the ."
+    spans = tuple(m.span() for m in re.finditer(r"\S+", text))
+    sentence = Sentence(text, tuple(text[a:b] for a, b in spans), spans)
+    (encoded,) = made.encode([sentence])
+    units = [unit for unit in encoded.units if unit != "▁"]
+    assert {c for unit in units for c in unit if c.isalnum()} <= set(text)
+    starts = [unit for unit in units if not unit.startswith("##")]
+    assert len(starts) == len(sentence)
+    assert all(word.startswith(unit) for word, unit in zip(sentence, starts, strict=True))
+    for mark in ",\u2014.":
+        (unit,) = (u for u in starts if u == mark)
+        assert is_punctuation(unit)
+    letters = [unit for unit in units if not is_punctuation(unit)]
+    assert len(letters) < len(units)
+    assert is_punctuation("▁")
+    assert "pooling=pieces units=text" in made.name  # a cache that holds the vocabulary's spelling is not met
+    assert "units=" not in encoder(folder(kind)).name
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
+def test_vectors_do_not_depend_on_the_batch(folder: Folder, kind: str) -> None:
+    made = encoder(folder(kind))
+    alone = {s.text: next(iter(made.encode([s]))).layers for s in SENTENCES}
+    mixed = [SENTENCES[i] for i in (4, 0, 2, 0, 3, 1)]
+    made.lengths(mixed)
+    for sentence, encoded in zip(mixed, made.encode(mixed), strict=True):
+        np.testing.assert_allclose(encoded.layers, alone[sentence.text], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", NORMED)
+def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
+    with_norm, without = encoder(folder(kind)), encoder(folder(kind), final_norm=False, pooling="pieces")
+    with_norm = encoder(folder(kind), pooling="pieces")
+    (a,), (b,) = with_norm.encode(SENTENCES[:1]), without.encode(SENTENCES[:1])
+    np.testing.assert_allclose(a.layers[:-1], b.layers[:-1], rtol=0, atol=2e-6)
+    assert np.abs(a.layers[-1] - b.layers[-1]).max() > 1e-2
+    norm = with_norm._model.get_submodule(with_norm.details["final_norm_module"])
+    with torch.no_grad():
+        np.testing.assert_allclose(norm(torch.from_numpy(b.layers[-1])).numpy(), a.layers[-1], atol=1e-5)
+    assert "final_norm=False" in without.name
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "llama"])
+def test_long_sentences_are_read_in_windows(folder: Folder, kind: str) -> None:
+    """Against windows cut by hand: each piece's vector is that of the window which shows it the most context."""
+    made = encoder(folder(kind), pooling="pieces", stride=11)
+    assert made.window == 40
+    long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
+    (piece,) = made._read([long])
+    assert len(piece.ids) > 60
+    before, after = piece.n_before, piece.n_after
+    text = piece.ids[before : len(piece.ids) - after]
+    size = 40 - before - after
+    starts = windows(len(text), size, 11)
+    chosen = best_window(len(text), starts, size, causal=kind in ("gpt2", "llama"))
+    outputs = []
+    for start in starts:
+        ids = [*piece.ids[:before], *text[start : start + size], *piece.ids[len(piece.ids) - after :]]
+        with torch.no_grad():
+            out = made._model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
+        outputs.append(torch.stack(out)[:, 0].numpy())
+    expected = np.stack([outputs[w][:, before + i - starts[w]] for i, w in enumerate(chosen)], axis=1)
+    encoded = list(made.encode([SENTENCES[0], long, SENTENCES[0]]))
+    np.testing.assert_allclose(encoded[1].layers, expected, atol=1e-5)
+    np.testing.assert_allclose(encoded[0].layers, encoded[2].layers, rtol=0, atol=2e-6)
+
+
+def test_long_sentences_are_refused_by_name(folder: Folder) -> None:
+    made = encoder(folder("bert"), long="refuse")
+    long = Sentence.of(["river"] * 60)
+    with pytest.raises(EncodingError, match=r"sentence 'river river .* has \d+ pieces, but .* takes 40; long=window"):
+        list(made.encode([long]))
+
+
+def test_sentences_without_any_piece(folder: Folder) -> None:
+    for kind in ("bert", "gpt2"):
+        made = encoder(folder(kind))
+        empty, dropped, plain = made.encode([Sentence.of([]), Sentence.of(["\u200b", "the"]), SENTENCES[2]])
+        assert empty.units == ()
+        assert empty.layers.shape == (3, 0, 16)
+        assert dropped.units == (("the",) if kind == "bert" else ("\u200b", "the"))
+        assert plain.units == SENTENCES[2].words
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_types_are_stored_as_float16(folder: Folder, dtype: str) -> None:
+    (full,), (half,) = (encoder(folder("gpt2"), dtype=d).encode(SENTENCES[:1]) for d in ("float32", dtype))
+    assert half.layers.dtype == np.float16
+    scale = np.abs(full.layers).max()
+    assert 0 < np.abs(half.layers - full.layers).max() < 0.03 * scale
+
+
+def test_identity_follows_content_not_place(folder: Folder, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder("gpt2"), tmp_path / "moved")
+    first, moved = encoder(folder("gpt2")), encoder(copy)
+    assert moved.name == first.name
+    assert {encoder(copy, pooling="last").name, encoder(copy, dtype="bfloat16").name}.isdisjoint({first.name})
+    settings = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(settings | {"layer_norm_epsilon": 1e-3}))
+    assert encoder(copy).name != first.name
+
+
+def test_threads_and_random_state_are_left_alone(folder: Folder) -> None:
+    torch.manual_seed(3)
+    before, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    first, same, other = (
+        gpt2.gpt2(weights="untrained", checkpoint=str(folder("gpt2")), device="cpu", seed=seed) for seed in (1, 1, 2)
+    )
+    a, b, c = (next(iter(e.encode(SENTENCES[:1]))).layers for e in (first, same, other))
+    np.testing.assert_allclose(a, b, rtol=0, atol=2e-6)
+    assert np.abs(a - c).max() > 1e-3
+    assert first.name == same.name != other.name
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.get_num_threads() == threads
+
+
+def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
+    made = bert.bert(checkpoint=str(folder("bert")), device="cpu")
+    assert made.name == encoder(folder("bert")).name
+    with pytest.raises(ModelError, match=r"model=bert expects a checkpoint of type 'bert', but .* is a 'roberta'"):
+        bert.bert(checkpoint=str(folder("roberta")), device="cpu")
+    with pytest.raises(ConfigError, match="revision=main names a commit of the hub, but weights=mini ships"):
+        bert.bert(revision="main")
+    with pytest.raises(CtxexpError, match="no weights 'pretrained'"):
+        gpt2.gpt2(weights="pretrained")
+
+
+def test_messages(folder: Folder, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"final_norm=false: BertModel .* has no final norm .* leave final_norm=true"):
+        encoder(folder("bert"), final_norm=False)
+    with pytest.raises(CtxexpError, match="no policy for long sentences 'cut'"):
+        encoder(folder("bert"), long="cut")
+    for stride, kind, size in (
+        (39, "bert", 38),
+        (0, "bert", 38),
+        (-1, "gpt2", 40),
+        (41, "gpt2", 40),
+    ):  # before any text
+        with pytest.raises(
+            ConfigError,
+            match=rf"^model\.stride={stride}: expected 1 to {size}, the pieces .* window of .* \(40\); leave it null",
+        ):
+            encoder(folder(kind), stride=stride)
+    for stride in (1, 38):
+        assert encoder(folder("bert"), stride=stride).stride == stride
+    with pytest.raises(ConfigError, match=r"^model\.stride=0: expected at least 1 \(.* has no limit"):
+        encoder(folder("t5"), stride=0)
+    for seed in (99999999999999999999, 2**63, -1):
+        with pytest.raises(ConfigError, match=rf"^seed={seed} \(weights=untrained\): expected 0 to 2\*\*63 - 1"):
+            bert.bert(weights="untrained", checkpoint=str(folder("bert")), seed=seed)
+    bert.bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
+    with pytest.raises(CtxexpError, match=r"no dtype 'float61'; did you mean 'float16'"):
+        resolve_dtype("float61")
+    with pytest.raises(CtxexpError, match=r"no device 'cudo'; did you mean 'cuda'"):
+        resolve_device("cudo")
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match=r"device=cuda: torch .* sees no cuda device .* use device=auto"):
+            resolve_device("cuda")
+    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
+    settings = json.loads((odd / "config.json").read_text())
+    (odd / "config.json").write_text(json.dumps(settings | {"num_hidden_layers": 3}))
+    with pytest.raises(ModelError, match=r"lacks \d+ weights of BertModel \(encoder.layer.2.* would be random"):
+        encoder(odd)
+    (odd / "config.json").write_text(json.dumps(settings | {"model_type": "nonesuch"}))
+    with pytest.raises(ModelError, match=r"cannot load .*odd.*nonesuch"):
+        encoder(odd)
+
+
+def test_a_tokenizer_without_offsets_is_refused() -> None:
+    from ctxexp.models.transformer.pieces import PieceReader
+
+    with pytest.raises(ModelError, match=r"^x/y: its tokenizer \(object\) gives no character offsets"):
+        PieceReader(object(), pooling="mean", source="x/y")
+
+
+def damaged(source: Path, target: Path, **settings: object) -> Path:
+    """A copy of a checkpoint with other values in its config.json."""
+    copy = shutil.copytree(source, target)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | settings))
+    return copy
+
+
+def reweighted(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
+    """The checkpoint with its weights changed."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "t5"])
+def test_a_checkpoint_without_its_tokenizer_is_refused(folder: Folder, tmp_path: Path, kind: str) -> None:
+    """transformers makes a tokenizer of special pieces alone, and every word would be unknown."""
+    alone = shutil.copytree(folder(kind), tmp_path / kind, ignore=shutil.ignore_patterns("tokenizer*"))
+    with pytest.raises(ModelError, match=r"tokenizer .* knows [01] pieces besides its special ones, but .* \d+ rows"):
+        encoder(alone)
+
+
+def test_a_tokenizer_that_reads_otherwise_than_its_file_is_refused(folder: Folder, tmp_path: Path) -> None:
+    """Without tokenizer_config.json transformers takes its type's defaults, which lower-case the text of a BERT."""
+    ignore = shutil.ignore_patterns("tokenizer_config.json")
+    with pytest.raises(ModelError, match=r"without a tokenizer_config.json it is read as BertTokenizer, which splits"):
+        encoder(shutil.copytree(folder("bert"), tmp_path / "bert", ignore=ignore))
+    same = encoder(shutil.copytree(folder("llama"), tmp_path / "llama", ignore=ignore))
+    for a, b in zip(same.encode(SENTENCES), encoder(folder("llama")).encode(SENTENCES), strict=True):
+        np.testing.assert_allclose(a.layers, b.layers, atol=1e-6)
+
+
+def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path) -> None:
+    other = shutil.copytree(folder("bert"), tmp_path / "other")
+    shutil.copy(folder("gpt2") / "tokenizer.json", other)  # more pieces than the table has rows
+    made = encoder(other)
+    with pytest.raises(ModelError, match=r"gives the piece .* the number \d+, but the model's .* has 180 rows"):
+        made.lengths(SENTENCES)
+
+
+@pytest.mark.parametrize("name", ["encoder.layer.0.attention.self.query.weight", "embeddings.LayerNorm.bias"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(folder: Folder, tmp_path: Path, name: str, value: float) -> None:
+    """Fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them."""
+    odd = reweighted(shutil.copytree(folder("bert"), tmp_path / "odd"), lambda w: w[name].view(-1)[:1].fill_(value))
+    with pytest.raises(ModelError, match=rf"the weight {name} holds NaN or infinite values; the file is damaged"):
+        encoder(odd)
+
+
+def test_weights_that_are_integers_are_refused(folder: Folder, tmp_path: Path) -> None:
+    """transformers would read them as floats, without the scale that made them."""
+
+    def rounded(weights: dict[str, torch.Tensor]) -> None:
+        weights["h.0.mlp.c_fc.weight"] = (weights["h.0.mlp.c_fc.weight"] * 9).to(torch.int8)
+
+    odd = reweighted(shutil.copytree(folder("gpt2"), tmp_path / "odd"), rounded)
+    with pytest.raises(
+        ModelError, match=r"the weight h.0.mlp.c_fc.weight is of type I8 in its file, .*isn't quantised"
+    ):
+        encoder(odd)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
+def test_a_file_that_is_cut_is_named(folder: Folder, tmp_path: Path, name: str) -> None:
+    odd = shutil.copytree(folder("gpt2"), tmp_path / "odd")
+    (odd / name).write_bytes((odd / name).read_bytes()[:-9])
+    with pytest.raises(
+        ModelError, match=rf"^cannot load \S*odd: {name} can't be read \(.*\); copy or download it again$"
+    ):
+        encoder(odd)
+
+
+def test_a_weight_of_another_shape_is_named(folder: Folder, tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelError, match=r"the weight \S+ has shape \(.*32.*\) in its file, its config.json asks for .*64"
+    ):
+        encoder(damaged(folder("bert"), tmp_path / "odd", intermediate_size=64))
+
+
+def test_a_config_of_another_model_asks_for_no_memory(folder: Folder, tmp_path: Path) -> None:
+    """Its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing."""
+    odd = damaged(folder("t5"), tmp_path / "odd", model_type="qwen2")
+    with pytest.raises(
+        ModelError, match=r"describes [\d,]{12,} weights, its files hold [\d,]+; do they belong together"
+    ):
+        encoder(odd)
+
+
+def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path: Path) -> None:
+    odd = reweighted(shutil.copytree(folder("gpt2"), tmp_path / "odd"), lambda w: w["h.1.ln_2.bias"].fill_(1e6))
+    with pytest.raises(ModelError, match=r"h.1.ln_2.bias holds .* or it overflows in torch.float16: try dtype="):
+        encoder(odd, dtype="float16")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (
+            "bert",
+            {"num_hidden_layers": 1},
+            r"layers end with encoder.layer.0, its weights go on to encoder.layer.1, which would",
+        ),
+        ("gpt2", {"n_layer": 1}, r"layers end with h.0, its weights go on to h.1, which would be dropped; do the two"),
+        ("llama", {"num_hidden_layers": 1}, r"layers end with layers.0, its weights go on to layers.1, which"),
+        ("t5", {"num_layers": 1}, r"layers end with encoder.block.0, its weights go on to encoder.block.1"),
+        ("bert", {"num_hidden_layers": 10**7}, r"num_hidden_layers=10000000; expected 1 to 1,000 layers"),
+        ("gpt2", {"n_layer": -1}, r"num_hidden_layers=-1; expected 1 to 1,000 layers"),
+    ],
+)
+def test_a_config_of_other_layers_than_the_weights_is_refused(
+    folder: Folder, tmp_path: Path, kind: str, settings: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        encoder(damaged(folder(kind), tmp_path / kind, **settings))
+
+
+def test_sizes_that_no_memory_holds_are_refused_before_they_are_drawn(folder: Folder, tmp_path: Path) -> None:
+    huge = damaged(folder("bert"), tmp_path / "huge", hidden_size=2**20, intermediate_size=2**22)
+    with pytest.raises(ModelError, match=r"describes [\d,]{15,} weights; at most 10,000,000,000 are drawn"):
+        bert.bert(weights="untrained", checkpoint=str(huge), device="cpu")
+
+
+@pytest.mark.parametrize("said", ["many", 2, 7.5, float("nan")])
+def test_a_tokenizer_without_a_length_is_refused(folder: Folder, tmp_path: Path, said: object) -> None:
+    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
+    settings = json.loads((odd / "tokenizer_config.json").read_text())
+    (odd / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": said}))
+    with pytest.raises(ModelError, match=r"its tokenizer says model_max_length=.*; expected a number of pieces"):
+        encoder(odd)
+
+
+def test_pieces_that_cover_nothing_are_refused() -> None:
+    """As Llama 3's once did: every piece's span was empty, so no word would have met its own."""
+    from tokenizers import Regex, normalizers
+
+    from ctxexp.models.transformer.pieces import PieceReader
+
+    backend, special = tiny_models.wordpiece()
+    backend.normalizer = normalizers.Replace(Regex("^"), "the ")
+    reader = PieceReader(tiny_models.fast(backend, special), pooling="mean", source="x/y")
+    with pytest.raises(ModelError, match=r"x/y: its tokenizer says that the piece 'the' covers no character \(0, 0\)"):
+        reader(SENTENCES)
+
+
+def test_unknown_pieces_are_counted(folder: Folder) -> None:
+    made = encoder(folder("bert"))
+    sentences = [Sentence.of(["the", "漢字", "dog"]), Sentence.of(["€"])]
+    pieces = [piece for s in sentences for piece in made._read.backend.encode(s.text).tokens]
+    n_text = len([piece for piece in pieces if piece not in ("[CLS]", "[SEP]")])
+    assert made.unknown(sentences) == (pieces.count("[UNK]"), n_text)
+    assert pieces.count("[UNK]") == 3
+    assert made.unknown([]) == (0, 0)
+    assert made.sentences().unknown(sentences) == made.unknown(sentences)
+    assert encoder(folder("gpt2")).unknown(sentences)[0] == 0  # bytes are never unknown
+    assert encoder(folder("t5")).unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
+
+
+def test_registering_imports_no_torch_and_signatures_are_explicit() -> None:
+    code = (
+        "import sys, ctxexp.models as m; names = {}; m.register_models(names.__setitem__); "
+        "assert not {'torch', 'transformers', 'h5py'} & set(sys.modules), 'heavy'; print(*names)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          cwd=Path(__file__).parents[2])  # fmt: skip
+    assert done.stdout.split() == ["bert", "gpt2", "elmo", "huggingface", "word_vectors"]
+    for factory in (bert.bert, gpt2.gpt2, huggingface):
+        for parameter in inspect.signature(factory, eval_str=True).parameters.values():
+            assert parameter.kind is parameter.KEYWORD_ONLY
+            assert parameter.annotation is not parameter.empty

@@ -1,0 +1,54 @@
+"""The small models that ship: whole, small, of like size, and knowing more than counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from ctxexp.errors import ModelError, UnknownName
+from ctxexp.models import minis
+
+
+def test_folder_names_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "elmo").mkdir()
+    (tmp_path / "elmo" / "options.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"mini 'elmo' lacks weights.hdf5 in .*: reinstall ctxexp, or train it with"):
+        minis.folder("elmo", weights=tmp_path)
+    with pytest.raises(UnknownName, match=r"no mini 'gpt-2'; did you mean 'gpt2'\? \(bert, elmo, gpt2\)"):
+        minis.folder("gpt-2")
+
+
+@pytest.mark.parametrize("name", minis.NAMES)
+def test_shipped_models_are_small_and_know_more_than_counts(name: str) -> None:
+    folder = minis.folder(name)
+    assert max(p.stat().st_size for p in folder.iterdir()) <= 16 * 2**20
+    held_out = json.loads((folder / "run.json").read_text())["held_out"]
+    assert held_out["loss"] < held_out["unigram"] - 1.0
+
+
+def test_shipped_models_store_as_many_parameters_within_five_percent() -> None:
+    import h5py
+    from safetensors.numpy import load_file
+
+    counts = [sum(a.size for a in load_file(minis.folder(n) / "model.safetensors").values()) for n in ("bert", "gpt2")]
+    sizes: list[int] = []
+    with h5py.File(minis.folder("elmo") / "weights.hdf5") as file:
+        file.visititems(lambda _, item: sizes.append(item.size) if isinstance(item, h5py.Dataset) else None)
+    counts.append(sum(sizes))
+    assert max(counts) / min(counts) < 1.05
+
+
+def test_shipped_bert_fills_gaps_better_than_counts() -> None:
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    folder = minis.folder("bert")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
+    x = tokenizer("He was [MASK] in London in 1850.", return_tensors="pt")
+    with torch.no_grad():
+        logits = network(**x).logits[0, x["input_ids"][0].tolist().index(tokenizer.mask_token_id)]
+    order = logits.argsort(descending=True)
+    assert tokenizer.convert_tokens_to_ids("Ġborn") in order[:10].tolist()

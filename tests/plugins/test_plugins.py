@@ -1,0 +1,625 @@
+"""The registry: first-party names come through the hooks, a stranger's mistake is named and the rest goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ctxexp.command import cli, compose
+from ctxexp.command.config import job_key
+from ctxexp.command.run import load_corpus, load_encoder, run, supplied_by
+from ctxexp.dataset import Corpus
+from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
+from ctxexp.metric import GroupMean
+from ctxexp.model import Encoded
+from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins.listing import listing, signature
+
+
+class Good:
+    @hookimpl
+    def register_models(self, register: Register) -> None:
+        register("theirs", lambda *, path: path)
+
+    @hookimpl
+    def config_folders(self) -> str:
+        return "/somewhere"
+
+
+def test_every_first_party_name_is_there() -> None:
+    registry = build_registry(installed=False)
+    assert {"bert", "gpt2", "elmo", "huggingface"} <= set(registry.names("model"))
+    assert {"polysemy", "sts_2012_2016", "sts_b", "sick_r", "text"} <= set(registry.names("dataset"))
+    assert {"self_similarity", "intra_sentence_similarity", "max_explainable_variance", "anisotropy"} <= set(
+        registry.names("metric")
+    )
+    assert {"none", "center", "standardize", "all_but_the_top", "whitening", "clusterwise", "rank"} <= set(
+        registry.names("transform")
+    )
+    assert "one_per_sentence" in registry.names("baseline")
+    assert registry.broken == []
+
+
+def test_an_extra_plugin_joins() -> None:
+    registry = build_registry([("good", Good())], installed=False)
+    assert registry.find("model", "theirs").factory(path="x") == "x"
+    assert [s.plugin for s in registry.sources] == ["good"]
+    assert registry.folders == ["/somewhere"]
+
+
+def test_unknown_names_list_their_neighbours() -> None:
+    registry = build_registry(installed=False)
+    every = r"\(bert, elmo, gpt2, huggingface, word_vectors\)"
+    with pytest.raises(UnknownName, match=rf"no model 'gpt-2'; did you mean 'gpt2'\? {every}"):
+        registry.find("model", "gpt-2")
+
+
+def _plugin(**functions: Any) -> object:
+    return type("Bad", (), {name: hookimpl(f) for name, f in functions.items()})()
+
+
+def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
+    def taken(self: object, register: Register) -> None:
+        register("new", print)
+        register("bert", print)
+
+    def wrong_argument(self: object, registrar: Register) -> None: ...
+
+    def unknown_hook(self: object, register: Register) -> None: ...
+
+    def no_factory(self: object, register: Register) -> None:
+        register("x", "not callable")  # type: ignore[arg-type]
+
+    def raises(self: object, register: Register) -> None:
+        raise ValueError("boom")
+
+    def unmarked(self: object, register: Register) -> None: ...
+
+    def relative(self: object) -> str:
+        return "conf"
+
+    def no_hook(self: object) -> None: ...
+
+    plugins = [
+        ("unmarked", type("Unmarked", (), {"register_models": unmarked})()),
+        ("folder", _plugin(config_folders=relative)),
+        ("empty", type("Empty", (), {"helper": no_hook})()),
+        ("taken", _plugin(register_models=taken)),
+        ("argument", _plugin(register_models=wrong_argument)),
+        ("hook", _plugin(register_modles=unknown_hook)),
+        ("callable", _plugin(register_metrics=no_factory)),
+        ("raising", _plugin(register_datasets=raises)),
+        ("good", Good()),
+    ]
+    with pytest.warns(UserWarning, match="plugin"):
+        registry = build_registry(plugins, installed=False)
+    report = "\n".join(registry.broken)
+    assert "registers model 'bert', which plugin 'ctxexp.models' already supplies; rename one of them" in report
+    assert "registrar" in report  # the argument that the hook doesn't have
+    assert "expected a callable factory, got str" in report
+    assert "ValueError: boom" in report
+    assert "register_modles" in report  # no such hook
+    assert "a hook takes one argument, register" in report
+    assert "no hook 'register_modles'; did you mean 'register_models'" in report
+    assert "register_models lacks its mark: put @ctxexp.hookimpl above it" in report
+    assert "config_folders gave 'conf': expected an absolute folder" in report
+    assert "it offers nothing: mark a function register_models(register) with @ctxexp.hookimpl" in report
+    assert len(registry.broken) == 8
+    assert "new" not in registry.names("model")
+    assert "theirs" in registry.names("model")
+
+
+def test_a_name_has_one_owner() -> None:
+    registry = Registry()
+    registry.add(Offer("model", "a", print, "first"))
+    with pytest.raises(PluginError, match="plugin 'second' registers model 'a', which plugin 'first' already supplies"):
+        registry.add(Offer("model", "a", print, "second"))
+
+
+# Single files: plugins=[./my_plugin.py]
+
+FILE = """
+import dataclasses
+import numpy as np
+import ctxexp
+
+@dataclasses.dataclass
+class Bits:
+    \"\"\"Words as bits of their length. More is not said.\"\"\"
+
+    width: int = 4
+    broken: bool = False
+
+    n_layers = 1
+
+    @property
+    def dim(self):
+        return self.width
+
+    @property
+    def name(self):
+        return f"bits width={self.width} broken={self.broken}"
+
+    def encode(self, batch):
+        for sentence in batch:
+            if self.broken:
+                raise ZeroDivisionError("by purpose")
+            rows = [[len(w) >> i & 1 for i in range(self.width)] for w in sentence.words]
+            yield ctxexp.Encoded(sentence.words, np.array(rows, np.float32).reshape(1, -1, self.width) + 1)
+
+@ctxexp.hookimpl
+def register_models(register):
+    register("bits", Bits)
+"""
+
+
+def write(folder: Path, text: str = FILE, name: str = "mine.py") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_a_plugin_named_by_its_content(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    registry = build_registry(installed=False, files=[path, path])
+    (source,) = registry.sources
+    assert (source.plugin, source.distribution) == ("mine", str(path))
+    assert re.fullmatch(r"sha256:[0-9a-f]{16}", source.version)
+    encoder = registry.find("model", "bits").factory(width=3)
+    assert next(iter(encoder.encode(Corpus.of("c", [["abc"]]).sentences))).layers.tolist() == [[[2, 2, 1]]]
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]  # no __pycache__
+    changed = build_registry(installed=False, files=[write(tmp_path, FILE + "# more")]).sources[0]
+    assert changed.version != source.version
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import os\n\nimport nowhere_to_be_found\n", "line 3: ModuleNotFoundError: No module named 'nowhere_to"),
+        ("def f(:\n", "line 1: SyntaxError: "),
+        ("def f():\n    return 1 / 0\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
+        ("x = 1\n", "it offers nothing: mark a function register_models(register)"),
+        (FILE.replace('"bits"', '"bert"'), "line 32: plugin 'mine' registers model 'bert', which plugin"),
+        (FILE.replace("register_models", "register_modles"), "no hook 'register_modles'; did you mean"),
+        (FILE.replace("    register(", "    raise KeyError("), "line 32: KeyError: ('bits', <class"),
+    ],
+)
+def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(PluginError) as caught:
+        build_registry(installed=False, files=[path])
+    assert str(caught.value).startswith(f"plugin file {path}")
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_has_neighbours(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(PluginError, match=r"no plugin file .*/mne\.py; did you mean mine\.py\?"):
+        build_registry(installed=False, files=[tmp_path / "mne.py"])
+    with pytest.raises(PluginError, match=r"no plugin file .*/x\.py$"):
+        build_registry(installed=False, files=[tmp_path / "nowhere" / "x.py"])
+
+
+@pytest.fixture
+def fresh_registry() -> Iterator[None]:
+    """What the test makes the process's registry use is forgotten after it."""
+    yield
+    compose.use([])
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, name="it's mine.py")
+    monkeypatch.chdir(tmp_path)
+    overrides = compose.take_plugins(["model=bits", "plugins=['./it\\'s mine.py']"])
+    assert overrides[0] == "model=bits"
+    assert compose.registry().find("model", "bits").plugin == "it's mine"
+    compose.prepare()
+    compose.check_command([*overrides, "model.width=2"], multirun=False)
+    with pytest.raises(ConfigError, match=r"model\.width='two': expected int"):
+        compose.check_command([*overrides, "model.width=two"], multirun=False)
+    monkeypatch.chdir("/")
+    assert compose.take_plugins(overrides) == overrides  # as a worker gets them
+    compose.use([])
+    with pytest.raises(ConfigError, match="no model 'bits'"):
+        compose.check_command(["model=bits"], multirun=False)
+    with pytest.raises(ConfigError, match="files of plugins are named on the command line only"):
+        compose.check_command([overrides[1]], multirun=False)
+
+
+@pytest.mark.parametrize("text", ["plugins=a.py", "plugins=[1]", "+plugins={a: b}"])
+def test_plugins_are_a_list_of_files(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a list of files, as in plugins=\[\./my_plugin\.py\]"):
+        compose.take_plugins([text])
+    with pytest.raises(ConfigError, match="expected a list of files"):
+        compose.use("a.py")
+    with pytest.raises(ConfigError, match="plugins are for the whole command"):
+        compose.take_plugins(["plugins=[a.py],[b.py]"])
+    with pytest.raises(ConfigError):
+        compose.take_plugins(["plugins=["])
+
+
+# Whose fault it is, and what a run records.
+
+
+def config(tmp_path: Path, **nodes: Any) -> dict[str, Any]:
+    from test_transforms import config as composed
+
+    whole = composed("metric=anisotropy", "baseline=uniform", "bootstrap=5")
+    whole["cache"]["folder"] = str(tmp_path)
+    return {**whole, **nodes}
+
+
+class Faults:
+    """A plugin whose every part fails in use."""
+
+    @hookimpl
+    def register_models(self, register: Register) -> None:
+        register("bad_model", _BadModel)
+        register("no_model", dict)
+        register("unbuilt", _unbuilt)
+        register("nameless", type("Nameless", (_GoodModel,), {"name": []}))
+        register("flat", type("Flat", (_GoodModel,), {"n_layers": 0}))
+        register("numbered", _Numbered)
+
+    @hookimpl
+    def register_datasets(self, register: Register) -> None:
+        register("no_corpus", list)
+
+    @hookimpl
+    def register_transforms(self, register: Register) -> None:
+        register("bad_transform", _BadTransform)
+
+    @hookimpl
+    def register_metrics(self, register: Register) -> None:
+        register("bad_metric", _BadMetric)
+        register("no_metric", dict)
+        register("kindless", type("Kindless", (_BadMetric,), {"over": "wrod"}))
+        register("baseless", type("Baseless", (_BadMetric,), {"__init__": lambda self: None}))
+        register("complex", type("Complex", (_BadMetric,), {"score": lambda self, x: np.ones(len(x)) * 1j}))
+        register(
+            "numberless", type("Numberless", (_BadMetric,), {"score": _ones, "compute": lambda self: {"raw": "b"}})
+        )
+
+    @hookimpl
+    def register_baselines(self, register: Register) -> None:
+        register("bad_baseline", _BadBaseline)
+        register("no_group", _NoGroup)
+        for name, rows in (("beyond", [10**9]), ("below", [-1]), ("halves", [0.5]), ("flatless", [[1]])):
+            register(name, partial(_Rows, rows))
+
+
+class _BadModel:
+    name, n_layers, dim = "anything", 1, 2
+
+    def encode(self, batch: Any) -> Any:
+        raise ZeroDivisionError("by purpose")
+
+
+class _GoodModel(_BadModel):
+    def encode(self, batch: Any) -> Any:
+        for s in batch:
+            yield Encoded(s.words, np.ones((1, len(s.words), 2), np.float32))
+
+
+class _Numbered(_BadModel):
+    def encode(self, batch: Any) -> Any:
+        for s in batch:
+            yield Encoded(range(len(s.words)), np.ones((1, len(s.words), 2), np.float32))  # type: ignore[arg-type]
+
+
+def _ones(self: object, x: np.ndarray) -> np.ndarray:
+    return np.ones(len(x))
+
+
+def _unbuilt() -> None:
+    raise RuntimeError("no weights")
+
+
+class _BadTransform:
+    def fit(self, x: np.ndarray) -> None: ...
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+class _BadMetric(GroupMean):
+    over = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        raise KeyError("by purpose")
+
+
+class _BadBaseline:
+    name = "bad"
+
+    def groups(self, occurrences: Any, rng: Any) -> Any:
+        raise KeyError("by purpose")
+
+
+class _Rows(_BadBaseline):
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def groups(self, occurrences: Any, rng: Any) -> Any:
+        return iter([self.rows])
+
+
+class _NoGroup(_BadBaseline):
+    def groups(self, occurrences: Any, rng: Any) -> Any:
+        return iter(())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("model", "bad_model", "failed on a batch of 6 sentences, after 0 of them"),
+        ("model", "no_model", "is no encoder: it lacks name, n_layers, dim, encode"),
+        ("model", "unbuilt", "could not be built: RuntimeError: no weights; check it with: python -m ctxexp"),
+        ("model", "nameless", "model 'nameless' has name=[]; expected a text"),
+        ("model", "flat", "model 'flat' has n_layers=0; expected 1 or more"),
+        ("model", "numbered", "encoder 'anything' gave the unit 0; expected texts"),
+        ("metric", "kindless", "metric 'kindless': over='wrod'; expected one of occurrence, word, sense, sentence"),
+        ("metric", "baseless", "Baseless.__init__ leaves its base's out: begin it with super().__init__()"),
+        ("metric", "complex", "Complex.score gave complex128 scores; expected float64"),
+        ("metric", "numberless", "compute() gave {'raw': 'b'}; expected numbers by name"),
+        ("baseline", "beyond", "gave array([1000000000]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "below", "gave array([-1]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "flatless", "gave array([[1]]); expected numbers of rows, from 0 to 17"),
+        ("dataset", "no_corpus", "expected a Corpus, got list"),
+        ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
+        ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
+        ("metric", "no_metric", "expected a ctxexp.metric.Metric, got dict"),
+        ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
+        ("baseline", "no_group", "baseline 'bad' gave no group, or an empty one"),
+    ],
+)
+def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
+    from ctxexp.progress import Silent
+
+    registry = build_registry([("faults", Faults())], installed=False)
+    registry.sources[0] = type(registry.sources[0])("faults", "ctxexp-faults", "0.9")
+    registry.add(Offer("model", "good_model", _GoodModel, "tests"))
+    node = {"name": name}
+    chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
+    whole = config(tmp_path, **chosen)
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+
+    def everything() -> None:
+        load_corpus(whole, registry)
+        run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+
+    with pytest.raises(CtxexpError) as caught:
+        everything()
+    assert message in str(caught.value)
+    assert f"{kind} {name!r}" in str(caught.value)
+    assert "plugin 'faults' (ctxexp-faults 0.9)" in str(caught.value)
+
+
+def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
+    registry = build_registry([("unused", Good())], installed=False, files=[write(tmp_path)])
+    whole = config(tmp_path, model={"name": "bits"})
+    (used,) = supplied_by(whole, registry)
+    assert used["plugin"] == "mine"
+    assert used["supplies"] == ["model bits"]
+    assert supplied_by(config(tmp_path), registry) == []
+    key = job_key(whole, "f", "e", "1", [used])
+    assert job_key({**whole, "plugins": ["/elsewhere/mine.py"]}, "f", "e", "1", [used]) == key
+    assert job_key(whole, "f", "e", "1", [{**used, "version": "sha256:other"}]) != key
+
+
+def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
+    """Whoever edits a plugin rarely thinks of the encoder's name."""
+    from ctxexp.progress import Silent
+
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+    encoded = []
+    for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
+        registry = build_registry(installed=False, files=[write(tmp_path, text)])
+        whole = config(tmp_path, model={"name": "bits"})
+        results = run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+        encoded.append(results.info["encoded"])
+    assert encoded == [6, 0, 6]
+
+
+def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path)
+    assert cli.command(["plugins", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert re.search(rf"^mine \({re.escape(str(path))}\) sha256:\w+$", text, flags=re.MULTILINE)
+    assert re.search(r"^  model=bits +Words as bits of their length\.$", text, flags=re.MULTILINE)
+    assert "      width: int = 4, broken: bool = false" in text
+    assert cli.command(["plugins", str(tmp_path / "nothing.py")]) == 2
+    assert "error: no plugin file" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="boom"):
+        broken = build_registry([("x", _Boom())], installed=False)
+    assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)
+    assert signature(Offer("model", "x", lambda **keys: keys, "tests")) == "any"
+
+
+class _Boom:
+    @hookimpl
+    def register_models(self, register: Register) -> None:
+        raise ValueError("boom")
+
+
+# Installed distributions, seen from outside.
+
+
+def install(folder: Path, name: str, module: str, version: str = "0.9") -> None:
+    """A distribution as pip leaves it: metadata, the entry point, one module."""
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(f"[ctxexp]\n{name} = {name}_module\n")
+    (folder / f"{name}_module.py").write_text(module)
+
+
+def command(folder: Path, *words: str, site: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+    path = os.pathsep.join(str(p) for p in (site, os.environ.get("PYTHONPATH")) if p)
+    env = {**kept, "PYTHONPATH": path, "CTXEXP_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", **more}
+    return subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+
+
+def test_a_broken_distribution_is_said_once_and_never_while_completing(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install(site, "goodone", FILE)
+    install(site, "badone", "import nowhere_to_be_found")
+    shown = command(tmp_path, "-m", "ctxexp", "--help", site=site)
+    assert shown.returncode == 0
+    assert re.search(r"^model=bits +Words as bits of their length\.$", shown.stdout, flags=re.MULTILINE)
+    assert shown.stderr == (
+        "warning: plugin 'badone' (badone_module) of distribution badone 0.9 could not be loaded: ModuleNotFoundError: "
+        "No module named 'nowhere_to_be_found'\n"
+    )
+    line = {"COMP_LINE": "ctxexp model=", "COMP_POINT": "13"}
+    completed = command(tmp_path, "-m", "ctxexp", "-sc", "query=bash", site=site, **line)
+    assert "model=bits" in completed.stdout
+    assert completed.stderr == ""
+    listed = command(tmp_path, "-m", "ctxexp", "plugins", site=site)
+    assert listed.returncode == 1
+    assert "goodone 0.9\n  model=bits" in listed.stdout
+    assert "broken, and left out:\n  plugin 'badone' (badone_module) of distribution badone 0.9" in listed.stdout
+    assert listed.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
+    write(tmp_path)
+    words = ["-m", "ctxexp", "-m", "plugins=[./mine.py]", "model=bits", "model.broken=false,true", "model.width=2,3"]
+    words += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "metric=anisotropy", "bootstrap=5", "baseline=b100"]
+    done = command(tmp_path, *words)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("finished") == 2, done.stdout
+    assert done.stdout.count("  failed  ") == 2, done.stdout
+    assert "ZeroDivisionError: by purpose [model 'bits' is of plugin 'mine'" in done.stderr
+    assert "Traceback" not in done.stderr
+    found = [json.loads(p.read_text())["info"]["plugins"] for p in tmp_path.glob("mlruns/results/*/*/results.json")]
+    for path in tmp_path.glob("mlruns/results/*/*/run.json"):
+        assert json.loads(path.read_text())["params"]["plugins"]["mine"].startswith(f"{tmp_path / 'mine.py'} sha256:")
+    assert len(found) == 2
+    for (used,) in found:
+        assert used["distribution"] == str(tmp_path / "mine.py")
+        assert used["supplies"] == ["model bits"]
+
+
+# A stranger's sys.exit() ends no command: it is a fault that is named like any other.
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import sys\nsys.exit()\n", "line 2: RuntimeError: it called sys.exit(None)"),
+        ("raise SystemExit('bye')\n", "line 1: RuntimeError: it called sys.exit('bye')"),
+        (FILE.replace('    register("bits", Bits)', "    exit()"), "line 32: RuntimeError: it called sys.exit(None)"),
+        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"line 1: ValueError: line one {'x' * 476}..."),
+    ],
+)
+def test_an_exit_or_a_flood_of_words_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(PluginError) as caught:
+        build_registry(installed=False, files=[path])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 800
+
+
+def test_what_an_exception_says_is_one_short_line() -> None:
+    class Mute(Exception):  # noqa: N818
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert said(KeyError("x")) == "KeyError: 'x'"
+    assert said(ValueError()) == "ValueError"
+    assert said(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:497] + "..."
+    assert said(Mute()) == "Mute: (its message can't be shown)"
+
+
+def test_termination_is_no_fault_of_the_code_it_interrupts() -> None:
+    with pytest.raises(RuntimeError, match=r"it called sys\.exit\(3\)"), stranger():
+        sys.exit(3)
+    with pytest.raises(Terminated), stranger():
+        raise Terminated(143)
+
+
+def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
+    from ctxexp.progress import Silent
+
+    class Exits:
+        @hookimpl
+        def register_models(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadModel,), {"encode": lambda self, batch: sys.exit(3)}))
+
+        @hookimpl
+        def register_metrics(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadMetric,), {"score": lambda self, x: sys.exit(3)}))
+
+        @hookimpl
+        def register_baselines(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadBaseline,), {"groups": lambda self, o, rng: sys.exit(3)}))
+
+        @hookimpl
+        def register_transforms(self, register: Register) -> None:
+            register("exits", type("Exits", (_BadTransform,), {"fit": lambda self, x: sys.exit(3)}))
+
+        @hookimpl
+        def register_datasets(self, register: Register) -> None:
+            register("exits", lambda: sys.exit(3))
+
+    registry = build_registry([("exits", Exits())], installed=False)
+    registry.add(Offer("model", "good_model", _GoodModel, "tests"))
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+
+    def everything(whole: dict[str, Any]) -> None:
+        load_corpus(whole, registry)
+        run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+
+    for kind in KINDS:
+        node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
+        with pytest.raises(CtxexpError, match=r"it called sys\.exit\(3\)") as caught:
+            everything(config(tmp_path, **{"model": {"name": "good_model"}, **node}))
+        assert f"{kind} 'exits'" in str(caught.value)
+        assert "plugin 'exits'" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [None, 5, "", "a/b", "../x", "a b", "ü", "null", "${x}", "x" * 101])
+def test_a_name_that_no_command_line_could_choose_is_refused(name: Any) -> None:
+    def offers(self: object, register: Register) -> None:
+        register(name, print)
+
+    with pytest.warns(UserWarning, match=r"model .*: expected a name of letters, digits, _ \. - that is not null"):
+        registry = build_registry([("odd", _plugin(register_models=offers))], installed=False)
+    assert name not in registry.names("model")
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_odd_factories_of_a_file_break_no_other_command(tmp_path: Path) -> None:
+    odd = """
+def hinted(*, a: "Nowhere" = 3): return a
+hinted.__doc__ = 5
+@ctxexp.hookimpl
+def register_datasets(register):
+    register("builtin", dict)
+    register("hinted", hinted)
+    register("defaulted", lambda *, a=object(): a)
+"""
+    path = write(tmp_path, FILE + odd)
+    compose.take_plugins([f"plugins=['{path}']"])
+    compose.prepare()
+    assert "dataset=hinted" in compose.options()
+    plugins = f"plugins=['{path}']"
+    for name in ("builtin", "hinted", "defaulted"):
+        assert compose.check_command([plugins, f"dataset={name}"], multirun=False) == []
+    assert compose.check_command([plugins, "dataset=hinted", "dataset.a=x"], multirun=False) == []  # a type of no use

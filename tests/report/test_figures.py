@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ctxexp.measuring.described import Described, describe
+from ctxexp.metric import GroupMean
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp.report import charts, figures, wording
+from ctxexp.report.palette import colours
+from ctxexp.results import Results
+
+VARIANCE = "max_explainable_variance"
+METRICS: dict[str, Described] = {
+    "anisotropy": Anisotropy(),
+    "self_similarity": SelfSimilarity(),
+    "intra_sentence_similarity": IntraSentenceSimilarity(),
+    VARIANCE: MaxExplainableVariance(),
+    f"{VARIANCE}_released": MaxExplainableVariance(definition="released"),
+    "word_norm": WordNorm(),
+}
+
+
+def stated(**metrics: Described) -> dict[str, Any]:
+    """What a run says of these metrics."""
+    return {"measures": {label: describe(label, metric) for label, metric in metrics.items()}}
+
+
+def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", **info: Any) -> Results:
+    """Results of every measure, with values like a model's and intervals around them."""
+    rng = np.random.default_rng(seed)
+    baseline = np.sort(rng.uniform(0.1, 0.6, n_layers))
+    curves = {"anisotropy/mean_cosine": baseline, "anisotropy/n": np.full(n_layers, 1000.0)}
+    for edge, step in (("low", -0.02), ("high", 0.02)):
+        curves[f"anisotropy/mean_cosine_ci_{edge}"] = baseline + step
+    for measure in ("self_similarity", "intra_sentence_similarity", VARIANCE, f"{VARIANCE}_released"):
+        raw = rng.uniform(0.3, 0.9, n_layers)
+        curves |= {f"{measure}/raw": raw, f"{measure}/baseline": baseline, f"{measure}/adjusted": raw - baseline}
+        for edge, step in (("low", -0.03), ("high", 0.03)):
+            curves[f"{measure}/adjusted_ci_{edge}"] = raw - baseline + step
+        curves |= {f"{measure}/n": np.full(n_layers, 812.0), f"{measure}/sd": np.full(n_layers, 0.1)}
+    curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
+    facts = {"model": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
+    facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000, "seed": 0}
+    return Results(curves=curves, info={**facts, **stated(**METRICS), **info})
+
+
+def drawn(axes: Any) -> list[np.ndarray]:
+    """The y values of the lines drawn over layers, rules across the axes left out."""
+    return [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines if not is_rule(axes, line)]
+
+
+def is_rule(axes: Any, line: Any) -> bool:
+    return line.get_transform() == axes.get_yaxis_transform()
+
+
+def rules(axes: Any) -> list[float]:
+    return [float(line.get_ydata()[0]) for line in axes.lines if is_rule(axes, line)]
+
+
+def texts(figure: Any) -> str:
+    import matplotlib.text
+
+    return "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
+
+
+def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path) -> None:
+    run = results("bert", 5)
+    paths = figures.run_figures(run, tmp_path / "new" / "folder")
+    assert [p.name for p in paths[::2]] == [f"{measure}.png" for measure in run.measures()]
+    assert all(p.read_bytes().startswith(b"\x89PNG") for p in paths[::2])
+    assert all(ElementTree.parse(p).getroot().tag.endswith("svg") for p in paths[1::2])
+    figure = figures.run_figure(run, "self_similarity")
+    assert figure is not None
+    lines = drawn(figure.axes[0])
+    for statistic in ("adjusted", "raw", "baseline"):
+        assert any(np.array_equal(line, run.curves[f"self_similarity/{statistic}"]) for line in lines), statistic
+    said = texts(figure).replace("\u00a0", " ")
+    for part in ("Self-similarity", "bert", "Definition 1", "polysemy", "1,000 occurrences, one per sentence"):
+        assert part in said
+    assert "n = 812 words" in said
+    assert "layer (0 = input layer)" in said
+    assert "bert of a test, 5 layers of 16" in said
+
+
+def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
+    twice = [figures.run_figure(results("elmo", 3), "self_similarity") for _ in range(2)]
+    first, second = (figures.save(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+
+
+def test_a_sweep_draws_the_papers_four_figures_and_an_overview(tmp_path: Path) -> None:
+    runs = [("bert", results("bert", 5)), ("gpt2", results("gpt2", 5, seed=1)), ("elmo", results("elmo", 3, seed=2))]
+    names = {p.name for p in figures.sweep_figures(runs, tmp_path)}
+    assert {"overview.png", *(f"{name}.png" for name in charts.PAPER), "word_norm.svg"} <= names
+    drawn_charts = charts.sweep_charts(runs)
+    for chart in drawn_charts:
+        figure = figures.sweep_figure(chart, runs)
+        assert len(figure.axes) == len(chart.panels)
+        for axes, panel in zip(figure.axes, chart.panels, strict=True):
+            key = f"{panel.measure}/{'mean_cosine' if panel.measure == 'anisotropy' else panel.statistic}"
+            for (_, run), line in zip(runs, drawn(axes), strict=True):
+                np.testing.assert_array_equal(line, run.curves[key])
+    overview = figures.overview_figure(drawn_charts, runs)
+    assert len(overview.axes) == 4
+    assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
+
+
+def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
+    runs = [("bert", results("bert", 5))]
+    assert "How contextual are word vectors, layer by layer?" in texts(
+        figures.overview_figure(charts.sweep_charts(runs), runs)
+    )
+    gold = Results({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info={"measures": {"sts": {"main": "all"}}})
+    heading = texts(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
+    assert "What was measured, layer by layer" in heading
+    assert "How contextual" not in heading
+
+
+def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
+    runs = [("bert", results("bert", 5)), ("llama", results("llama", 4, seed=1))]
+    (chart,) = (c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
+    (axes,) = figures.sweep_figure(chart).axes
+    lines = [line for line in axes.lines if not is_rule(axes, line)]
+    assert [line.get_color() for line in lines] == list(colours(["bert", "llama"]).values())
+    low, high = (runs[0][1].curves[f"self_similarity/adjusted_ci_{edge}"] for edge in ("low", "high"))
+    y = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert (y.min(), y.max()) == (low.min(), high.max())
+
+
+def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and_room_below_zero() -> None:
+    run = results("gpt2", 5)
+    run.curves[f"{VARIANCE}_released/adjusted"] = np.array([np.nan, -0.14, -0.70, -0.63, -0.12])
+    run.curves[f"{VARIANCE}/size_matched_adjusted"] = np.linspace(0.3, 0.1, 5)
+    (chart,) = (c for c in charts.sweep_charts([("gpt2", run)]) if c.name == VARIANCE)
+    figure = figures.sweep_figure(chart)
+    assert [axes.get_title(loc="left").split(",")[0].split("\n")[0] for axes in figure.axes] == [
+        "uncentred",
+        "as released: variance along the first",
+        "uncentred",
+    ]
+    for axes in figure.axes:
+        assert MaxExplainableVariance.line in rules(axes)
+        low, high = axes.get_ylim()
+        values = np.concatenate(drawn(axes))
+        assert low < min(0, np.nanmin(values))
+        assert high > max(0.05, np.nanmax(values))
+    assert "own size" in figure.axes[2].get_title(loc="left")
+
+
+def test_undefined_layers_are_gaps_in_line_and_band() -> None:
+    run = results("bert", 5)
+    run.curves["self_similarity/adjusted"][2] = np.nan
+    run.curves["self_similarity/adjusted"][4] = np.inf
+    figure = figures.run_figure(run, "self_similarity")
+    assert figure is not None
+    axes = figure.axes[0]
+    assert np.isnan(drawn(axes)[0]).tolist() == [False, False, True, False, True]
+    polygons = axes.collections[0].get_paths()
+    assert [(p.vertices[:, 0].min(), p.vertices[:, 0].max()) for p in polygons] == [(0, 1), (3, 3)]
+    whiskers = axes.collections[1].get_segments()  # layer 3 has no neighbour: a band would be invisible
+    low, high = (run.curves[f"self_similarity/adjusted_ci_{edge}"][3] for edge in ("low", "high"))
+    np.testing.assert_array_equal(whiskers, [[[3, low], [3, high]]])
+
+
+def test_one_layer_is_a_marker_with_a_whisker(tmp_path: Path) -> None:
+    run = results("tiny", 1)
+    (chart, *_) = charts.sweep_charts([("tiny", run)])
+    figures.save(figures.sweep_figure(chart), tmp_path, "one")
+    figure = figures.run_figure(run, "anisotropy")
+    assert figure is not None
+    line = figure.axes[0].lines[0]
+    assert line.get_marker() not in (None, "", "None")
+    assert len(figure.axes[0].collections[1].get_segments()) == 1
+    assert figure.axes[0].get_xlim() == (-0.4, 0.4)
+
+
+def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None:
+    run = results("bert", 3)
+    run.curves = {k: v for k, v in run.curves.items() if not k.startswith("intra")}
+    run.curves["word_norm/raw"] = np.full(3, np.nan)
+    names = {p.stem for p in figures.run_figures(run, tmp_path)}
+    assert names == {"anisotropy", "self_similarity", VARIANCE, f"{VARIANCE}_released"}
+    assert figures.sweep_figures([("empty", Results())], tmp_path / "none") == []
+    assert figures.sweep_figures([], tmp_path / "none") == []
+    assert not (tmp_path / "none").exists()
+    lone = [("bert", run), ("empty", Results())]
+    assert [line.label for line in charts.sweep_charts(lone)[0].lines] == ["bert"]
+
+
+def test_a_panel_never_mixes_statistics() -> None:
+    run, other = results("bert", 3), results("gpt2", 3)
+    other.curves["self_similarity/adjusted"] = np.full(3, np.nan)  # a run without a chance level
+    (chart,) = (c for c in charts.sweep_charts([("gpt2", other), ("bert", run)]) if c.name == "self_similarity")
+    assert [(p.statistic, [line.label for line in p.lines]) for p in chart.panels] == [("adjusted", ["bert"])]
+
+
+def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
+    def overlays(**options: Any) -> dict[str, np.ndarray]:
+        panels = (panel for chart in charts.sweep_charts(runs, **options) for panel in chart.panels)
+        return {f"{p.measure}/{line.label}": line.y for p in panels for line in p.lines if line.published}
+
+    runs = [("bert", results("bert", 5)), ("llama", results("llama", 5))]
+    assert overlays() == {}
+    asked = overlays(published=True)
+    assert {key.split("/")[1] for key in asked} == {"bert, published"}
+    np.testing.assert_array_equal(
+        asked["self_similarity/bert, published"], reference.published("bert")["self_similarity/adjusted"]
+    )
+    assert f"{VARIANCE}/bert, published" not in asked  # released were only the released code's ratios
+    assert f"{VARIANCE}_released/bert, published" in asked
+    runs = [("gpt2", results("gpt2", 13, weights="published"))]
+    assert "anisotropy/gpt2, published" in overlays()
+    (chart, *_) = charts.sweep_charts(runs)
+    figure = figures.sweep_figure(chart, runs)
+    measured, published = (line for line in figure.axes[0].lines if not is_rule(figure.axes[0], line))
+    assert published.get_color() == measured.get_color()
+    assert published.is_dashed()
+    assert "Ethayarajh 2019" in texts(figure)
+    single = figures.run_figure(runs[0][1], "anisotropy")
+    assert single is not None
+    assert "Ethayarajh 2019" in texts(single)
+
+
+@pytest.mark.parametrize("label", ["$x_1$ & <b>", "_hidden", "模型 🙂", "two\nlines", "x" * 150, "^\\frac{", "%s {0}"])
+def test_any_label_is_drawn_as_it_is(label: str, tmp_path: Path) -> None:
+    run = results(label, 3, corpus=label, baseline=label)
+    assert figures.run_figure(run, "self_similarity") is not None
+    (chart, *_) = charts.sweep_charts([(label, run)])
+    figure = figures.sweep_figure(chart, [(label, run)])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [" ".join(label.split())]
+    figures.save(figure, tmp_path, label)
+
+
+def test_nothing_overlaps_or_leaves_the_page() -> None:
+    runs = [(f"a model with a long name, number {i}", results("bert", 13, seed=i)) for i in range(7)]
+    for figure in (
+        figures.overview_figure(charts.sweep_charts(runs), runs),
+        *(figures.sweep_figure(chart, runs) for chart in charts.sweep_charts(runs)),
+    ):
+        figure.draw_without_rendering()
+        page = figure.bbox
+        legend = figure.legends[0].get_window_extent()
+        boxes = [axes.get_tightbbox() for axes in figure.axes] + [legend]
+        boxes += [text.get_window_extent() for text in figure.texts if text.get_text()]
+        for i, box in enumerate(boxes):
+            assert box.x0 >= page.x0
+            assert box.x1 <= page.x1
+            assert box.y0 >= page.y0
+            assert box.y1 <= page.y1
+            for other in boxes[:i]:
+                assert not box.overlaps(other) or min(box.y1, other.y1) - max(box.y0, other.y0) < 1
+
+
+def test_a_plugins_measure_is_drawn_too_and_file_names_are_safe(tmp_path: Path) -> None:
+    run = results("bert", 3)
+    run.curves = {"../their measure/score": np.arange(3.0)}
+    run.info["measures"]["../their measure"] = {"definition": "theirs", "unit": "bits"}
+    figure = figures.run_figure(run, "../their measure")
+    assert figure is not None
+    assert figure.axes[0].get_ylabel() == "bits"
+    assert "theirs" in texts(figure)
+    paths = [*figures.run_figures(run, tmp_path), *figures.sweep_figures([("bert", run)], tmp_path)]
+    assert {p.parent for p in paths} == {tmp_path}
+    assert tmp_path / "their_measure.png" in paths
+
+
+def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
+    runs = wording.unique_labels([("bert", Results()), ("bert", Results()), ("bert #2", Results()), (" ", Results())])
+    assert [label for label, _ in runs] == ["bert", "bert #2", "bert #2 #2", "run"]
+    run = Results(curves={"m/n": np.array([790.0, 812.0])}, info={"measures": {"m": {"over": "sentence"}}})
+    assert wording.count_words(run, "m") == "790–812 sentences"
+
+
+@pytest.mark.parametrize(
+    ("n", "over", "said"),
+    [(1, "corpus", "1 corpus"), (3, "corpus", "3 corpora"), (1, "word", "1 word"), (2, "sense", "2 words")],
+)
+def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
+    run = Results(curves={"m/n": np.full(2, float(n))}, info={"measures": {"m": {"over": over}}})
+    assert wording.count_words(run, "m") == said
+
+
+def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
+    name = (
+        "GPT2Model untrained:946235b36347237d:fb7072306739705c pooling=mean final_norm=True long=window dtype=float32"
+    )
+    foot = figures.run_figure(results("gpt2", 3, encoder=name), "self_similarity").texts[2].get_text()  # type: ignore[union-attr]
+    assert foot.replace("\n", " ") == f"gpt2: {name}, 3 layers of 16"
+    for long in ("a plugin's words " * 20, "/a" * 60):
+        assert wording.identities([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
+
+
+def test_groups_of_matched_size_have_no_size_to_name() -> None:
+    matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
+    for measure in ("self_similarity", VARIANCE, None):
+        assert "baseline: size matched" in wording.facts(matched, measure), measure
+    assert "baseline: 1,000 occurrences, size matched" in wording.facts(matched, "anisotropy")
+    plain = [("bert", results("bert", 3))]
+    assert "baseline: 1,000 occurrences, one per sentence" in wording.facts(plain, "self_similarity")
+
+
+class Spread(GroupMean):
+    """An author's metric; what it says of itself is made to mislead whoever reads prose."""
+
+    over = "word"
+    title = "Spread of lengths"
+    unit = "share"
+    line = 0.2
+
+    def __init__(self, *, variant: str = "") -> None:
+        super().__init__()
+        self.variant = variant
+        self.definition = f"no principal component, not Definition 3, not the released code, {variant or 'plain'}"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(x, axis=-1).std(axis=-1)
+
+
+def test_an_authors_metric_has_its_title_its_line_and_a_panel_a_variant_whatever_its_labels() -> None:
+    metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
+    curve = np.linspace(-0.1, 0.3, 3)
+    run = Results(curves={f"{label}/adjusted": curve for label in metrics}, info=stated(**metrics))
+    plain, variants = charts.sweep_charts([("bert", run)], published=True)
+    assert (plain.name, variants.name) == ("a", "spread")
+    assert plain.title == "Spread of lengths (a)"  # two figures of one title are told apart
+    assert [panel.definition for panel in variants.panels] == [metrics["max_explainable_variance_x"].definition,
+                                                               metrics["z"].definition]  # fmt: skip
+    assert {panel.threshold for panel in variants.panels} == {0.2}
+    assert plain.panels[0].y_label == "share of variance − baseline"
+    figure = figures.run_figure(run, "z")
+    assert figure is not None
+    assert 0.2 in rules(figure.axes[0])
+    assert "Spread of lengths: run" in texts(figure)
+
+
+def test_a_label_that_is_not_what_it_says_gets_no_published_curve_beside_it() -> None:
+    """Published is the released code's estimator: under any label that one, and under its own label no other."""
+    released, centred = (MaxExplainableVariance(definition=d) for d in ("released", "centred"))
+    for measure, metric, known in (("mine", released, True), (f"{VARIANCE}_released", centred, False)):
+        run = results("bert", 13, **stated(**{measure: metric}))
+        run.curves = {f"{measure}/adjusted": np.zeros(13)}
+        (chart,) = charts.sweep_charts([("bert", run)], published=True)
+        assert chart.name == VARIANCE
+        assert any(line.published for line in chart.lines) is known
+        assert chart.panels[0].definition == metric.definition
+
+
+def test_results_that_say_nothing_of_their_measures_are_drawn_by_their_labels() -> None:
+    run = results("bert", 3, measures={"self_similarity": {"name": "self_similarity", "definition": "older words"}})
+    titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
+    assert titles == ["Anisotropy", "Self similarity", "Intra sentence similarity", "Max explainable variance",
+                      "Max explainable variance released", "Word norm"]  # fmt: skip
+    assert wording.define("self_similarity", run) == "older words"
+    assert wording.define("anisotropy", run) == ""
+
+
+def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    before = dict(matplotlib.rcParams.copy())
+    figure = figures.run_figure(results("bert", 3), "anisotropy")
+    figures.save(figure, tmp_path, "x")  # type: ignore[arg-type]
+    assert plt.get_fignums() == []
+    after = dict(matplotlib.rcParams.copy())
+    assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}

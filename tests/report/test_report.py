@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_figures import results
+
+from ctxexp.report import page as report
+
+NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> @@DATA@@'
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes; text outside scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.inside = ""
+        self.scripts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "script":
+            self.scripts[-1] += data
+        elif self.inside != "style":
+            self.text += data
+
+
+def runs() -> list[tuple[str, Any]]:
+    named = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2)), (NASTY, results(NASTY, 1, seed=3))]
+    named[0][1].curves["self_similarity/adjusted"][1] = np.nan
+    return named
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "folder" / "report.html"
+    return report.write_report(runs(), path, title="A <i>title</i>", published=True)
+
+
+def test_the_page_fetches_nothing(page: Path) -> None:
+    tags = Tags(page.read_text(encoding="utf-8"))
+    assert all(not {"src", "href", "action", "data", "poster"} & set(attrs) for _, attrs in tags.tags)
+    assert {"link", "img", "iframe", "object", "base"}.isdisjoint(tag for tag, _ in tags.tags)
+    policy = next(a["content"] for t, a in tags.tags if t == "meta" and a.get("http-equiv"))
+    assert policy is not None
+    assert "default-src 'none'" in policy  # even plotly's own code cannot reach out
+    assert "http" not in policy
+    plotly, _data, own = tags.scripts
+    assert len(plotly) > 10**6
+    assert "http" not in own
+    css = re.search(r"<style>(.*?)</style>", page.read_text(encoding="utf-8"), re.S)
+    assert css is not None
+    assert "url(" not in css[1]
+
+
+def test_labels_and_titles_come_out_as_text(page: Path) -> None:
+    raw = page.read_text(encoding="utf-8")
+    tags = Tags(raw)
+    assert len(tags.scripts) == 3  # none was smuggled in
+    assert "b" not in {tag for tag, _ in tags.tags}
+    assert "i" not in {tag for tag, _ in tags.tags}
+    assert NASTY in tags.text
+    assert "A <i>title</i>" in tags.text
+    outside = raw.replace(tags.scripts[0], "")
+    assert outside.count("@@") == 2 * outside.count("@@DATA@@")  # only the label's own
+    assert [m["label"] for m in json.loads(tags.scripts[1])["models"]] == ["bert", "elmo", NASTY]
+
+
+def test_the_page_holds_every_curve_and_a_switch_for_raw_baseline_adjusted(page: Path) -> None:
+    data = json.loads(Tags(page.read_text(encoding="utf-8")).scripts[1])
+    panels = {(p["title"], p["definition"]): p["views"] for p in data["panels"]}
+    assert {key[0] for key in panels} >= {"Anisotropy", "Self-similarity of words", "Maximum explainable variance"}
+    views = next(v for (name, _), v in panels.items() if name == "Self-similarity of words")
+    for statistic in ("adjusted", "raw", "baseline"):
+        lines = [line for line in views[statistic]["lines"] if not line["published"]]
+        for (label, run), line in zip(runs(), lines, strict=True):
+            assert line["label"] == label
+            expected = run.curves[f"self_similarity/{statistic}"]
+            np.testing.assert_array_equal(np.array(line["y"], dtype=float), expected)
+    assert views["adjusted"]["lines"][0]["y"][1] is None
+    variance = [v["adjusted"] for (name, _), v in panels.items() if name.startswith("Maximum")]
+    assert [view["threshold"] for view in variance] == [0.05, 0.05]
+    assert data["published"]
+    labels = {line["label"] for view in variance for line in view["lines"]}
+    assert {"bert, published", "elmo, published"} <= labels
+
+
+def test_the_tables_say_what_ran(page: Path) -> None:
+    text = Tags(page.read_text(encoding="utf-8")).text
+    for said in (
+        "bert of a test",
+        "polysemy",
+        "one_per_sentence",
+        "Definition 1",
+        "812 words",
+        "self_similarity/adjusted",
+    ):
+        assert said in text
+    last = runs()[1][1].curves["self_similarity/adjusted"][-1]
+    assert f"{last:.4f}" in text
+
+
+def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
+    paths = report.summarise(runs(), tmp_path / "summary")
+    assert all(p.stat().st_size > 0 for p in paths)
+    assert {"overview.png", "self_similarity.png", "report.html", "comparison.csv"} <= {p.name for p in paths}
+    assert not list((tmp_path / "summary").glob("*.part"))
+    with (tmp_path / "summary" / "comparison.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["model", "measure", "statistic", "layer", "value"]
+    found = {(r["model"], r["measure"], r["statistic"], int(r["layer"])): r["value"] for r in rows}
+    for label, run in runs():
+        for key, curve in run.curves.items():
+            for layer, value in enumerate(curve.tolist()):
+                cell = found.pop((label, *key.rsplit("/", 1), layer))
+                assert cell == "" if np.isnan(value) else float(cell) == value
+    assert not found
+
+
+def test_a_sweep_without_results_still_has_a_page(tmp_path: Path) -> None:
+    paths = report.summarise([], tmp_path)
+    assert {p.name for p in paths} == {"report.html", "comparison.csv"}
+
+
+@pytest.mark.slow
+def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_path: Path) -> None:
+    selenium = pytest.importorskip("selenium.webdriver")
+    browser = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+    driver_path = shutil.which("chromedriver")
+    if not browser or not driver_path:
+        pytest.skip("needs chromium and chromedriver")
+    from selenium.webdriver.chrome.service import Service
+
+    options = selenium.ChromeOptions()
+    options.binary_location = browser
+    for flag in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path}",
+        "--window-size=1200,900",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = selenium.Chrome(options=options, service=Service(driver_path))
+    try:
+        driver.get(page.as_uri())
+        script = "return [...document.querySelectorAll('section:not([hidden]) .plot')].map(p => p.data.length)"
+        assert min(driver.execute_script(script)) >= 1
+        assert driver.execute_script("return performance.getEntriesByType('resource').map(e => e.name)") == []
+        read = "return document.querySelectorAll('.plot')[1].data.map(t => [t.name, t.x, t.y])"
+        names = {name for name, _, _ in driver.execute_script(read) if name}
+        assert {"bert", "elmo", "bert, published"} <= names
+        for choice in ("[value=raw]", "[value=depth]"):
+            driver.execute_script("document.querySelector(arguments[0]).click()", choice)
+        shown = {name: (x, y) for name, x, y in driver.execute_script(read)}
+        run = dict(runs())["elmo"]
+        np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
+        np.testing.assert_array_equal(shown["elmo"][1], run.curves["self_similarity/raw"])
+        assert driver.execute_script("return document.querySelectorAll('b').length") == 0
+        assert driver.get_log("browser") == []
+    finally:
+        driver.quit()

@@ -1,0 +1,672 @@
+"""The tracking store, the sink, jobs, resume, upload and the doctor, against real MLflow stores."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mlflow import MlflowClient
+
+from ctxexp.errors import MetricError, Terminated, TrackingError
+from ctxexp.results import Results, Table
+from ctxexp.sinks import mlflow as tracking
+from ctxexp.sinks.mlflow import database, process
+from ctxexp.sinks.mlflow.sink import _dataset
+from ctxexp.sinks.mlflow.state import write_state
+from ctxexp.sinks.mlflow.values import flat, headline, metric_name, metric_names, overview
+
+LAYERS = 5
+PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
+PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.sinks.mlflow"])
+
+
+def fork(target: Callable, *args: object) -> BaseProcess:
+    child = PROCESSES.Process(target=target, args=args)
+    child.start()
+    return child
+
+
+def results(label: str = "bert", layers: int = LAYERS) -> Results:
+    rng = np.random.default_rng(len(label))
+    raw = np.linspace(0.9, 0.3, layers) + rng.normal(0, 0.01, layers)
+    curves = {"self_similarity/raw": raw, "self_similarity/adjusted": raw - 0.2, "anisotropy/mean_cosine": 1 - raw}
+    curves["self_similarity/adjusted"][1] = np.nan
+    info = {"model": label, "encoder": f"{label}-mini@0", "n_layers": layers, "corpus": "polysemy", "seed": 0}
+    info |= {"fingerprint": "f" * 64, "n_sentences": 1200, "details": {"pooling": "mean"}}
+    info |= {"measures": {"anisotropy": {"main": "mean_cosine"}}}
+    return Results(curves, tables={"words": Table({"word": ["bank"], "raw": [0.5]})}, info=info)
+
+
+@pytest.fixture(autouse=True)
+def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("CTXEXP_TRACKING_URI", "")  # so that it is forgotten after the test
+
+
+@pytest.fixture
+def store(tmp_path: Path, template: Path) -> Path:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    shutil.copy(template / "mlflow.db", folder)
+    tracking.prepare(folder)
+    return folder
+
+
+def run_job(
+    store: Path, name: str = "bert", *, number: int = 0, group: str = "single", body: Callable | None = None, **more
+) -> Path:
+    uri = tracking.prepare(store)
+    folder = tracking.job_folder(store, group, number, [f"model={name}"])
+    more = {"key": f"key of {name}", "params": {"seed": 0}, "config": f"model: {name}\n", "uri": uri, **more}
+    sink = lambda: tracking.MlflowSink(uri, "study", folder, store=store)  # noqa: E731
+    with tracking.job(sink, folder, name=name, experiment="study", **more) as job:
+        (body or (lambda job: job.log(results(name))))(job)
+    return folder
+
+
+def runs(store: Path) -> list:
+    client = database.client(tracking.prepare(store))
+    return list(client.search_runs([tracking.experiment(client, "study", store)]))
+
+
+def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
+    client = database.client(tracking.prepare(store))
+    return sorted((m.step, m.value) for m in client.get_metric_history(run_id, key))
+
+
+# the store
+
+
+def test_default_store_is_one_absolute_wal_file(template: Path) -> None:
+    uri = tracking.prepare(template)
+    assert uri == f"sqlite:///{(template / 'mlflow.db').as_posix()}"
+    with sqlite3.connect(template / "mlflow.db") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert not list(template.glob(".*.tmp*"))
+
+
+def test_variable_names_the_store_and_the_argument_wins(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store / 'mlflow.db'}")
+    assert tracking.prepare(tmp_path / "elsewhere") == f"sqlite:///{store / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "./mlruns")
+    assert tracking.prepare(tmp_path, f"sqlite:///{store / 'mlflow.db'}") == f"sqlite:///{store / 'mlflow.db'}"
+
+
+@pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "C:\\mlruns"])
+def test_folder_stores_are_refused(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(TrackingError, match=r"is a folder, a kind of store that MLflow no longer writes.*sqlite:////"):
+        tracking.prepare(tmp_path, uri)
+    assert not list(tmp_path.iterdir())
+
+
+def test_store_in_memory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match="does not name a SQLite file that outlives the process"):
+        tracking.prepare(tmp_path, "sqlite:///:memory:")
+
+
+def test_relative_uri_becomes_absolute(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(store.parent)
+    assert tracking.prepare(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
+
+
+def _prepare_in_child(folder: str, spelling: str) -> tuple[str, str]:
+    uri = tracking.prepare(Path(folder + spelling))
+    return uri, tracking.experiment(database.client(uri), "study", Path(folder))
+
+
+def test_four_processes_make_one_store_after_an_interrupted_start(tmp_path: Path) -> None:
+    folder = tmp_path / "a store's #1, 100%"
+    folder.mkdir()
+    (folder / ".mlflow.db.1.0.tmp").write_bytes(b"half a migration")  # what a killed start leaves
+    (folder / "mlflow.db").touch()
+    with PROCESSES.Pool(4) as pool:
+        spellings = ["", "/.", "/../" + folder.name, "/"]
+        found = pool.starmap(_prepare_in_child, [(str(folder), spelling) for spelling in spellings])
+    assert len(set(found)) == 1
+    assert not list(folder.glob(".*.tmp*"))
+    experiment = database.client(found[0][0]).get_experiment_by_name("study")
+    assert experiment.artifact_location == (folder / "artifacts").as_uri()
+
+
+def test_start_interrupted_by_the_user_leaves_no_store(tmp_path: Path) -> None:
+    child = fork(_prepare_in_child, str(tmp_path), "")
+    while not list(tmp_path.glob(".mlflow.db.*.tmp")):
+        assert child.is_alive()
+        time.sleep(0.01)
+    time.sleep(0.3)  # into the migrations
+    os.kill(child.pid, signal.SIGINT)
+    child.join(30)
+    assert child.exitcode == 1
+    assert not (tmp_path / "mlflow.db").exists()
+    assert not list(tmp_path.glob(".*.tmp*"))
+
+
+def set_schema(store: Path, version: str) -> None:
+    with sqlite3.connect(store / "mlflow.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
+
+
+def test_schema_of_other_mlflow_versions(store: Path) -> None:
+    set_schema(store, "451aebb31d03")  # MLflow's first migration
+    with pytest.raises(TrackingError, match=r"made by an older MLflow.*copy the file.*mlflow db upgrade sqlite:////"):
+        tracking.prepare(store)
+    set_schema(store, "ffffffffffff")
+    with pytest.raises(TrackingError, match=r"made by a newer MLflow .*pip install -U mlflow"):
+        tracking.prepare(store)
+
+
+def test_file_that_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(TrackingError, match=r"is not a whole MLflow database .*move it away"):
+        tracking.prepare(tmp_path)
+
+
+def test_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TrackingError, match=r"cannot make the tracking store .*tracking\.folder="):
+        tracking.prepare(tmp_path / "file" / "below")
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_server_that_is_down_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    began = time.monotonic()
+    port = closed_port()
+    with pytest.raises(
+        TrackingError, match=rf"http://127.0.0.1:{port} does not answer: connection refused; start it"
+    ) as error:
+        tracking.prepare(tmp_path, f"http://me:secret@127.0.0.1:{port}")
+    assert time.monotonic() - began < 10
+    assert "secret" not in str(error.value)
+
+
+def test_server_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    late = pytest.raises(TrackingError, match="does not answer: it did not answer in time")
+    with socket.create_server(("127.0.0.1", 0)) as silent, late:
+        tracking.prepare(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_experiment_is_made_once_by_many(store: Path) -> None:
+    uri = tracking.prepare(store)
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(tracking.experiment(database.client(uri), "one", store)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+def test_deleted_experiment(store: Path) -> None:
+    client = database.client(tracking.prepare(store))
+    client.delete_experiment(tracking.experiment(client, "gone", store))
+    with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose another \(tracking\.experiment=.*restore"):
+        tracking.experiment(client, "gone", store)
+
+
+def test_a_moved_store_keeps_its_artifacts(store: Path, tmp_path: Path) -> None:
+    run_job(store)
+    moved = tmp_path / "moved" / "here"
+    moved.parent.mkdir()
+    store.rename(moved)
+    [run] = runs(moved)
+    client = database.client(tracking.prepare(moved))
+    assert run.info.artifact_uri.startswith((moved / "artifacts").as_uri())
+    assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
+    run_job(moved, "gpt2", number=1)
+    assert not store.exists()
+
+
+# the sink
+
+
+def test_every_curve_reads_back_by_layer(store: Path) -> None:
+    folder = run_job(store, params={"model": {"name": "bert", "layers": None}, "device": "cpu"})
+    [run] = runs(store)
+    assert run.info.status == "FINISHED"
+    for key, curve in results().curves.items():
+        read = history(store, run.info.run_id, key)
+        assert [step for step, _ in read] == list(range(LAYERS))
+        np.testing.assert_array_equal([value for _, value in read], curve)  # NaN included: a gap in the chart
+    expected = overview(results())
+    assert {k: v for k, v in run.data.metrics.items() if "/" not in k} == expected
+    assert expected["self_similarity adjusted layer of minimum"] == 4
+    assert expected["self_similarity adjusted mean"] == pytest.approx(
+        np.nanmean(results().curves["self_similarity/adjusted"])
+    )
+    assert expected["anisotropy mean_cosine last layer"] == results().curves["anisotropy/mean_cosine"][-1]
+    params = run.data.params
+    assert params["model.name"] == "bert"
+    assert params["model.layers"] == "null"
+    assert params["info.details.pooling"] == "mean"
+    [data] = run.inputs.dataset_inputs
+    assert (data.dataset.name, data.dataset.digest) == ("polysemy", "f" * 36)
+    tags = run.data.tags
+    assert tags["mlflow.runColor"] == "#1f77b4"
+    assert tags["ctxexp.kind"] == "job"
+    assert tags["mlflow.user"]
+    assert tags["mlflow.source.name"]
+    assert tags[process.PID] == str(os.getpid())
+    client = database.client(tracking.prepare(store))
+    names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
+    assert names == {"config.yaml", "environment.json", "files.json", "results.json", "run.json", "words.csv"}
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["packages"]["mlflow"]
+    assert environment["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
+    found = results()
+    found.curves["self_similarity/raw"][2] = math.inf
+    run_job(store, body=lambda job: job.log(found))
+    [run] = runs(store)
+    values = [value for _, value in history(store, run.info.run_id, "self_similarity/raw")]
+    assert math.isnan(values[2])
+    assert np.isfinite(np.delete(values, 2)).all()
+    assert run.data.tags["ctxexp.infinite"] == "self_similarity/raw"
+
+
+def test_more_metrics_and_params_than_a_batch(store: Path) -> None:
+    curves = {f"measure_{i}/raw": np.arange(40) + i / 64 for i in range(30)}
+    many = {f"word_{i}": i for i in range(250)} | {"long": "x" * 10_000}
+    run_job(store, params=many, body=lambda job: job.log(Results(curves)))
+    [run] = runs(store)
+    assert [v for _, v in history(store, run.info.run_id, "measure_29/raw")] == (np.arange(40) + 29 / 64).tolist()
+    assert len(run.data.params) == 251
+    assert run.data.params["long"].endswith("x ... (whole in run.json or results.json)")
+    assert len(run.data.params["long"]) == 6000
+
+
+def test_names_that_mlflow_refuses() -> None:
+    assert metric_name("self_similarity/adjusted_ci_low") == "self_similarity/adjusted_ci_low"
+    odd = ["sts/A (x)/all", "sts/A [x]/all", "sts/A _x_/all", "y" * 300, "y" * 301]
+    named = metric_names(odd)
+    assert len(set(named.values())) == len(odd)
+    assert (named["sts/A (x)/all"], named["sts/A [x]/all"]) == ("sts/A _x_/all", "sts/A _x_/all 2")
+    assert max(map(len, named.values())) <= 250
+    assert metric_name("/recall@5 (é)//x/..") == "recall_5 _é_/x/_"
+    assert flat({"a": {"b": [1, 2], "c": True}, "d": "yes"}) == {"a.b": "[1, 2]", "a.c": "true", "d": "yes"}
+
+
+def test_foreign_run_id_variable_changes_nothing(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_job(store, "gpt2")
+    [first] = runs(store)
+    monkeypatch.setenv("MLFLOW_RUN_ID", first.info.run_id)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")
+    run_job(store, "bert", number=1)
+    assert sorted(run.info.run_name for run in runs(store)) == ["bert", "gpt2"]
+
+
+def test_memory_sink_sees_what_mlflow_sees(tmp_path: Path) -> None:
+    sink = tracking.MemorySink()
+    with tracking.job(sink, tmp_path, name="bert", key="k", params={"a": {"b": 1}}, config="x: 1\n") as job:
+        job.log(results())
+    assert sink.status == "FINISHED"
+    assert sink.params["a.b"] == "1"
+    assert sink.curves.keys() == results().curves.keys()
+    assert {"results.json", "config.yaml", "environment.json", "words.csv", "run.json"} <= set(sink.artifacts)
+
+
+# how jobs end
+
+
+def fail(error: BaseException) -> Callable:
+    def body(job: tracking.Job) -> None:
+        raise error
+
+    return body
+
+
+def state(folder: Path) -> dict:
+    return json.loads((folder / "status.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (MetricError("no rows"), "FAILED", "no rows"),
+        (ZeroDivisionError("in a plugin"), "FAILED", "ZeroDivisionError: in a plugin"),
+        (KeyboardInterrupt(), "KILLED", "interrupted (KeyboardInterrupt)"),
+    ],
+)
+def test_the_way_a_job_ends_is_on_disk_and_in_mlflow(
+    store: Path, error: BaseException, status: str, words: str
+) -> None:
+    with pytest.raises(type(error)):
+        run_job(store, body=fail(error))
+    [run] = runs(store)
+    assert run.info.status == status
+    assert run.data.tags["ctxexp.error"] == words
+    found = state(tracking.job_folder(store, "single", 0, ["model=bert"]))
+    assert found["status"] == status
+    assert headline(found["error"]) == words
+    assert isinstance(error, ZeroDivisionError) == ("Traceback" in found["error"])
+
+
+def test_a_run_whose_start_failed_keeps_its_error(store: Path) -> None:
+    (store / "artifacts").touch()  # no place for files
+    with pytest.raises(TrackingError, match="cannot start a run in sqlite"):
+        run_job(store)
+    [run] = runs(store)
+    assert run.info.status == "FAILED"
+    assert run.data.tags["ctxexp.error"].startswith("cannot start a run in sqlite")
+    assert state(tracking.job_folder(store, "single", 0, ["model=bert"]))["status"] == "FAILED"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_of_the_closing_is_answered_after_it(number: int) -> None:
+    closed = []
+
+    def close(times: int) -> None:
+        with process.terminated_like_interrupted(), process.held_back():
+            for _ in range(times):
+                signal.raise_signal(number)
+            closed.append(times)
+
+    for times in (1, 2):  # who asks twice means it
+        with pytest.raises((KeyboardInterrupt, Terminated)):
+            close(times)
+    assert closed == [1]
+
+
+def _run_for_ever(store: Path) -> None:
+    run_job(store, body=lambda job: (Path(store, "running").touch(), time.sleep(60)))
+
+
+def start_child(store: Path) -> BaseProcess:
+    child = fork(_run_for_ever, store)
+    while not (store / "running").exists():
+        assert child.is_alive()
+        time.sleep(0.02)
+    return child
+
+
+class Late:
+    """The store as it was when its runs were searched: what happens to them afterwards, the search didn't see."""
+
+    def __init__(self, client: MlflowClient, held: list) -> None:
+        self.client, self.held = client, held
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.client, name)
+
+    def search_runs(self, *args: object, **choices: object) -> list:
+        return self.held
+
+
+def test_a_run_that_finished_since_the_search_is_not_taken_for_dead(store: Path) -> None:
+    child = start_child(store)
+    client = database.client(tracking.prepare(store))
+    experiment = tracking.experiment(client, "study", store)
+    held = client.search_runs([experiment])
+    child.kill()
+    child.join(30)
+    client.set_terminated(held[0].info.run_id, "FINISHED")
+    assert tracking.close_dead_runs(Late(client, held), experiment) == []
+    assert client.get_run(held[0].info.run_id).info.status == "FINISHED"
+
+
+def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Path) -> None:
+    child = start_child(store)
+    client = database.client(tracking.prepare(store))
+    experiment = tracking.experiment(client, "study", store)
+    assert tracking.close_dead_runs(client, experiment) == []  # it lives
+    child.kill()
+    child.join(30)
+    run_job(store, "gpt2", number=1)
+    found = {run.info.run_name: run for run in runs(store)}
+    assert found["gpt2"].info.status == "FINISHED"
+    assert found["bert"].info.status == "KILLED"
+    host = found["bert"].data.tags[process.HOST]
+    assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
+    dead = state(tracking.job_folder(store, "single", 0, ["model=bert"]))
+    assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
+
+
+def test_termination_unwinds_like_an_interrupt(store: Path) -> None:
+    child = start_child(store)
+    child.terminate()
+    child.join(30)
+    assert child.exitcode == 128 + signal.SIGTERM
+    [run] = runs(store)
+    assert run.info.status == "KILLED"
+
+
+def test_a_reused_process_number_is_another_process() -> None:
+    tags = process.process_tags()
+    host, pid, start = tags[process.HOST], tags[process.PID], tags[process.STARTED]
+    assert process.is_gone(host, pid, start) is None
+    assert process.is_gone(host, pid, "long ago") == f"process {pid} on {host} is another one now"
+    assert process.is_gone("another machine", pid, "long ago") is None
+    assert process.is_gone(host, None, None) is None
+
+
+def test_the_portable_clock_agrees_about_life_and_death() -> None:
+    assert process._started_elsewhere(os.getpid())
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
+    assert process._started_elsewhere(child.pid) == process.started(child.pid) == ""
+    child.wait()
+    assert process._started_elsewhere(child.pid) == process.started(child.pid) == ""
+
+
+# resume and upload
+
+
+def break_store(store: Path) -> None:
+    with sqlite3.connect(store / "mlflow.db") as connection:
+        connection.execute("ALTER TABLE metrics RENAME TO metrics_away")
+
+
+def mend_store(store: Path) -> None:
+    with sqlite3.connect(store / "mlflow.db") as connection:
+        connection.execute("ALTER TABLE metrics_away RENAME TO metrics")
+
+
+def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> None:
+    def body(job: tracking.Job) -> None:
+        job.save(results())
+        break_store(store)
+        job.log(results())
+
+    with pytest.raises(TrackingError, match=r"cannot log in sqlite.*results are safe in .*ctxexp upload '?/"):
+        run_job(store, body=body)
+    mend_store(store)
+    folder = tracking.job_folder(store, "single", 0, ["model=bert"])
+    assert state(folder)["status"] == "FAILED"
+    assert state(folder)["measured"]
+    assert "ctxexp.error" in runs(store)[0].data.tags
+    [sent] = tracking.upload(folder)
+    [again] = tracking.upload(folder.parent)  # the sweep's folder serves as well
+    assert not sent.already
+    assert again.already
+    [run] = runs(store)  # the broken run was completed, none was added
+    assert run.info.run_id == sent.run_id == again.run_id
+    assert run.info.status == "FINISHED"
+    assert "ctxexp.error" not in run.data.tags
+    assert len(history(store, run.info.run_id, "self_similarity/raw")) == LAYERS
+    assert state(folder)["status"] == "FINISHED"
+
+
+def test_upload_to_another_store(store: Path, tmp_path: Path, template: Path) -> None:
+    folder = run_job(store)
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(template / "mlflow.db", other)
+    copy = other / "results" / "single" / folder.name
+    shutil.copytree(folder, copy)
+    shutil.rmtree(store)  # as on another machine
+    [sent] = tracking.upload(copy)
+    [run] = runs(other)
+    assert run.info.run_id == sent.run_id
+    assert run.info.run_name == "bert"
+    assert run.data.tags["ctxexp.job"] == "key of bert"
+    assert run.data.params["seed"] == "0"
+
+
+def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match=r"holds no results of ctxexp: expected run\.json and results\.json"):
+        tracking.upload(tmp_path)
+    folder = run_job(store)
+    with pytest.raises(TrackingError, match=r"cannot|does not answer: connection refused"):
+        tracking.upload(folder, uri=f"http://127.0.0.1:{closed_port()}")
+    (folder / "run.json").write_text("{")
+    with pytest.raises(TrackingError, match="is not a run of ctxexp, or is damaged"):
+        tracking.upload(folder)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(store, "gpt2", body=fail(KeyboardInterrupt()))
+    with pytest.raises(TrackingError, match=r"no results\.json in .*never finished measuring"):
+        tracking.upload(tracking.job_folder(store, "single", 0, ["model=gpt2"]))
+
+
+def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
+    folder = run_job(store)
+    with pytest.raises(MetricError):
+        run_job(store, "gpt2", number=1, body=fail(MetricError("x")))
+    uri = tracking.prepare(store)
+    client = database.client(uri)
+    [run] = [r for r in runs(store) if r.info.run_name == "bert"]
+    done = tracking.finished_jobs(client, tracking.experiment(client, "study", store))
+    assert done == {"key of bert": run.info.run_id}
+    assert tracking.finished_on_disk(store, "key of bert") == folder
+    assert tracking.finished_on_disk(store, "key of gpt2") is None
+
+    def reuse(key: str, group: str) -> Path | None:
+        place = tracking.job_folder(store, group, 0)
+        return tracking.reuse(store, uri, "study", key=key, folder=place, sweep=group)
+
+    assert reuse("key of gpt2", "second") is None
+    client.update_run(run.info.run_id, name="bert seed=0")  # as a sweep's end names it beside another bert
+    assert reuse("key of bert", "second") == folder
+    assert state(tracking.job_folder(store, "second", 0))["name"] == "bert"
+    assert client.get_run(run.info.run_id).data.tags["ctxexp.sweep"] == "second"
+    shutil.rmtree(store / "results")  # only MLflow has it now
+    fetched = reuse("key of bert", "third")
+    assert fetched == tracking.job_folder(store, "third", 0)
+    assert Results.load(fetched).curves.keys() == results().curves.keys()
+    assert len(runs(store)) == 2
+
+
+def test_resume_uploads_again_what_mlflow_lost(store: Path) -> None:
+    folder = run_job(store)
+    uri = tracking.prepare(store)
+    client = database.client(uri)
+    client.delete_run(runs(store)[0].info.run_id)
+    assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "x" / "y" / "z") == folder
+    assert len(runs(store)) == 1
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def flip(path: Path) -> None:
+    """One digit of a number, so that it is a results file still."""
+    path.write_text(path.read_text().replace("0.", "1.", 1))
+
+
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damage: Callable[[Path], None]) -> None:
+    folder = run_job(store)
+    uri = tracking.prepare(store)
+    [run] = runs(store)
+
+    def reuse(group: str) -> Path | None:
+        place = tracking.job_folder(store, group, 0)
+        return tracking.reuse(store, uri, "study", key="key of bert", folder=place, sweep=group)
+
+    damage(folder / "results.json")
+    fetched = reuse("second")
+    assert fetched == tracking.job_folder(store, "second", 0)
+    np.testing.assert_equal(Results.load(fetched).curves, results().curves)
+    assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
+    damage(fetched / "results.json")
+    damage(store / "artifacts" / run.info.run_id / "artifacts" / "results.json")
+    assert reuse("third") is None
+
+
+def test_resume_computes_again_what_belongs_to_another_job(store: Path) -> None:
+    folder, other = run_job(store), run_job(store, "gpt2", number=1)
+    shutil.copy(other / "status.json", folder)  # says the other's key
+    assert tracking.finished_on_disk(store, "key of bert") is None
+    assert tracking.finished_on_disk(store, "key of gpt2") == other
+
+
+def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
+    run_job(store)
+    uri = tracking.prepare(store)
+    client = database.client(uri)
+    tags = {**process.process_tags(), process.STARTED: "long ago"}  # the number is another process' now
+    dead = client.create_run(tracking.experiment(client, "study", store), tags=tags).info.run_id
+    folder = tracking.job_folder(store, "killed", 0)
+    write_state(folder, fresh=True, status="RUNNING", process=tags)
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    for pid in (child.pid, os.getpid()):
+        (folder / f"results.json.{pid}.part").touch()
+    assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "results" / "x" / "y")
+    assert client.get_run(dead).info.status == "KILLED"
+    assert state(folder)["status"] == "KILLED"
+    assert [path.name for path in folder.glob("*.part")] == [f"results.json.{os.getpid()}.part"]
+
+
+def test_parallel_jobs_name_one_data_set(store: Path) -> None:
+    """MLflow looks for a data set and then inserts it: whoever does so at once is refused, and asks again."""
+    uri = tracking.prepare(store)
+    sinks = [tracking.MlflowSink(uri, "study", store) for _ in range(8)]
+    for number, sink in enumerate(sinks):
+        sink.start(name=str(number), tags={"ctxexp.sweep": "x"}, params={}, config="")
+    together, refused = threading.Barrier(len(sinks)), []
+
+    def log(sink: tracking.MlflowSink, fingerprint: str) -> None:
+        found = results()
+        found.info["fingerprint"] = fingerprint
+        together.wait()
+        try:
+            sink._inputs(_dataset(found))
+        except Exception as error:
+            refused.append(error)
+
+    for round in range(3):
+        threads = [threading.Thread(target=log, args=(sink, f"text {round}")) for sink in sinks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert refused == []
+    assert {len(run.inputs.dataset_inputs) for run in runs(store)} == {3}
+
+
+def test_importing_tracking_is_light() -> None:
+    heavy = {"mlflow", "torch", "pandas", "sqlalchemy"}
+    code = f"import sys, ctxexp.sinks.mlflow; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

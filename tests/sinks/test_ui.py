@@ -1,0 +1,183 @@
+"""The web interface on a stored sweep, in a real browser, and the same server as a tracking server."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from ctxexp.command.cli import main
+from ctxexp.errors import TrackingError
+from ctxexp.results import Results
+from ctxexp.sinks import mlflow as tracking
+from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.credentials import WHOLE
+from ctxexp.sinks.mlflow.ui import free_port, server
+
+MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tracking.Sweep:
+    store = tmp_path_factory.mktemp("ui")
+    shutil.copy(template / "mlflow.db", store)
+    uri = tracking.prepare(store)
+    experiment = tracking.experiment(database.client(uri), "study", store)
+    sweep = tracking.Sweep(tracking.new_id(), store, uri, "study", experiment, time.time())
+    for number, (name, layers) in enumerate(MODELS.items()):
+        folder = tracking.job_folder(store, sweep.id, number, [f"model={name}"])
+        sink = tracking.MlflowSink(uri, "study", folder, store=store)
+        with tracking.job(sink, folder, name=name, key=name, params={}, config="", sweep=sweep.id) as job:
+            curve = np.linspace(0.9, 0.2, layers) - number / 20
+            keys = ("self_similarity/adjusted", "self_similarity/raw", "anisotropy/mean_cosine")
+            job.log(Results(dict.fromkeys(keys, curve), {}, {"model": name, "n_layers": layers}))
+    report = tracking.close_sweep(sweep, lambda pairs, folder: [])
+    assert report.error is None
+    return sweep
+
+
+@pytest.fixture(scope="module")
+def address(stored: tracking.Sweep) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]  # the system's choice: tests run side by side
+    with server(stored.uri, port) as address:
+        yield address
+
+
+@pytest.fixture
+def browser() -> Iterator[object]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    program = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+    driver = shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.skip("no chromium and chromedriver on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1600,1200"):
+        options.add_argument(word)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield browser
+    browser.quit()
+
+
+def test_printed_link_opens_on_the_overlaid_curves(stored: tracking.Sweep, address: str, browser) -> None:
+    link = tracking.last_sweep_link(stored.uri, "study", address)
+    assert link == tracking.sweep_link(address, stored.experiment_id, stored.id)
+    browser.get(link)
+    curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
+        [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""
+    three = {"rgb(31, 119, 180)", "rgb(214, 39, 40)", "rgb(44, 160, 44)"}  # of bert, gpt2, elmo
+    deadline = time.monotonic() + 90
+    while True:
+        found = browser.execute_script(curves)
+        text = browser.find_element("tag name", "body").text
+        if any(set(strokes) == three for strokes in found):
+            break
+        assert time.monotonic() < deadline, f"no chart with three curves: {found}\n{text}"
+        time.sleep(0.25)
+    for name in MODELS:
+        assert f"\n{name}\n" in text  # the run list
+    assert "3 matching runs" in text
+    assert "self_similarity/adjusted" in text
+    assert "comparison" not in text  # the summary run is in no legend
+
+
+def test_upload_through_the_server(stored: tracking.Sweep, address: str) -> None:
+    assert tracking.prepare(stored.folder, address) == address
+    sent = tracking.upload(stored.results, uri=address, experiment="sent")
+    assert [one.already for one in sent] == [False] * 3
+    assert [one.already for one in tracking.upload(stored.results, uri=address, experiment="sent")] == [True] * 3
+    client = database.client(address)
+    runs = client.search_runs([client.get_experiment_by_name("sent").experiment_id])
+    assert sorted(run.info.run_name for run in runs) == sorted(MODELS)
+    for run in runs:
+        history = client.get_metric_history(run.info.run_id, "self_similarity/raw")
+        assert sorted(m.step for m in history) == list(range(MODELS[run.info.run_name]))
+        assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
+    assert sent[0].link.startswith(address)
+    assert (stored.folder / "artifacts" / runs[0].info.experiment_id).is_dir()  # and nothing in the working folder
+    client.delete_experiment(runs[0].info.experiment_id)
+
+
+def test_serve_says_where_the_curves_are_and_ends_its_server(stored: tracking.Sweep) -> None:
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        tracking.serve(stored.uri, "study", port, say=said.append, until=lambda: True)
+    used = free_port(port + 1)
+    assert f"port {port} is taken; using" in said[1]
+    assert said[2].startswith("curves: http://127.0.0.1:")
+    assert stored.id in said[2]
+    assert used  # the port is free again
+
+
+def test_link_of_an_empty_store(stored: tracking.Sweep) -> None:
+    assert tracking.last_sweep_link(stored.uri, "nothing here") is None
+
+
+def test_server_that_cannot_start_says_why() -> None:
+    said = pytest.raises(TrackingError, match=r"MLflow's server ended at once on port \d+\. It said:\n")
+    with said, server("nonsense://store", 5700):
+        pass
+
+
+@pytest.mark.parametrize("port", [0, -1, 99999])
+def test_a_port_that_is_none_is_refused(port: int) -> None:
+    with pytest.raises(TrackingError, match=rf"port {port}: expected a number from 1 to 65535 \(--port\)"):
+        free_port(port)
+
+
+def test_no_free_port() -> None:
+    with socket.create_server(("127.0.0.1", 65535)), pytest.raises(TrackingError, match="ports 65535 to 65535 are all"):
+        free_port(65535)
+
+
+def test_a_password_is_in_no_file_no_store_and_no_message(
+    stored: tracking.Sweep,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    password, token = "pa/ss@w0rd", "hunter22"
+    uri = address.replace("://", f"://someone:{quote(password, safe='')}@")
+    (tmp_path / "vectors.txt").write_text("bank 1 0\nriver 0 1\nmoney 1 1\n")
+    (tmp_path / "text.txt").write_text("bank river money\nmoney bank river\nriver money bank\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(WHOLE, "")
+    monkeypatch.setenv("TOKEN", token)
+    command = [
+        "dataset=text",
+        "dataset.path=text.txt",
+        "model=word_vectors",
+        "model.path=vectors.txt",
+        "metric=word_norm",
+    ]
+    command += ["metric=word_norm", "min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", f"tracking.uri='{uri}'"]
+    for words in (["-m", "seed=0,1", *command], command):
+        monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code, capfd.readouterr().err
+    client = database.client(address)
+    runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 4
+    [folder, *_] = tmp_path.glob("mlruns/results/*/*seed=0*")
+    assert f"uri: {address}" in (folder / "config.yaml").read_text()
+    assert "cache-${oc.env:TOKEN}" in (folder / "config.yaml").read_text()
+    [sent] = tracking.upload(folder)  # to the same server, with the password that this process knows
+    assert sent.already
+    shutil.rmtree(tmp_path / f"cache-{token}")
+    secrets = [text.encode() for text in (password, quote(password, safe=""), "ss@w0rd", "w0rd", "someone", token)]
+    for path in (*tmp_path.rglob("*"), *stored.folder.rglob("*")):
+        held = path.read_bytes() if path.is_file() else b""
+        assert not [s for s in secrets if s in held or s in str(path).encode()], path
+    said = "".join(capfd.readouterr())
+    assert not [s for s in secrets if s.decode() in said]

@@ -1,0 +1,252 @@
+"""Calibrations of the space: their laws, and measuring through them against spaces that are calibrated by hand."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_occurrences import shelve
+
+from ctxexp.baselines.drawn import Uniform
+from ctxexp.command import compose
+from ctxexp.command.config import job_key
+from ctxexp.command.run import calibration, label
+from ctxexp.dataset import Corpus
+from ctxexp.errors import CtxexpError, TransformError
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metric import Metric
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.report import wording
+from ctxexp.results import Results
+from ctxexp.transform import Transformed, transformed
+from ctxexp.transforms.center import Center
+from ctxexp.transforms.none import Nothing
+from ctxexp.transforms.standardize import Standardize
+
+METRICS: dict[str, Callable[[], Metric]] = {
+    "anisotropy": Anisotropy,
+    "self_similarity": SelfSimilarity,
+    "mev": MaxExplainableVariance,
+    "word_norm": WordNorm,
+}
+
+
+@dataclass
+class Space:
+    """Layers in memory, as a store offers them."""
+
+    layers: np.ndarray  # (n_layers, n_rows, dim)
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
+    @property
+    def dim(self) -> int:
+        return int(self.layers.shape[2])
+
+    def layer(self, i: int) -> np.ndarray:
+        return self.layers[i]  # type: ignore[no-any-return]
+
+
+def place(dtype: type = np.float32) -> tuple[Space, Occurrences]:
+    """A random space with a common direction, whose full stops are not measured and whose first sentence repeats."""
+    rng = np.random.default_rng(0)
+    sentences = [[*rng.choice(list("abcdefg"), rng.integers(2, 8)), "."] for _ in range(60)]
+    corpus = Corpus.of("c", [*sentences, sentences[0]])
+    shelf = shelve(corpus)
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
+    layers = rng.normal(size=(3, len(shelf.unit_codes), 6)) * np.linspace(0.2, 3, 6) + 2
+    return Space(layers.astype(dtype)), occurrences
+
+
+def curves(space: Any, occurrences: Occurrences) -> Results:
+    return measure(space, occurrences, METRICS, Uniform(size=50, redraws=3), seed=3, bootstrap=20)
+
+
+def by_hand(space: Space, occurrences: Occurrences, *, scale: bool) -> Space:
+    """The same transform with plain float64 loops over columns."""
+    rows = sorted(set(occurrences.by_sentence.rows.tolist()))
+    layers = space.layers.astype(np.float64)
+    for layer in layers:
+        for column in range(space.dim):
+            values = [layer[row, column] for row in rows]
+            mean = sum(values) / len(values)
+            spread = (sum((v - mean) ** 2 for v in values) / len(values)) ** 0.5 if scale else 1.0
+            layer[:, column] = (layer[:, column] - mean) / spread
+    return Space(layers.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(("factory", "scale"), [(Center, False), (Standardize, True)])
+def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
+    factory: Callable[[], Any], scale: bool, dtype: type
+) -> None:
+    space, occurrences = place(dtype)
+    got = curves(transformed(space, occurrences, factory), occurrences)
+    expected = curves(by_hand(space, occurrences, scale=scale), occurrences)
+    plain = curves(Space(space.layers.astype(np.float32)), occurrences)
+    assert got.curves.keys() == expected.curves.keys()
+    for key, curve in expected.curves.items():
+        np.testing.assert_allclose(got.curves[key], curve, atol=2e-5, err_msg=key)
+    assert np.abs(got.curves["anisotropy/mean_cosine"] - plain.curves["anisotropy/mean_cosine"]).min() > 0.3
+
+
+def test_none_costs_nothing() -> None:
+    space, occurrences = place()
+    assert transformed(space, occurrences, Nothing) is space
+    x = space.layer(0)
+    assert Nothing().fit(x).apply(x) is x
+
+
+def test_center_has_mean_0_and_is_idempotent() -> None:
+    x = np.random.default_rng(1).normal(size=(5000, 7)).astype(np.float32) * 3 + 100
+    once = Center().fit(x).apply(x)
+    assert once.dtype == np.float32
+    assert np.abs(once.mean(axis=0, dtype=np.float64)).max() < 1e-6
+    np.testing.assert_allclose(Center().fit(once).apply(once), once, atol=1e-6)
+    np.testing.assert_allclose(once, x - x.astype(np.float64).mean(axis=0), atol=1e-5)
+
+
+def test_standardize_has_variance_1_and_columns_without_variance_stay_0() -> None:
+    x = np.random.default_rng(2).normal(size=(9000, 5)).astype(np.float32) * [1e-3, 1, 50, 1, 1] + 7
+    x = x.astype(np.float32)
+    x[:, 3] = 0.1  # no sum of tenths is exact: a spread by rounding would blow this column up
+    y = Standardize().fit(x).apply(x)
+    assert y.dtype == np.float32
+    assert np.array_equal(y[:, 3], np.zeros(9000))
+    others = y[:, [0, 1, 2, 4]].astype(np.float64)
+    np.testing.assert_allclose(others.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(others.var(axis=0), 1, atol=1e-5)
+    np.testing.assert_allclose(Standardize().fit(y).apply(y), y, atol=1e-5)
+
+
+def test_rows_keep_their_places_whatever_the_pieces() -> None:
+    space, occurrences = place()
+    whole = transformed(space, occurrences, Center)
+    measured = np.unique(occurrences.by_sentence.rows)
+    rest = np.setdiff1d(np.arange(len(space.layer(0))), measured)
+    assert len(rest)
+    for chunk in (1, 7, 1000):
+        pieces = Transformed(space, occurrences, Center, "center")
+        pieces.chunk = chunk
+        for i in range(3):
+            x = pieces.layer(i)
+            np.testing.assert_array_equal(x, whole.layer(i))
+            kept = space.layer(i)[measured].astype(np.float64)
+            np.testing.assert_allclose(x[measured], kept - kept.mean(axis=0), atol=1e-6)
+            assert not x[rest].any()
+
+
+def test_one_layer_and_a_piece_are_in_memory() -> None:
+    layers = np.random.default_rng(0).normal(size=(1, 60_000, 64)).astype(np.float32)
+    corpus = Corpus.of("c", [[f"w{i + a}" if i % 2 else "." for i in range(100)] for a in range(0, 60_000, 100)])
+    occurrences = Occurrences.of(shelve(corpus), corpus, keep=str.isalnum)
+    assert len(occurrences.by_sentence.rows) == 30_000
+    store = Transformed(Space(layers), occurrences, Standardize, "standardize")
+    store.chunk = 1000
+    tracemalloc.start()
+    try:
+        store.layer(0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.4 * layers.nbytes
+
+
+def faulty(**members: Any) -> type[Center]:
+    return type("Faulty", (Center,), members)
+
+
+def _raise(self: object, x: np.ndarray) -> None:
+    raise ValueError("boom")
+
+
+def _refuse(self: object, x: np.ndarray) -> None:
+    raise CtxexpError("no")
+
+
+def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
+    x -= 1
+    return x
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (dict, r"transform 'mine': dict has no fit\(x\)"),
+        (faulty(fit=lambda self, x: None), r"fit\(\) gave NoneType at layer 0; end it with `return self`"),
+        (faulty(fit=_raise), r"transform 'mine' failed in fit\(\) at layer 0: ValueError: boom"),
+        (faulty(apply=_refuse), r"transform 'mine', apply\(\) at layer 0: no"),
+        (faulty(apply=lambda self, x: x[:, :2]), r"expected a float32 array of shape .*, got float32 \(\d+, 2\)"),
+        (faulty(apply=lambda self, x: x - self.mean), r"expected a float32 array of shape \(\d+, 6\), got float64"),
+        (faulty(apply=lambda self, x: None), r"expected a float32 array of shape \(\d+, 6\), got NoneType"),
+        (faulty(apply=lambda self, x: x * np.float32(np.nan)), r"gave NaN or infinite values; does it divide by"),
+        (faulty(apply=_in_place), r"failed in apply\(\) at layer 0: ValueError: .*read-only"),
+    ],
+)
+def test_messages(factory: Callable[[], Any], message: str) -> None:
+    space, occurrences = place()
+    with pytest.raises(TransformError, match=message):
+        transformed(space, occurrences, factory, name="mine").layer(0)
+
+
+def config(*overrides: str) -> dict[str, Any]:
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    compose.prepare()
+    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
+        return compose.resolved(hydra_compose("config", overrides=list(overrides)))
+
+
+def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
+    plain, centred = config(), config("transform=center", "model.weights=untrained")
+    assert label(plain) == "bert"
+    assert label(centred) == "bert (untrained) + center"
+    assert calibration({"transform": {"name": "drop_top", "k": 3}}) == "drop_top (k=3)"
+    assert job_key(plain, "f", "e", "1") != job_key(config("transform=center"), "f", "e", "1")
+    runs = [(t, Results(info={"transform": t})) for t in ("none", "center")]
+    assert wording.facts(runs[:1]) == []
+    assert wording.facts(runs[1:]) == ["transform center"]
+    assert wording.facts(runs) == ["2 transforms"]
+    assert wording.facts([("older", Results())]) == []
+
+
+def test_a_run_records_its_transform(tmp_path: Path) -> None:
+    from ctxexp.command.run import load_corpus, load_encoder, run
+    from ctxexp.plugins import build_registry
+    from ctxexp.progress import Silent
+
+    registry = build_registry(installed=False)
+    measured = {}
+    for name in ("none", "standardize"):
+        composed = config("model=elmo", f"transform={name}", "metric=anisotropy", "baseline=b100", "bootstrap=10")
+        composed["cache"]["folder"] = str(tmp_path)
+        corpus = Corpus("small", load_corpus(composed, registry).sentences[:120])
+        results = run(composed, corpus, load_encoder(composed, registry), registry, tmp_path, Silent())
+        assert results.info["transform"] == name
+        measured[name] = results.curves["anisotropy/mean_cosine"]
+    assert (measured["standardize"] < measured["none"] - 0.05).all()
+
+
+def test_the_factory_is_asked_once_a_layer() -> None:
+    space, occurrences = place()
+    built: list[Center] = []
+
+    def factory() -> Center:
+        built.append(Center())
+        return built[-1]
+
+    curves(transformed(space, occurrences, partial(factory)), occurrences)
+    assert len(built) == 1 + space.n_layers

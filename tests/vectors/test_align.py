@@ -1,0 +1,186 @@
+"""Pieces and words: spans cover what they should, whatever the text; windows cover and choose by context."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny_models
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, CtxexpError, EncodingError
+from ctxexp.models.transformer.pieces import PieceReader, piece_units
+from ctxexp.vectors.align import best_window, overlaps, pool, windows
+
+spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
+odd = st.sampled_from(
+    [
+        "👍🏽",
+        "👨‍👩‍👧",
+        "e\u0301",
+        "naïve",
+        "日本語",
+        "\u200b",
+        "\x00",
+        "don't",
+        "▁",
+        "Ġthe",
+        "[CLS]",
+        "ﬁ",
+        "İ",
+        "a\u0301\u0302",
+    ]
+)
+words = st.lists(odd | st.text(min_size=1, max_size=6).filter(lambda w: not any(c.isspace() for c in w)), max_size=8)
+
+
+def test_windows_of_a_very_long_sentence_take_little_memory() -> None:
+    """The whole of a novel on one line: candidates a piece, not windows times pieces."""
+    n, size = 400_000, 126
+    starts = windows(n, size, 63)
+    for causal in (False, True):
+        chosen = best_window(n, starts, size, causal=causal)
+        assert (np.diff(chosen) >= 0).all()
+        assert (starts[chosen] <= np.arange(n)).all()
+        assert (np.arange(n) < starts[chosen] + size).all()
+
+
+@given(n=st.integers(5, 80), size=st.integers(2, 30), stride=st.integers(1, 30), causal=st.booleans())
+def test_the_best_window_is_the_one_a_plain_search_finds(n: int, size: int, stride: int, causal: bool) -> None:
+    assume(stride <= size < n)
+    starts = windows(n, size, stride)
+
+    def context(piece: int, start: int) -> int:
+        left = n if start == 0 else piece - start
+        right = n if start + size == n else start + size - 1 - piece
+        return left if causal else min(left, right)
+
+    for piece, found in enumerate(best_window(n, starts, size, causal=causal)):
+        holding = [w for w, s in enumerate(starts) if s <= piece < s + size]
+        assert found == max(holding, key=lambda w: (context(piece, int(starts[w])), -w))
+
+
+@given(spans, spans)
+def test_overlaps_are_those_of_the_double_loop(gaps: list[tuple[int, int]], pieces: list[tuple[int, int]]) -> None:
+    made, at = [], 0
+    for gap, length in gaps:
+        made.append((at + gap, at + gap + length))
+        at += gap + length
+    a = np.array(made, dtype=np.int64).reshape(-1, 2)
+    b = np.array([(s, s + n) for s, n in pieces], dtype=np.int64).reshape(-1, 2)
+    naive = [(i, j) for i, (s, e) in enumerate(a) for j, (t, u) in enumerate(b) if set(range(s, e)) & set(range(t, u))]
+    assert list(zip(*map(np.ndarray.tolist, overlaps(a, b)), strict=True)) == naive
+
+
+@pytest.fixture(scope="module", params=["wordpiece", "byte_level", "sentencepiece", "unigram"])
+def tokenizer(request: pytest.FixtureRequest):
+    backend, special = getattr(tiny_models, request.param)()
+    made = tiny_models.fast(backend, special)
+    made.name_or_path = request.param
+    return made
+
+
+@given(words, st.sampled_from([" ", "", "  "]))
+def test_pieces_cover_their_words(tokenizer, texts: list[str], space: str) -> None:
+    at, placed = 0, []
+    for word in texts:
+        placed.append((at, at + len(word)))
+        at += len(word) + len(space)
+    sentence = Sentence(space.join(texts), tuple(texts), tuple(placed))
+    (read,) = PieceReader(tokenizer, pooling="mean", source="tiny")([sentence])
+    encoding = tokenizer.backend_tokenizer.encode(sentence.text)
+    assert read.ids.tolist() == encoding.ids
+    ends = np.cumsum(read.counts)
+    kept = iter(zip(read.units, np.split(read.at, ends[:-1]) if len(ends) else [], strict=True))
+    follows, unit = True, next(kept, None)
+    for word, (start, end) in zip(sentence.words, sentence.spans, strict=True):
+        touching = {
+            i for i, (a, b) in enumerate(encoding.offsets)
+            if max(a, start) < min(b, end) and not encoding.special_tokens_mask[i]
+            and not (encoding.tokens[i] == "▁" and sentence.text[a:b] != "▁")
+        }  # fmt: skip
+        if not touching:  # the tokenizer drops the whole word: it has no unit
+            continue
+        assert unit is not None
+        follows &= unit[0] == word and set(unit[1].tolist()) == touching
+        covered = {c for i in touching for c in range(*encoding.offsets[i])}
+        if tokenizer.name_or_path == "byte_level":
+            assert covered >= set(range(start, end)), "byte-level pieces cover every character"
+        unit = next(kept, None)
+    assert follows
+    assert unit is None
+
+
+def test_byte_level_tokenizers_give_every_word_a_unit() -> None:
+    reader = PieceReader(tiny_models.fast(*tiny_models.byte_level(trim=False)), pooling="mean", source="tiny")
+    sentence = Sentence.of(["👍🏽", "\u200b", "\x00", "e\u0301"])
+    (read,) = reader([sentence])
+    assert read.units == sentence.words
+    assert read.counts.tolist() == [8, 3, 1, 3]
+
+
+def test_a_lone_marker_at_the_start_belongs_to_no_word() -> None:
+    reader = PieceReader(tiny_models.fast(*tiny_models.sentencepiece()), pooling="mean", source="tiny")
+    first, later, marker = reader([Sentence.of([w]) for w in ("👍", "x👍", "▁")])
+    assert reader.backend.encode("👍").tokens[1] == "▁"
+    assert first.counts.tolist() == [4]  # its four bytes
+    assert later.counts.tolist() == [len(later.ids) - 2] or later.counts.tolist() == [len(later.ids) - 1]
+    assert marker.units == ("▁",)
+
+
+def test_a_piece_is_called_by_the_text_it_covers() -> None:
+    sentence = Sentence("A — don't 👍", ("A", "—", "do", "n't", "👍"), ((0, 1), (2, 3), (4, 6), (6, 9), (10, 11)))
+    pieces = [(0, 0), (0, 1), (1, 3), (2, 3), (3, 4), (3, 7), (7, 9), (9, 11), (10, 11), (10, 11)]
+    units = ("▁", "A", "—", "##—", "▁", "don", "##'t", "👍", "##👍", "##👍")
+    assert piece_units(sentence, pieces) == units
+    assert [unit for unit in units if not is_punctuation(unit)] == ["A", "don", "##'t"]
+
+
+def test_a_lone_marker_is_no_unit_of_the_first_characters_text() -> None:
+    reader = PieceReader(tiny_models.fast(*tiny_models.sentencepiece()), pooling="pieces", source="tiny")
+    (read,) = reader([Sentence.of(["👍"])])
+    assert read.units == ("▁", "👍", "##👍", "##👍", "##👍")  # the marker, then four bytes
+
+
+def test_pooling_by_hand() -> None:
+    sentence = Sentence("ab cd\u200b!", ("ab", "cd", "\u200b", "!"), ((0, 2), (3, 5), (5, 6), (6, 7)))
+    layers = np.arange(2 * 6 * 3, dtype=np.float32).reshape(2, 6, 3)
+    spans = [(0, 0), (0, 1), (1, 2), (2, 5), (4, 7), (0, 0)]  # special, a, b, " cd", straddles d to !, special
+    mean = pool(layers, [(0, 0), (0, 1), (1, 2), (2, 5), (6, 7), (0, 0)], sentence)
+    assert mean.units == ("ab", "cd", "!")  # no piece touches the zero-width space
+    np.testing.assert_array_equal(mean.layers[:, 0], layers[:, 1:3].mean(1))
+    np.testing.assert_array_equal(mean.layers[:, 1:], layers[:, 3:5])
+    straddled = pool(layers, spans, sentence, pooling="last")
+    assert straddled.units == sentence.words
+    np.testing.assert_array_equal(straddled.layers, layers[:, [2, 4, 4, 4]])
+    np.testing.assert_array_equal(pool(layers, spans, sentence, pooling="first").layers, layers[:, [1, 3, 4, 4]])
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.data(), st.booleans())
+def test_windows_cover_and_give_the_most_context(over: int, size: int, data: st.DataObject, causal: bool) -> None:
+    n = size + over
+    starts = windows(n, size, data.draw(st.integers(1, size)))
+    assert starts[0] == 0
+    assert starts[-1] == n - size
+    chosen = best_window(n, starts, size, causal=causal)
+
+    def context(piece: int, start: int) -> int:
+        left = n if start == 0 else piece - start
+        right = n if start + size == n else start + size - 1 - piece
+        return left if causal else min(left, right)
+
+    for piece, window in enumerate(chosen.tolist()):
+        holding = [w for w, s in enumerate(starts.tolist()) if s <= piece < s + size]
+        assert window == max(holding, key=lambda w: (context(piece, int(starts[w])), -w))
+
+
+def test_messages() -> None:
+    sentence = Sentence.of(["a", "b"])
+    with pytest.raises(EncodingError, match="1 piece spans for 2 piece vectors in 'a b'"):
+        pool(np.zeros((1, 2, 3), dtype=np.float32), [(0, 1)], sentence)
+    with pytest.raises(CtxexpError, match="no pooling 'men'; did you mean 'mean'"):
+        pool(np.zeros((1, 1, 3), dtype=np.float32), [(0, 1)], sentence, pooling="men")
+    with pytest.raises(ConfigError, match="stride=9: expected 1 to 8"):
+        windows(20, 8, 9)

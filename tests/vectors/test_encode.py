@@ -1,0 +1,482 @@
+"""Encoding a corpus into a store: once, in any order, undamaged by whatever happens on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
+from ctxexp.model import Encoded
+from ctxexp.models.huggingface import huggingface
+from ctxexp.progress import Progress
+from ctxexp.vectors import cache as caches
+from ctxexp.vectors.code_version import PACKAGE, code_version
+from ctxexp.vectors.encode import equal_length_batches, open_store
+from ctxexp.vectors.store import Store
+from ctxexp.vectors.unknown import warn_unknown
+
+ROOT = Path(__file__).parents[2]
+
+
+class Counted:
+    """An encoder whose vectors say where they are from: a word's code points, its place, its layer."""
+
+    n_layers, dim = 3, 4
+
+    def __init__(self, name: str = "counted", *, change: Callable[[Sentence, Encoded], Encoded] | None = None) -> None:
+        self.name, self.change = name, change
+        self.batches: list[list[Sentence]] = []
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        self.batches.append(list(batch))
+        for sentence in batch:
+            one = vectors(sentence)
+            yield self.change(sentence, one) if self.change else one
+
+
+def vectors(sentence: Sentence) -> Encoded:
+    rows = [[sum(map(ord, word)), place, len(word), 1] for place, word in enumerate(sentence)]
+    base = np.array(rows, dtype=np.float32).reshape(1, -1, 4)
+    return Encoded(sentence.words, base * np.arange(1, 4, dtype=np.float32)[:, None, None])
+
+
+def corpus(n: int = 60, name: str = "c") -> Corpus:
+    rng = np.random.default_rng(0)
+    words = ["the", "dog", "river", "bank", "👍🏽", "\u200b", "naïve", "ran"]
+    return Corpus.of(name, [tuple(rng.choice(words, size=rng.integers(1, 9))) for _ in range(n)] + [("the", "dog")] * 3)
+
+
+def rows(store: Store, i: int, layer: int) -> np.ndarray:
+    s = store.stored_of[i]
+    return store.layer(layer)[store.offsets[s] : store.offsets[s + 1]]
+
+
+def assert_holds(store: Store, made: Corpus) -> None:
+    for i, sentence in enumerate(made.sentences):
+        s = store.stored_of[i]
+        own = slice(store.offsets[s], store.offsets[s + 1])
+        assert [store.vocabulary[c] for c in store.unit_codes[own]] == list(sentence.words)
+        assert store.positions[own].tolist() == list(range(len(sentence)))
+        for layer in range(3):
+            np.testing.assert_array_equal(store.layer(layer)[own], vectors(sentence).layers[layer])
+
+
+def test_each_distinct_sentence_is_encoded_once_and_only_once(tmp_path: Path) -> None:
+    made, encoder = corpus(), Counted()
+    store = open_store(made, encoder, cache=tmp_path)
+    seen = [s for batch in encoder.batches for s in batch]
+    assert len(seen) == len(set(seen)) == len(set(made.sentences)) == store.encoded
+    assert_holds(store, made)
+    again = open_store(made, Counted(), cache=tmp_path)
+    assert again.encoded == 0
+    assert_holds(again, made)
+    assert len(caches.entries(tmp_path)) == 1
+    (entry,) = caches.entries(tmp_path)
+    assert (entry.encoder, entry.corpus) == ("counted", "c")
+    repeated = Corpus("twice", made.sentences * 2)  # the same distinct sentences in the same order
+    assert open_store(repeated, Counted(), cache=tmp_path).encoded == 0
+    assert open_store(made, Counted("other"), cache=tmp_path).encoded == store.encoded
+
+
+def test_batches_are_of_equal_length_and_under_the_budget() -> None:
+    lengths = np.random.default_rng(1).integers(0, 50, 500)
+    batches = equal_length_batches(lengths, 64)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+    for batch in batches:
+        assert len({int(n) for n in lengths[batch]}) == 1
+        assert len(batch) == 1 or lengths[batch].sum() <= 64
+    assert [lengths[b[0]] for b in batches] == sorted((lengths[b[0]] for b in batches), reverse=True)
+
+
+def test_a_sequential_encoder_reads_the_corpus_in_order_at_one_go(tmp_path: Path) -> None:
+    encoder = Counted()
+    encoder.sequential = True  # type: ignore[attr-defined]
+    made = corpus(100)
+    store = open_store(made, encoder, cache=tmp_path)
+    assert encoder.batches == [list(made.sentences)]  # repeated sentences too: their vectors may differ
+    assert store.stored_of.tolist() == list(range(len(made.sentences)))
+    assert_holds(store, made)
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_a_transformer_end_to_end(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    import tiny_models  # here: the processes below import this module, and torch takes its time
+
+    caplog.set_level(logging.INFO, "ctxexp")
+    made = corpus(30)
+    encoder = huggingface(checkpoint=str(tiny_models.make(kind, tmp_path / kind)), device="cpu")
+    store = open_store(made, encoder, cache=tmp_path / "c", batch_tokens=40, progress=Progress(bars=False))
+    assert not encoder._waiting  # each sentence was tokenised once, and let go
+    for i, sentence in enumerate(made.sentences):
+        (alone,) = encoder.encode([sentence])
+        for layer in range(3):
+            np.testing.assert_allclose(rows(store, i, layer), alone.layers[layer], atol=1e-5)
+        s = store.stored_of[i]
+        own = slice(store.offsets[s], store.offsets[s + 1])
+        assert [sentence.words[p] for p in store.positions[own]] == list(alone.units)
+        assert [store.vocabulary[c] for c in store.unit_codes[own]] == list(alone.units)
+    dropped = sum(word == "\u200b" for s in set(made.sentences) for word in s) if kind == "bert" else 0
+    assert store.skipped == dropped
+    said = [m for m in caplog.messages if "have no vector" in m]
+    assert len(said) == bool(dropped)
+    assert open_store(made, encoder, cache=tmp_path / "c").encoded == 0
+
+
+def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
+    import tiny_models
+
+    folder = tiny_models.make("bert", tmp_path / "bert")
+    encoder = huggingface(checkpoint=str(folder), device="cpu", pooling="pieces")
+    store = open_store(Corpus.of("c", [("unbelievable", "dog")]), encoder, cache=tmp_path / "c")
+    assert store.n_rows > 2
+    assert set(store.positions.tolist()) == {-1}
+    assert store.skipped == 0
+
+
+@pytest.mark.parametrize(
+    ("units", "words", "positions"),
+    [
+        ("a", "a b a", [-1]),  # either of them
+        ("b a", "a b a", [1, 2]),
+        ("a b", "a b a", [0, 1]),
+        ("a a c", "a b a a c", [-1, -1, 4]),
+        ("a c", "a b c", [0, 2]),
+        ("", "a", []),
+        ("a ##b", "ab", [-1, -1]),  # pieces
+    ],
+)
+def test_a_unit_has_a_position_where_only_one_word_can_be_meant(
+    tmp_path: Path, units: str, words: str, positions: list[int]
+) -> None:
+    def leave_out(_: Sentence, one: Encoded) -> Encoded:
+        kept = tuple(units.split())
+        return Encoded(kept, np.ones((3, len(kept), 4), np.float32))
+
+    made = Corpus.of("c", [words.split()])
+    store = open_store(made, Counted(change=leave_out), cache=tmp_path)
+    assert store.positions.tolist() == positions
+    assert store.skipped == (0 if "##" in units else len(words.split()) - len(units.split()))
+
+
+def test_half_types_overflow_with_a_hint(tmp_path: Path) -> None:
+    import tiny_models
+
+    folder = tiny_models.make("gpt2", tmp_path / "gpt2", scale=3e3)
+    encoder = huggingface(checkpoint=str(folder), device="cpu", dtype="bfloat16")
+    with pytest.raises(
+        EncodingError, match=r"gave NaN or infinite values in sentence .*; with a half dtype try dtype=f"
+    ):
+        open_store(corpus(5), encoder, cache=tmp_path / "c")
+    assert not list((tmp_path / "c").glob("tmp-*"))
+
+
+def test_a_crash_midway_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+    made = corpus()
+    for error in (RuntimeError("boom"), KeyboardInterrupt()):
+        left = [25]
+
+        def fail(sentence: Sentence, one: Encoded, left: list[int] = left, error: BaseException = error) -> Encoded:
+            left[0] -= 1
+            if not left[0]:
+                raise error
+            return one
+
+        expected = EncodingError if isinstance(error, Exception) else KeyboardInterrupt
+        with pytest.raises(expected):
+            open_store(made, Counted(change=fail), cache=tmp_path)
+        assert caches.entries(tmp_path) == []
+        assert not list(tmp_path.glob("tmp-*"))
+    assert_holds(open_store(made, Counted(), cache=tmp_path), made)
+
+
+SLOW = """
+    import sys, time
+    sys.path[:0] = [{root!r}, {tests!r}]
+    from pathlib import Path
+    from test_encode import Counted, corpus
+    from ctxexp.vectors.encode import open_store
+    def slow(sentence, one):
+        print("x", flush=True)
+        time.sleep(0.005)
+        return one
+    store = open_store(corpus(), Counted(change=slow), cache=Path({cache!r}))
+    print("encoded", store.encoded)
+"""
+
+
+def start(cache: Path) -> subprocess.Popen[str]:
+    code = textwrap.dedent(SLOW).format(root=str(ROOT), tests=str(ROOT / "tests"), cache=str(cache))
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+def test_kill_9_midway(tmp_path: Path) -> None:
+    with start(tmp_path) as process:
+        assert process.stdout is not None
+        for _ in range(10):
+            process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+    assert list(tmp_path.glob("tmp-*"))
+    assert caches.entries(tmp_path) == []
+    store = open_store(corpus(), Counted(), cache=tmp_path)
+    assert store.encoded > 0
+    assert_holds(store, corpus())
+    assert not list(tmp_path.glob("tmp-*"))
+
+
+def test_two_processes_build_one_entry_once(tmp_path: Path) -> None:
+    with start(tmp_path) as first, start(tmp_path) as second:
+        outputs = [process.communicate()[0].split()[-1] for process in (first, second)]
+    assert sorted(map(int, outputs)) == [0, len(set(corpus().sentences))]
+    store = open_store(corpus(), Counted(), cache=tmp_path)
+    assert store.encoded == 0
+    assert_holds(store, corpus())
+
+
+@pytest.mark.parametrize("name", ["layer_01.npy", "unit_codes.npy", "vocabulary.json", "meta.json", "offsets.npy"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+def test_a_damaged_entry_is_encoded_again_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, damage: str
+) -> None:
+    path = open_store(corpus(), Counted(), cache=tmp_path).path / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 16
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(data if damage == "flip" else data[: len(data) // 2])
+    store = open_store(corpus(), Counted(), cache=tmp_path)
+    assert store.encoded > 0
+    assert_holds(store, corpus())
+    (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert "are damaged" in warning
+    assert warning.endswith("encoding again")
+    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
+
+
+def test_an_entry_in_the_place_of_another_is_encoded_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    other = open_store(corpus(), Counted("other", change=wrong(layers=lambda x: 2 * x)), cache=tmp_path).path
+    own = open_store(corpus(), Counted(), cache=tmp_path).path
+    shutil.rmtree(own)
+    other.rename(own)
+    assert_holds(open_store(corpus(), Counted(), cache=tmp_path), corpus())
+    assert "are damaged (they are another entry's): encoding again" in caplog.text
+
+
+def test_vectors_of_other_code_are_encoded_again_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ctxexp")
+    first = open_store(corpus(), Counted(), cache=tmp_path)
+    monkeypatch.setattr("ctxexp.vectors.encode.CODE", "01234567")
+    again = open_store(corpus(), Counted(), cache=tmp_path)
+    assert first.encoded == again.encoded > 0
+    assert [r.getMessage() for r in caplog.records] == [
+        "cached vectors of c were made by another version of ctxexp: encoding again"
+    ]
+    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
+    monkeypatch.undo()
+    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0  # two versions may share a cache
+
+
+def test_entries_of_the_first_format_are_encoded_again_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ctxexp")
+    made = Corpus.of("c", [("a", "b"), ("c",)])
+    old = hashlib.blake2b(json.dumps([1, "counted", made.fingerprint]).encode(), digest_size=16).hexdigest()
+    (tmp_path / old).mkdir()
+    (tmp_path / old / "meta.json").write_text("{}")
+    assert_holds(open_store(made, Counted(), cache=tmp_path), made)
+    assert "were made by another version of ctxexp: encoding again" in caplog.text
+
+
+def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) -> None:
+    package = tmp_path / "ctxexp"
+    shutil.copytree(PACKAGE, package, ignore=lambda _, names: [n for n in names if "." in n and not n.endswith(".py")])
+
+    def version() -> str:
+        code_version.cache_clear()
+        return code_version(package)
+
+    known = {version()}
+    assert known == {code_version()}
+    for name in (
+        "align.py",
+        "encode.py",
+        "encoder.py",
+        "store.py",
+        "vector_files.py",
+        "models/pieces.py",
+        "models/elmo_files.py",
+    ):
+        (package / name).write_text((package / name).read_text("utf-8") + "\n", "utf-8")
+        assert version() not in known, name
+        known.add(version())
+    for name in ("report.py", "measure.py", "metrics/anisotropy.py", "transforms/flow.py"):
+        (package / name).write_text("", "utf-8")
+        assert version() in known, name
+
+
+class Reusing(Counted):
+    """Writes each sentence over the one before, in a buffer or one of several, and gives views of them."""
+
+    def __init__(self, buffers: int = 1, *, together: bool = False, step: int = 0) -> None:
+        super().__init__("reusing")
+        self.buffers, self.together, self.step = np.zeros((buffers, 3, 99, 4), np.float32), together, step
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        return list(self._views(batch)) if self.together else self._views(batch)
+
+    def _views(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        for i, sentence in enumerate(batch):
+            start = self.step * i
+            view = self.buffers[i % len(self.buffers), :, start : start + len(sentence)]
+            view[:] = vectors(sentence).layers
+            yield Encoded(sentence.words, view)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(("buffers", "step"), [(1, 0), (2, 0), (1, 1)])
+def test_views_of_a_buffer_that_is_used_again_are_refused(
+    tmp_path: Path, buffers: int, step: int, together: bool
+) -> None:
+    encoder = Reusing(buffers, step=step, together=together)
+    with pytest.raises(EncodingError, match=r"'reusing' gave two sentences vectors in the same memory.*: yield a copy"):
+        open_store(corpus(), encoder, cache=tmp_path)
+    for each in (Reusing(9, together=together), Reusing(step=9, together=together)):  # nothing is written over
+        made = Corpus.of("c", [(*"abcdefgh", c) for c in "stuvwxyz"])
+        shutil.rmtree(tmp_path)
+        assert_holds(open_store(made, each, cache=tmp_path), made)
+    assert_holds(open_store(corpus(), encoder, cache=tmp_path, batch_tokens=1), corpus())  # written before it is
+
+
+def test_the_cache_is_bounded(tmp_path: Path) -> None:
+    size = open_store(corpus(), Counted("0"), cache=tmp_path).n_bytes
+    for i in range(1, 4):
+        time.sleep(0.02)
+        open_store(corpus(), Counted(str(i)), cache=tmp_path, limit_bytes=int(4.5 * size))
+    open_store(corpus(), Counted("0"), cache=tmp_path, limit_bytes=10 * size)  # used again
+    used = open_store(corpus(), Counted("4"), cache=tmp_path, limit_bytes=4 * size)
+    held = {e.encoder for e in caches.entries(tmp_path)}
+    assert {"0", "4"} <= held
+    assert "1" not in held
+    assert sum(e.n_bytes for e in caches.entries(tmp_path)) <= 4 * size
+    with pytest.raises(StoreError, match=r"but the cache in .* is limited to 1.0 kB; raise the limit"):
+        open_store(corpus(), Counted("5"), cache=tmp_path, limit_bytes=1000)
+    assert_holds(used, corpus())
+
+
+def wrong(**changes: object) -> Callable[[Sentence, Encoded], Encoded]:
+    def change(_: Sentence, one: Encoded) -> Encoded:
+        return Encoded(changes.get("units", one.units), changes.get("layers", lambda x: x)(one.layers))  # type: ignore[operator, arg-type]
+
+    return change
+
+
+def nan(layers: np.ndarray) -> np.ndarray:
+    layers[1, 0, 2] = np.nan
+    return layers
+
+
+def test_messages(tmp_path: Path) -> None:
+    def run(**changes: object) -> None:
+        open_store(corpus(4), Counted("mine", change=wrong(**changes)), cache=tmp_path)
+
+    with pytest.raises(
+        EncodingError, match=r"encoder 'mine' gave 7 columns for \d units in sentence \d; pool its pieces"
+    ):
+        run(layers=lambda x: np.zeros((3, 7, 4), dtype=np.float32))
+    with pytest.raises(EncodingError, match="encoder 'mine' gave float64 vectors for sentence"):
+        run(layers=lambda x: x.astype(np.float64))
+    with pytest.raises(EncodingError, match=r"encoder 'mine' gave NaN or infinite values in sentence \d, '"):
+        run(layers=nan)
+    kinds = iter([np.float32, *[np.float16] * 99])
+    with pytest.raises(EncodingError, match=r"gave float16 vectors for sentence \d after float32 ones; one type a run"):
+        run(layers=lambda x: (0 * x).astype(next(kinds)))
+    with pytest.raises(DataError, match="corpus 'none' has no sentences"):
+        open_store(Corpus.of("none", []), Counted(), cache=tmp_path)
+    with pytest.raises(ConfigError, match="batch_tokens=0: expected a positive number"):
+        open_store(corpus(), Counted(), cache=tmp_path, batch_tokens=0)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"the vector cache in .*file can't be used"):
+        open_store(corpus(), Counted(), cache=tmp_path / "file")
+
+
+def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = corpus(5)
+    store = open_store(made, Counted(), cache=tmp_path)
+    assert (store.unknown, store.pieces) == (0, 0)
+    encoder = Counted("says")
+    encoder.unknown = lambda sentences: (len(sentences), 10 * len(sentences))  # type: ignore[attr-defined]
+    n = len(set(made.sentences))
+    for encoded in (n, 0):  # anew, then from the cache
+        store = open_store(made, encoder, cache=tmp_path)
+        assert (store.encoded, store.unknown, store.pieces) == (encoded, n, 10 * n)
+    warn_unknown(3, 100, "c")
+    assert not caplog.messages
+    warn_unknown(4, 100, "c")
+    assert caplog.messages[0].startswith("corpus c: 4 of 100 pieces are unknown to the model's tokenizer (4.0%)")
+    encoder = Counted("nearly all")
+    encoder.unknown = lambda sentences: (91, 100)  # type: ignore[attr-defined]
+    with pytest.raises(EncodingError, match=r"91 of the text's 100 pieces are unknown .* script of the model"):
+        open_store(made, encoder, cache=tmp_path)
+    assert not encoder.batches  # refused before anything is encoded
+    encoder.unknown = lambda sentences: 7  # type: ignore[attr-defined]
+    with pytest.raises(EncodingError, match=r"could not read the corpus \(unknown\): TypeError: cannot unpack"):
+        open_store(made, encoder, cache=tmp_path)
+
+
+def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
+    class Broken(Counted):
+        def __init__(self, error: Exception, lengths: object = None) -> None:
+            super().__init__("broken")
+            self.error = error
+            if lengths is not None:
+                self.lengths = lambda _: lengths
+
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+            yield vectors(batch[0])
+            raise self.error
+
+    made = Corpus.of("c", [("a", "b"), ("c", "d")])
+    with pytest.raises(
+        EncodingError, match="encoder 'broken' failed on a batch of 2 sentences, after 1 of them, at 'c d'"
+    ) as e:
+        open_store(made, Broken(ZeroDivisionError("x")), cache=tmp_path)
+    assert isinstance(e.value.__cause__, ZeroDivisionError)
+    with pytest.raises(ModelError, match="mine"):
+        open_store(made, Broken(ModelError("mine")), cache=tmp_path)
+    with pytest.raises(EncodingError, match=r"gave lengths of shape \(3,\) for 2 sentences"):
+        open_store(made, Broken(ValueError(), [1, 2, 3]), cache=tmp_path)
+    with pytest.raises(EncodingError, match=r"could not read the corpus \(lengths\): ValueError: invalid literal"):
+        open_store(made, Broken(ValueError(), ["x", "y"]), cache=tmp_path)
+
+    class Short(Counted):
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+            return [vectors(s) for s in [*batch, *batch][: self.n_given]]
+
+        n_given = 1
+
+    with pytest.raises(EncodingError, match="'counted' gave 1 results for 2 sentences; expected one each, in order"):
+        open_store(made, Short(), cache=tmp_path)
+    long = Short()
+    long.n_given = 3
+    with pytest.raises(EncodingError, match="gave 3 results for 2 sentences"):
+        open_store(made, long, cache=tmp_path)
+    long.sequential = True  # type: ignore[attr-defined]
+    with pytest.raises(EncodingError, match="gave more results than the 2 sentences"):
+        open_store(made, long, cache=tmp_path)

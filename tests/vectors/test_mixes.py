@@ -1,0 +1,90 @@
+"""Mixes of layers: which layers, how weighted, and every mistake named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ctxexp.errors import ConfigError
+from ctxexp.vectors.mixes import check_mixes, layer_mixes
+from ctxexp.vectors.pool import mixed
+
+
+class Layers:
+    """Sentence vectors from a stack (n_layers, n_sentences, dim)."""
+
+    def __init__(self, stack: np.ndarray) -> None:
+        self.stack = stack.astype(np.float32)
+        self.n_layers, _, self.dim = stack.shape
+
+    def layer(self, i: int) -> np.ndarray:
+        return self.stack[i].copy()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "layers", "named"),
+    [
+        ("last2", (11, 12), "last2: layers 11, 12"),
+        ("first_last", (1, 12), "first_last: layers 1, 12"),
+        ("flow_paper_last2", (1, 12), "flow_paper_last2: layers 1, 12"),
+        ([1, 12], (1, 12), "layers_1_12: layers 1, 12"),
+        ([0], (0,), "layers_0: layer 0"),
+        ([4, 0, 2], (4, 0, 2), "layers_4_0_2: layers 4, 0, 2"),
+    ],
+    ids=str,
+)
+def test_a_mix_is_the_mean_of_the_layers_that_it_names(chosen: Any, layers: tuple[int, ...], named: str) -> None:
+    stack = np.random.default_rng(0).standard_normal((13, 5, 4))
+    stack[:, 2] = np.nan  # a sentence without a vector has none in a mix
+    (mix,) = layer_mixes([chosen], 13)
+    assert (mix.layers, str(mix)) == (layers, named)
+    found = mixed(Layers(stack), mix)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.mean([stack[i] for i in layers], axis=0), rtol=1e-6, atol=1e-6)
+
+
+def test_the_scalar_mix_is_elmos() -> None:
+    """gamma sum_j softmax(w)_j h_j with gamma 1 (Peters et al. 2018, equation 1)."""
+    stack = np.random.default_rng(1).standard_normal((3, 6, 4))
+    for weights in (None, [0.3, -1.0, 2.0]):
+        (mix,) = layer_mixes(["scalar_mix" if weights is None else {"scalar_mix": weights}], 3)
+        s = np.exp(weights or [0.0, 0.0, 0.0])
+        expected = np.tensordot(s / s.sum(), stack.astype(np.float32), axes=1)
+        np.testing.assert_allclose(mixed(Layers(stack), mix), expected, rtol=1e-6, atol=1e-6)
+    assert str(mix) == "scalar_mix: layers 0, 1, 2 weighted 0.148, 0.0404, 0.811"
+
+
+def test_a_shallow_model_has_what_its_layers_allow() -> None:
+    assert [m.layers for m in layer_mixes(["last2", "first_last"], 2)] == [(0, 1), (1,)]
+    with pytest.raises(ConfigError, match="last2 needs layers above the input layer; the model has layer 0 only"):
+        layer_mixes(["last2"], 1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (["lsat2"], r"sentence\.mixes: no mix 'lsat2'; did you mean 'last2'"),
+        ([[1, -1]], r"no layer -1 \(in \[1, -1\]\): the model has layers 0 to 4; its last is 4"),
+        ([[5]], r"no layer 5 \(in \[5\]\): the model has layers 0 to 4$"),
+        ([[1, 1]], r"\[1, 1\]: a layer is there twice"),
+        ([[]], r"\[\]: expected a name \(last2, "),
+        ([1, 4], r"1: expected a name .* or a list of layers; a mix is a list .*, as in sentence\.mixes=\[\[1,4\]\]"),
+        ([[1.5]], r"\[1\.5\]: expected a name"),
+        (["last2", "last2"], "last2 is there twice"),
+        ([{"scalar_mix": [1, 2]}], "scalar_mix has 2 weights; the model has 5 layers"),
+        ([{"scalar_mix": "x"}], "scalar_mix='x': expected a weight a layer"),
+        ([{"last2": [1]}], r"\{'last2': \[1\]\}: expected a name"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named(chosen: list[Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        layer_mixes(chosen, 5)
+
+
+def test_what_no_model_could_have_is_refused_before_there_is_one() -> None:
+    check_mixes(["last2", [0, 4], {"scalar_mix": [1, 2]}, [400]])
+    with pytest.raises(ConfigError, match=r"no layer -1 \(in \[-1\]\): layers count from 0, the input layer"):
+        check_mixes([[-1]])

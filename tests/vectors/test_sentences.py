@@ -1,0 +1,286 @@
+"""Sentence vectors: each pooling is transformers' own hidden states pooled by hand, whatever the batch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, EncodingError, ModelError
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.model import Encoded, check_encoded
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.encoder import TransformerEncoder
+from ctxexp.models.transformer.sentences import TransformerSentences
+from ctxexp.testing.report import Broken
+from ctxexp.testing.sentences import check_sentences
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.mixes import layer_mixes
+from ctxexp.vectors.pool import Pooled, WordMeans, finite_rows, mixed, sentence_view
+
+Folder = Callable[[str], Path]
+TEXTS = [
+    "The quick brown fox , jumps", "unbelievable", "money in the bank", "the dog , running", "a", "happiest 1234 x"
+]  # fmt: skip
+SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    base, made = tmp_path_factory.mktemp("tiny"), {}
+
+    def make(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = tiny_models.make(kind, base / kind)
+        return made[kind]
+
+    return make
+
+
+def encoder(folder: Path, **choices: object) -> TransformerEncoder:
+    made = huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
+    assert isinstance(made, TransformerEncoder)
+    return made
+
+
+def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """transformers' own hidden states (n_layers, n_pieces, dim) of one text, which pieces are special, its pooler."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    model = model.get_encoder() if model.config.is_encoder_decoder else model
+    cut = {"truncation": True, "max_length": limit} if limit else {}
+    read = tokenizer(text, return_special_tokens_mask=True, return_tensors="pt", **cut)
+    with torch.no_grad():
+        out = model(input_ids=read["input_ids"], output_hidden_states=True)
+    pooled = getattr(out, "pooler_output", None)
+    states = torch.stack(out.hidden_states)[:, 0].double().numpy()
+    return states, read["special_tokens_mask"][0].bool().numpy(), None if pooled is None else pooled[0].numpy()
+
+
+def by_hand(folder: Path, text: str, limit: int | None = None) -> dict[str, np.ndarray]:
+    states, special, pooled = hidden(folder, text, limit)
+    found = {
+        "mean": states.mean(1),
+        "mean_text": states[:, ~special].mean(1),
+        "cls": states[:, 0],
+        "last": states[:, -1],
+    }
+    if pooled is not None:
+        found["pooler"] = np.concatenate([np.zeros((len(states) - 1, len(pooled))), pooled[None]])
+    return found
+
+
+OFFERED = {
+    "bert": "mean mean_text cls last pooler",
+    "roberta": "mean mean_text cls last pooler",
+    "distilbert": "mean mean_text cls last",
+    "deberta-v2": "mean mean_text cls last",
+    "gpt2": "mean mean_text last",  # its first piece is the first word, which has seen nothing else
+    "qwen2": "mean mean_text last",
+    "llama": "mean mean_text cls last",  # <s> in front
+    "t5": "mean mean_text cls last",  # reads both ways
+}
+
+
+@pytest.mark.parametrize("kind", tiny_models.KINDS)
+def test_poolings_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
+    view = encoder(folder(kind)).sentences()
+    assert list(view.poolings) == OFFERED[kind].split()
+    for i, (text, encoded) in enumerate(zip(TEXTS, view.encode(SENTENCES), strict=True)):
+        check_encoded(view, i, encoded)
+        assert encoded.units == view.poolings
+        expected = by_hand(folder(kind), text)
+        for k, unit in enumerate(encoded.units):
+            np.testing.assert_allclose(encoded.layers[:, k], expected[unit], atol=2e-6, rtol=2e-6, err_msg=unit)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "mean_text", "cls", "last", "pooler"])
+def test_a_store_gives_each_sentence_its_row(folder: Folder, tmp_path: Path, pooling: str) -> None:
+    """Through batches of equal length and the cache, with repeated sentences."""
+    made = encoder(folder("bert"))
+    view = sentence_view(made, pooling, model="bert")
+    assert view is not None
+    corpus = Corpus("small", (*SENTENCES, SENTENCES[2], SENTENCES[0]))
+    for encoded in (len(SENTENCES), 0):
+        store = open_store(corpus, view, cache=tmp_path, batch_tokens=16)
+        assert store.encoded == encoded
+        vectors = Pooled(store, pooling)
+        for i in range(view.n_layers):
+            layer = vectors.layer(i)
+            assert layer.dtype == np.float32
+            if pooling == "pooler" and i < view.n_layers - 1:
+                assert np.isnan(layer).all()
+                continue
+            expected = [by_hand(folder("bert"), s.text)[pooling][i] for s in corpus.sentences]
+            np.testing.assert_allclose(layer, expected, atol=2e-6, rtol=2e-6)
+
+
+def test_mean_words_is_the_mean_of_the_measured_rows(folder: Folder, tmp_path: Path) -> None:
+    made = encoder(folder("gpt2"))
+    corpus = Corpus("small", (*SENTENCES, Sentence.of([",", "."])))
+    store = open_store(corpus, made, cache=tmp_path)
+    for keep in (lambda unit: not is_punctuation(unit), lambda _: True):
+        vectors = WordMeans(store, Occurrences.of(store, corpus, keep=keep), len(corpus.sentences))
+        for i in range(made.n_layers):
+            for sentence, row in zip(corpus.sentences, vectors.layer(i), strict=True):
+                (encoded,) = made.encode([sentence])
+                kept = [k for k, unit in enumerate(encoded.units) if keep(unit)]
+                if kept:
+                    np.testing.assert_allclose(row, encoded.layers[i, kept].mean(0), atol=1e-6, rtol=1e-5)
+                else:
+                    assert np.isnan(row).all()  # no word, no vector
+
+
+def test_a_sentence_without_pieces_has_no_such_vector(folder: Folder, tmp_path: Path) -> None:
+    corpus = Corpus("odd", (SENTENCES[0], Sentence("", (), ()), SENTENCES[1]))
+    special = encoder(folder("bert")).sentences()
+    assert [e.units for e in special.encode(corpus.sentences)][1] == ("mean", "cls", "last", "pooler")
+    plain = encoder(folder("gpt2")).sentences()
+    assert [e.units for e in plain.encode(corpus.sentences)][1] == ()
+    for view, pooling in ((special, "mean_text"), (plain, "mean")):
+        layer = Pooled(open_store(corpus, view, cache=tmp_path), pooling).layer(1)
+        assert np.isnan(layer).all(axis=1).tolist() == [False, True, False]
+
+
+def test_what_is_too_long_is_cut_as_sentence_transformers_does(
+    folder: Folder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = Sentence.of(["the", "quick", "dog", "jumps"] * 20)
+    view = encoder(folder("bert")).sentences()
+    assert view.limit == 40
+    (length,) = view.lengths([long])
+    assert length == 40
+    assert "1 of 1 sentences have more than 40 pieces" in caplog.text
+    (encoded,) = view.encode([long])
+    expected = by_hand(folder("bert"), long.text, 40)
+    for k, unit in enumerate(encoded.units):
+        np.testing.assert_allclose(encoded.layers[:, k], expected[unit], atol=2e-6, rtol=2e-6)
+    with pytest.raises(EncodingError, match=r"has \d+ pieces, but .* takes 40; long=window cuts it there"):
+        encoder(folder("bert"), long="refuse").sentences().lengths([long])
+    own = tmp_path / "own"
+    shutil.copytree(folder("bert"), own)
+    (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12}))
+    shorter = encoder(own).sentences()
+    assert (shorter.limit, shorter.details["window"], shorter.details["long"]) == (12, 12, "truncate")
+    (encoded,) = shorter.encode([long])
+    np.testing.assert_allclose(encoded.layers[:, 0], by_hand(own, long.text, 12)["mean"], atol=2e-6, rtol=2e-6)
+    assert shorter.name != view.name
+    (own / "sentence_bert_config.json").write_text("[]")
+    with pytest.raises(ModelError, match=r"sentence_bert_config\.json is no JSON object"):
+        encoder(own).sentences()
+    for said in (0, 2, -5, True, "12", 12.5):  # a BERT's two special pieces alone are no sentence
+        (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": said}))
+        with pytest.raises(ModelError, match=r"says max_seq_length=.*; expected a number of pieces, such as 256"):
+            encoder(own).sentences()
+
+
+def test_half_types_pool_in_full_precision(folder: Folder) -> None:
+    half = encoder(folder("bert"), dtype="bfloat16")
+    states: list[np.ndarray] = []
+    with torch.inference_mode():
+        ids = half._read([SENTENCES[0]])[0].ids[None]
+        states = [layer.double().numpy() for layer in half._hidden(ids)]
+    (encoded,) = half.sentences().encode([SENTENCES[0]])
+    assert encoded.layers.dtype == np.float32
+    np.testing.assert_allclose(encoded.layers[:, 0], [s.mean(0) for s in states], rtol=1e-6, atol=1e-7)
+
+
+def test_a_checkpoint_without_pooler_weights_offers_none(folder: Folder, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    bare = tmp_path / "bare"
+    shutil.copytree(folder("bert"), bare)
+    weights = load_file(bare / "model.safetensors")
+    save_file({k: v for k, v in weights.items() if "pooler" not in k}, bare / "model.safetensors", {"format": "pt"})
+    with pytest.raises(
+        ConfigError, match=r"model 'bert' has no sentence\.pooling=pooler \(its checkpoint has no weights"
+    ):
+        sentence_view(encoder(bare), "pooler", model="bert")
+
+
+def test_a_pooling_that_a_model_lacks_is_refused_with_those_it_has(folder: Folder) -> None:
+    gpt2 = encoder(folder("gpt2"))
+    assert sentence_view(gpt2, "mean_words", model="gpt2") is None
+    expected = (
+        r"model 'gpt2' has no sentence\.pooling=cls \(a causal model's first piece .*\); it has mean_words, mean, "
+    )
+    with pytest.raises(ConfigError, match=expected):
+        sentence_view(gpt2, "cls", model="gpt2")
+    with pytest.raises(ConfigError, match=r"sentence\.pooling='maen': no such pooling; did you mean 'mean'"):
+        sentence_view(gpt2, "maen", model="gpt2")
+
+    class Words:
+        name, n_layers, dim = "words", 1, 4
+
+        def encode(self, batch: object) -> list[object]:
+            return []
+
+    with pytest.raises(ConfigError, match=r"model 'elmo' has no sentence\.pooling=mean; it has mean_words$"):
+        sentence_view(Words(), "mean", model="elmo")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_the_conformance_kit_takes_the_view(folder: Folder, kind: str) -> None:
+    check_sentences(encoder(folder(kind)))
+
+
+def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
+    made = encoder(folder("bert"))
+
+    class Renamed(TransformerSentences):
+        def __init__(self) -> None:
+            super().__init__(made)
+            self.name = made.name
+
+    class Unnamed(TransformerSentences):
+        def __init__(self) -> None:
+            super().__init__(made)
+
+        def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+            for one in super().encode(batch):
+                yield Encoded(("other", *one.units[1:]), one.layers)
+
+    class Padded(Renamed):
+        def __init__(self) -> None:
+            super().__init__()
+            self.name += " padded"
+
+        def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+            for one in super().encode(batch):
+                yield Encoded(one.units, one.layers / np.float32(len(batch)))
+
+    for view, message in (
+        (Renamed, "name is the encoder's own"),
+        (Unnamed, r"units \['other'\] that aren't"),
+        (Padded, "depend on"),
+    ):
+        made.sentences = view  # type: ignore[method-assign,assignment]
+        with pytest.raises(Broken, match=message):
+            check_sentences(made)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_pieces_of_any_size_give_the_same_vectors(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    view = encoder(folder("bert")).sentences()
+    vectors = Pooled(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
+    whole = [vectors.layer(i) for i in range(vectors.n_layers)]
+    monkeypatch.setattr("ctxexp.transform.CHUNK_BYTES", 4 * view.dim * rows)
+    for i, expected in enumerate(whole):
+        np.testing.assert_array_equal(vectors.layer(i), expected)
+    (mix,) = layer_mixes([{"scalar_mix": [float(i) for i in range(view.n_layers)]}], view.n_layers)
+    average = sum(w * whole[i].astype(np.float64) for i, w in zip(mix.layers, mix.weights, strict=True))
+    np.testing.assert_allclose(mixed(vectors, mix), average, rtol=1e-6, atol=1e-7)
+    broken = whole[0].copy()
+    broken[3, 1], broken[0, -1] = np.nan, np.inf
+    assert finite_rows(broken).tolist() == [False, True, True, False, True, True]

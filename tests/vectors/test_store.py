@@ -1,0 +1,251 @@
+"""Stores on disk: what goes in comes out, plain .npy; damage of any byte is noticed; the cache keeps its bound."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp.errors import StoreError
+from ctxexp.vectors import cache as caches
+from ctxexp.vectors.store import Store, StoreWriter
+from ctxexp.vectors.store_files import (
+    HEADER,
+    DamagedError,
+    NotFiniteError,
+    all_finite,
+    header,
+    layer_name,
+    side_by_side,
+)
+
+
+def write(folder: Path, parts: list[np.ndarray], *, stage: int | None = None) -> np.ndarray:
+    """Writes a store of `parts`, one array a sentence; returns them joined."""
+    n_layers, _, dim = parts[0].shape
+    offsets = np.cumsum([0, *(part.shape[1] for part in parts)])
+    with StoreWriter(folder, n_layers, dim) as writer:
+        writer.append(parts[:1])
+        if stage is not None:  # a small stage, so that small arrays fill it
+            writer.flush()
+            writer.stage = writer.stage[:, :stage]
+        writer.append(parts[1:] or [parts[0][:, :0]])
+        writer.flush()
+        writer.finish(
+            vocabulary=["a", "b\u2028"],
+            arrays={
+                "unit_codes": np.zeros(offsets[-1], dtype=np.int32),
+                "positions": np.zeros(offsets[-1], dtype=np.int32),
+                "offsets": offsets,
+                "order": np.arange(len(parts)),
+            },
+            meta={"encoder": "tiny", "corpus": "c", "skipped": 0, "unknown": 0, "pieces": 0},
+        )
+    return np.concatenate(parts, axis=1)
+
+
+def parts(dtype: str = "float32", dim: int = 5) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(3, n, dim)).astype(dtype) for n in (4, 0, 7, 100, 1, 30)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("stage", [None, 1, 6])
+def test_rows_come_back_as_plain_npy(tmp_path: Path, dtype: str, stage: int | None) -> None:
+    expected = write(tmp_path / "s", parts(dtype), stage=stage)
+    store = Store(tmp_path / "s", np.array([5, 0, 0, 3]))
+    assert (store.n_layers, store.n_rows, store.dim, store.dtype) == (3, 142, 5, np.dtype(dtype))
+    assert store.stored_of.tolist() == [5, 0, 0, 3]
+    assert store.vocabulary == ["a", "b\u2028"]
+    for i, layer in enumerate(expected):
+        np.testing.assert_array_equal(store.layer(i), layer)
+        np.testing.assert_array_equal(np.load(tmp_path / "s" / layer_name(i), mmap_mode="r"), layer)
+    assert not store.layer(0).flags.writeable
+    assert store.n_bytes == sum(f.stat().st_size for f in (tmp_path / "s").iterdir() if f.name != "meta.json")
+    with pytest.raises(StoreError, match="no layer 3: 'tiny' has layers 0 to 2"):
+        store.layer(3)
+
+
+def test_a_batch_side_by_side_is_written_as_it_lies(tmp_path: Path) -> None:
+    base = np.random.default_rng(1).normal(size=(3, 200, 8)).astype(np.float32)
+    cut = [base[:, a:b] for a, b in ((0, 50), (50, 50), (50, 120), (120, 200))]
+    joined = side_by_side(cut)
+    assert joined is not None
+    assert np.shares_memory(joined, base)
+    np.testing.assert_array_equal(joined, base)
+    assert side_by_side([cut[0], cut[2], cut[1], cut[3]][::-1]) is None
+    assert side_by_side(cut[:2]) is None
+    assert side_by_side([c.copy() for c in cut]) is None
+    write(tmp_path / "s", [cut[0].copy(), *cut])
+    np.testing.assert_array_equal(Store(tmp_path / "s", np.arange(5)).layer(2)[50:], base[2])
+
+
+def test_an_empty_store(tmp_path: Path) -> None:
+    write(tmp_path / "s", [np.empty((2, 0, 3), dtype=np.float32)])
+    store = Store(tmp_path / "s", np.zeros(1, dtype=np.int64))
+    assert store.layer(1).shape == (0, 3)
+    assert np.load(tmp_path / "s" / layer_name(0)).shape == (0, 3)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_any_damage_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path / "s", parts())
+    rng = np.random.default_rng(2)
+    for name in files(tmp_path / "s"):
+        original = (tmp_path / "s" / name).read_bytes()
+        for at in {0, len(original) - 1, *rng.integers(0, len(original), 10).tolist()}:
+            flipped = bytearray(original)
+            flipped[at] ^= 1 << int(rng.integers(8))
+            (tmp_path / "s" / name).write_bytes(flipped)
+            with pytest.raises(DamagedError):
+                Store(tmp_path / "s", np.arange(6))
+        for cut in (original[:-1], original + b"\0", b""):
+            (tmp_path / "s" / name).write_bytes(cut)
+            with pytest.raises(DamagedError):
+                Store(tmp_path / "s", np.arange(6))
+        (tmp_path / "s" / name).unlink()
+        with pytest.raises(DamagedError):
+            Store(tmp_path / "s", np.arange(6))
+        (tmp_path / "s" / name).write_bytes(original)
+    Store(tmp_path / "s", np.arange(6))
+
+
+def swapped_pages(words: np.ndarray, rng: np.random.Generator) -> None:
+    size = 4096 // words.itemsize
+    a, b = rng.choice(len(words) // size, 2, replace=False) * size
+    words[a : a + size], words[b : b + size] = words[b : b + size].copy(), words[a : a + size].copy()
+
+
+def same_bit_in_two_words(words: np.ndarray, rng: np.random.Generator) -> None:
+    words[rng.choice(len(words), 2, replace=False)] ^= np.uint64(1) << rng.integers(64, dtype=np.uint64)
+
+
+def two_bits(words: np.ndarray, rng: np.random.Generator) -> None:
+    for at in rng.choice(len(words), 2, replace=False):
+        words[at] ^= np.uint64(1) << rng.integers(64, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("damage", [swapped_pages, same_bit_in_two_words, two_bits])
+def test_a_checksum_sees_order_and_what_cancels_out(
+    tmp_path: Path, damage: Callable[[np.ndarray, np.random.Generator], None]
+) -> None:
+    rng = np.random.default_rng(3)
+    write(tmp_path / "s", [rng.normal(size=(2, n, 64)).astype(np.float32) for n in (20, 300)])
+    path = tmp_path / "s" / layer_name(1)
+    original = path.read_bytes()
+    for _ in range(20):
+        words = np.frombuffer(original[HEADER:], np.uint64).copy()
+        damage(words, rng)
+        path.write_bytes(original[:HEADER] + words.tobytes())
+        with pytest.raises(DamagedError, match=r"the checksum of layer_01\.npy differs"):
+            Store(tmp_path / "s", np.arange(2))
+    path.write_bytes(original)
+    Store(tmp_path / "s", np.arange(2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_all_finite(dtype: type) -> None:
+    block = np.full((4, 3), np.finfo(dtype).max, dtype=dtype)  # their sum overflows, they don't
+    assert all_finite(block)
+    for bad in (np.nan, np.inf, -np.inf):
+        block[2, 1] = bad
+        assert not all_finite(block)
+
+
+def test_headers_are_numpys() -> None:
+    for dtype, rows, dim in ((np.float32, 10**12, 768), (np.float16, 0, 1)):
+        made = header(np.dtype(dtype), rows, dim)
+        assert len(made) == 128
+        file = BytesIO(made)
+        assert np.lib.format.read_magic(file) == (1, 0)
+        assert np.lib.format.read_array_header_1_0(file) == ((rows, dim), False, np.dtype(dtype))
+
+
+def test_a_writer_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    def break_off(given: list[np.ndarray]) -> None:
+        with StoreWriter(tmp_path / "s", 3, 5) as writer:
+            writer.append(given)
+            writer.flush()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off(parts())
+    bad = parts()[3]
+    bad[1, 70, 2] = np.inf
+    with pytest.raises(NotFiniteError) as error:
+        break_off([parts()[3], bad])
+    assert error.value.row == 170
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_store_in_use_outlives_its_eviction(tmp_path: Path) -> None:
+    expected = write(tmp_path / "s", parts())
+    store = Store(tmp_path / "s", np.arange(6))
+    caches.remove(tmp_path / "s")
+    np.testing.assert_array_equal(store.layer(2), expected[2])
+
+
+def entry(cache: Path, i: int, *, age: float) -> str:
+    key = f"{i:032x}"
+    write(cache / key, parts())
+    os.utime(cache / key / "meta.json", (time.time() - age, time.time() - age))
+    os.utime(cache / key, (time.time() - age, time.time() - age))
+    return key
+
+
+def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
+    old, middle, new = (entry(tmp_path, i, age=age) for i, age in ((1, 300), (2, 200), (3, 100)))
+    held = caches.entries(tmp_path)
+    assert [e.key for e in held] == [new, middle, old]
+    assert {e.encoder for e in held} == {"tiny"}
+    size = held[0].n_bytes
+    caches.make_room(tmp_path, 0, limit=3 * size, keep=new)
+    assert len(caches.entries(tmp_path)) == 3
+    caches.touch(tmp_path / old)
+    caches.make_room(tmp_path, size, limit=3 * size, keep=new)
+    assert {e.key for e in caches.entries(tmp_path)} == {old, new}
+    caches.make_room(tmp_path, 2 * size, limit=2 * size, keep=new)  # the one in use stays, whatever the limit
+    assert {e.key for e in caches.entries(tmp_path)} == {new}
+
+
+def test_room_that_cannot_be_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"need 3.0 GB, but the cache in .* is limited to 2.0 GB; raise the limit"):
+        caches.make_room(tmp_path, 3 * 10**9, limit=2 * 10**9, keep="")
+    free = shutil.disk_usage(tmp_path).free
+    with pytest.raises(StoreError, match=r"these vectors need .* TB, but the disk of .* has .* free; make room"):
+        caches.make_room(tmp_path, free + 10**12, limit=None, keep="")
+
+
+def test_clearing(tmp_path: Path) -> None:
+    old, middle, new = (entry(tmp_path, i, age=days * 86400) for i, days in ((1, 20), (2, 10), (3, 0)))
+    assert [e.key for e in caches.clear(tmp_path, older_than_days=15)] == [old]
+    (tmp_path / f"tmp-{old}-1-1").mkdir()
+    with pytest.raises(StoreError, match=r"no cache entry 'ffff' in .*; `ctxexp cache` lists them"):
+        caches.clear(tmp_path, key="ffff")
+    with caches.entry_lock(tmp_path, middle):
+        assert caches.clear(tmp_path, key=middle) == []  # someone is using it
+    assert [e.key for e in caches.clear(tmp_path, key=middle)] == [middle]
+    assert not list(tmp_path.glob("tmp-*"))
+    assert [e.key for e in caches.clear(tmp_path)] == [new]
+    assert caches.entries(tmp_path) == caches.entries(tmp_path / "none") == []
+
+
+def test_a_damaged_entry_is_listed_too(tmp_path: Path) -> None:
+    key = entry(tmp_path, 1, age=0)
+    (tmp_path / key / "meta.json").write_text(json.dumps({"meta": {}}))
+    (found,) = caches.entries(tmp_path)
+    assert (found.key, found.encoder) == (key, "?")
+
+
+def test_sizes_as_text() -> None:
+    assert [caches.size_text(n) for n in (0, 999, 1000, 3.14e9, 2e12)] == ["0 B", "999 B", "1.0 kB", "3.1 GB", "2.0 TB"]
