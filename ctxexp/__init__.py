@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import CtxexpError
 from ctxexp.face import compare, load, measure, runs
@@ -15,6 +16,7 @@ from ctxexp.transform import Transform
 __version__ = "0.1.0"
 
 __all__ = [
+    "Control",
     "Corpus",
     "CtxexpError",
     "Encoded",

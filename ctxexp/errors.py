@@ -143,7 +143,7 @@ class TrackingError(CtxexpError):
 
 @contextmanager
 def blamed(kind: str) -> Iterator[None]:
-    """What is raised inside is this kind's fault (`model`, `transform`), unless it says whose it is."""
+    """What is raised inside is this kind's fault (`model`, `control`, `transform`), unless it says whose it is."""
     try:
         yield
     except CtxexpError as error:
@@ -151,8 +151,10 @@ def blamed(kind: str) -> Iterator[None]:
             error.of = kind, ""
         raise
     except Exception as error:  # a stranger's code may raise anything
-        if kind != "model":
+        if kind not in ("model", "control"):
             raise
-        failure = ModelError(f"the model failed: {type(error).__name__}: {error}")
+        failure = (ModelError if kind == "model" else MetricError)(
+            f"the {kind} failed: {type(error).__name__}: {error}"
+        )
         failure.of = kind, ""
         raise failure from error

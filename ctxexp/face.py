@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.model import Encoder
@@ -32,7 +34,7 @@ def measure(
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Any]] | None = None,
     baseline: Any = None,
     transform: str | Callable[[], Any] | None = None,
-    control: Any = None,
+    control: str | Control | None = None,
     options: Sequence[str] = (),
     folder: str | Path | None = None,
     progress: bool | Progress = True,
@@ -49,19 +51,24 @@ def measure(
     Raises CtxexpError, with the command's own messages.
     """
     from ctxexp.command import run
+    from ctxexp.command.config import supplied
     from ctxexp.command.fit import load_text
-    from ctxexp.control import control as control_of
 
     config, registry = _composed(model, text, metrics, baseline, transform, control, options)
     parts = {"baseline": baseline, "control": control, "transform": transform}
     parts = {kind: part for kind, part in parts.items() if part is not None and not isinstance(part, str)}
+    if control is not None and not isinstance(control, str | Control):
+        raise ConfigError(f"control: expected a name or a ctxexp.Control, got {type(control).__name__}")
+    load = partial(run.load_corpus, control=parts.get("control"))
     corpus = _corpus(model, text, config)
     if corpus is None:
-        corpus = run.load_corpus(config, registry)
+        corpus = load(config, registry)
     else:
-        corpus = run.prepared(corpus, config, parts.get("control") or control_of(config["control"]))
+        chosen = parts.get("control") or supplied("control", config["control"], registry)
+        corpus = run.prepared(corpus, deduplicate=config["words"]["deduplicate"])
+        corpus = run.changed(corpus, chosen, config["seed"])
     encoder = run.load_encoder(config, registry) if isinstance(model, str) else model
-    study = run.study_of(config, corpus, encoder, registry, load_text(config, registry, run.load_corpus))
+    study = run.study_of(config, corpus, encoder, registry, load_text(config, registry, load))
     config |= {kind: {"name": _name(part)} for kind, part in parts.items()}  # what results and messages call them
     if "transform" in parts:
         parts["transform_name"] = config["transform"]["name"]

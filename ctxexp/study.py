@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.baselines.drawn import Baseline, OnePerSentence
-from ctxexp.control import Nothing
+from ctxexp.control import Control
+from ctxexp.controls import Uncontrolled
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, blamed
 from ctxexp.model import Encoder, details
@@ -73,7 +74,7 @@ class Study:
     transform: Callable[[], Any] = Untransformed
     transform_name: str = "none"
     fit_on: Corpus | None = None
-    control: Nothing = field(default_factory=Nothing)
+    control: Control = field(default_factory=Uncontrolled)
     words: Words = field(default_factory=Words)
     pooling: Pooling = field(default_factory=Pooling)
     seed: int = 0

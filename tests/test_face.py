@@ -11,7 +11,8 @@ import pytest
 
 import ctxexp
 from ctxexp.baselines.drawn import Uniform
-from ctxexp.control import NoFirst, Nothing
+from ctxexp.control import Control
+from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.transforms.center import Center
@@ -113,8 +114,8 @@ def test_a_model_that_was_trained_on_is_another_model() -> None:
         ctxexp.measure(taken, SENTENCES, options=FAST, progress=False)
 
 
-class Mine(Nothing):
-    name = words = "mine"
+class Mine(Control):
+    name = "mine"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,16 @@ def test_a_transform_object_is_the_named_one_to_the_last_bit() -> None:
     same(
         ctxexp.measure("elmo", SENTENCES, transform=Center, **chosen),
         ctxexp.measure("elmo", SENTENCES, transform="center", **chosen),
+    )
+
+
+def test_a_control_object_is_the_named_one_to_the_last_bit(command: Path) -> None:
+    """Of the text that the command would read, too."""
+    chosen = {"metrics": "self_similarity", "progress": False}
+    options = [*FAST, "dataset=text", f"dataset.path={command / 'text.txt'}"]
+    same(
+        ctxexp.measure("elmo", control=Shuffled(how="order"), options=options, **chosen),
+        ctxexp.measure("elmo", control="shuffled", options=[*options, "control.how=order"], **chosen),
     )
 
 
@@ -178,6 +189,8 @@ def test_what_cannot_be_measured_says_so() -> None:
         ctxexp.from_arrays([np.zeros((1, 3))], [["a"], ["b"]])
     with pytest.raises(ConfigError, match="transform: expected a factory, such as a class, got Center"):
         ctxexp.measure("bert", SENTENCES, transform=Center())
+    with pytest.raises(ConfigError, match=r"control: expected a name or a ctxexp\.Control, got dict"):
+        ctxexp.measure("elmo", SENTENCES, control={})
     with pytest.raises(ConfigError, match="fit_on=train goes with the name of a transform, not with an object"):
         ctxexp.measure("bert", SENTENCES, transform=Center, options=["fit_on=train"])
     with pytest.raises(TrackingError, match="no finished run in"):

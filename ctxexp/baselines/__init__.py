@@ -1,1 +1,16 @@
 """Chance levels: what unrelated occurrences give."""
+
+from __future__ import annotations
+
+from ctxexp.baselines.drawn import OnePerSentence, SizeMatched, Uniform
+from ctxexp.baselines.matched import FrequencyMatched, PositionMatched
+from ctxexp.plugins import Register, hookimpl
+
+
+@hookimpl
+def register_baselines(register: Register) -> None:
+    register("one_per_sentence", OnePerSentence)
+    register("uniform", Uniform)
+    register("size_matched", SizeMatched)
+    register("frequency_matched", FrequencyMatched)
+    register("position_matched", PositionMatched)

@@ -12,7 +12,6 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.measuring.levels import Over
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.plugins import Register, hookimpl
 
 log = logging.getLogger("ctxexp")
 
@@ -189,10 +188,3 @@ def _real(size: int, available: int, what: str) -> int:
         log.warning(f"baseline: only {available:,} {what}, so {available:,} are sampled instead of {size:,}")
         return available
     return size
-
-
-@hookimpl
-def register_baselines(register: Register) -> None:
-    register("one_per_sentence", OnePerSentence)
-    register("uniform", Uniform)
-    register("size_matched", SizeMatched)

@@ -15,7 +15,6 @@ from ctxexp.maths.geometry import sharing
 from ctxexp.measuring.levels import Blocks
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.metric import GroupMean
-from ctxexp.plugins import Register, hookimpl
 
 
 class Twins(ABC):
@@ -185,9 +184,3 @@ def pooled(counts: np.ndarray, least: int) -> np.ndarray:
     if held < least and stratum:
         result[result == stratum] = stratum - 1
     return result
-
-
-@hookimpl
-def register_baselines(register: Register) -> None:
-    register("frequency_matched", FrequencyMatched)
-    register("position_matched", PositionMatched)

@@ -27,7 +27,7 @@ from ctxexp.command import config as configs
 from ctxexp.command.overrides import GROUPS, choices, parse, plain
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import COMMAND, OFFERED, Registry, build_registry
+from ctxexp.plugins import COMMAND, OFFERED, Registry, arguments, build_registry
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -131,7 +131,7 @@ def _defaults(factory: Any, kind: str) -> dict[str, Any]:
     shared = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
     return {
         key: shared.get(key, configs.MISSING if default is inspect.Parameter.empty else default)
-        for key, (_type, default) in (configs.arguments(factory) or {}).items()
+        for key, (_type, default) in (arguments(factory) or {}).items()
         if default is inspect.Parameter.empty or _is_plain(default)
     }
 

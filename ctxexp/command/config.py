@@ -16,10 +16,10 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
-from ctxexp.control import CONTROLS, control
-from ctxexp.errors import ConfigError, MetricError, UnknownName, line, near, short
+from ctxexp.control import Control
+from ctxexp.errors import ConfigError, MetricError, line, near, short
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import Factory, Registry
+from ctxexp.plugins import Registry, arguments
 from ctxexp.vectors.mixes import check_mixes
 
 MISSING = "???"
@@ -56,12 +56,12 @@ LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache
 MOST = {"seed": 2**63 - 1, "bootstrap": 10**6, "cache.limit_gb": 10**9}  # torch's seeds; what no memory or disk holds
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
-NAMED = ("model", "dataset", "transform", "baseline")
+NAMED = ("model", "dataset", "control", "transform", "baseline")
 
 
 def check(config: Node, registry: Registry) -> None:
     """Raise ConfigError (or UnknownName) for the first thing in `config` that can't be used."""
-    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "control", "experiment"}
+    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "experiment"}
     for key in config:
         if key not in known:
             raise ConfigError(f"no config key {key!r}{near(key, known)}")
@@ -80,13 +80,12 @@ def check(config: Node, registry: Registry) -> None:
         if not _named(node):
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
         check_node(kind, kind, node, registry)
-    node = config.get("control", {})
-    if not _named(node):
-        raise ConfigError(f"control: expected one option, as in control=NAME ({', '.join(CONTROLS)})")
-    if node["name"] not in CONTROLS:
-        raise UnknownName("control", str(node["name"]), CONTROLS)
-    _check_arguments("control", "control", node, CONTROLS[node["name"]])
-    control(node)  # what it says of its values
+    with registry.credit("control", config["control"]["name"]):
+        control = build("control", config["control"], registry)  # what it says of its values
+        if not isinstance(control, Control):
+            raise ConfigError(
+                f"control {config['control']['name']!r}: expected a Control, got {type(control).__name__}"
+            )
     metrics = config.get("metric")
     if not isinstance(metrics, dict) or not metrics:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
@@ -166,11 +165,7 @@ def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins:
 
 def check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
     """Raise ConfigError unless the node's keys are arguments of what it names, of their types, and complete."""
-    _check_arguments(kind, place, node, registry.find(kind, str(node["name"])).factory)
-
-
-def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> None:
-    expected = arguments(factory)
+    expected = arguments(registry.find(kind, str(node["name"])).factory)
     if expected is None:
         return  # takes anything
     for key, value in node.items():
@@ -187,22 +182,6 @@ def _check_arguments(kind: str, place: str, node: Node, factory: Factory) -> Non
     for key, (kind_of, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
             raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(kind_of)}>")
-
-
-def arguments(factory: Factory) -> dict[str, tuple[Any, Any]] | None:
-    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    target = factory.__init__ if inspect.isclass(factory) else factory
-    try:
-        hints = typing.get_type_hints(target)
-    except Exception:  # a name that is imported for type checkers only, or no type at all
-        hints = {}
-    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
 
 
 def check_type(place: str, value: Any, expected: Any) -> None:

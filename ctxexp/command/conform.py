@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from ctxexp.command import key_values
-from ctxexp.command.config import Node, arguments, build, check_node, check_type
+from ctxexp.command.config import Node, build, check_node, check_type
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName
-from ctxexp.plugins import KINDS, Offer, Registry, build_registry
+from ctxexp.plugins import KINDS, Offer, Registry, arguments, build_registry
 
 USAGE = "usage: ctxexp conform NAME [key=value ...]   (NAME: bert, metric/anisotropy, ...)"
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ctxexp.command.config import Node, arguments, build
+from ctxexp.command.config import Node, build
 from ctxexp.dataset import Corpus, Sentence, deduplicated
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import text_lines
-from ctxexp.plugins import Registry
+from ctxexp.plugins import Registry, arguments
 
 FIELDS = (("sentence1", "sentence2"), ("premise", "hypothesis"))  # of .jsonl objects and .tsv headers
 SUFFIXES = (".jsonl", ".tsv", ".txt")  # of a folder's files those of the first kind that is there are read

@@ -16,7 +16,7 @@ from ctxexp.errors import ConfigError, UnknownName, line, said, short, suggestio
 from ctxexp.plugins import COMMAND, KINDS
 from ctxexp.plugins.published import brought_by
 
-GROUPS = (*KINDS, "control", "weights", "experiment")
+GROUPS = (*KINDS, "weights", "experiment")
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep
 

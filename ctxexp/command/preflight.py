@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ctxexp.command.config import Node, arguments, supplied
+from ctxexp.command.config import Node, supplied
 from ctxexp.command.fit import check_text
 from ctxexp.errors import ConfigError, DataError, near
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import FIRST_PARTY, Registry
+from ctxexp.plugins import Registry, arguments
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS
 
@@ -28,13 +28,9 @@ def preflight(config: Node, registry: Registry) -> None:
     check_text(config, registry)
 
 
-def _ours(kind: str, node: Node, registry: Registry) -> bool:
-    return registry.find(kind, node["name"]).plugin in FIRST_PARTY
-
-
 def _check_data(node: Node, registry: Registry) -> None:
     """A data set with a limit is read to its first sentence, of others the path must be there."""
-    if not _ours("dataset", node, registry):
+    if not registry.find("dataset", node["name"]).ours:
         return
     if "limit" in (arguments(registry.find("dataset", node["name"]).factory) or ()):
         limit = node.get("limit")
@@ -46,7 +42,7 @@ def _check_data(node: Node, registry: Registry) -> None:
 def _check_model(config: Node, registry: Registry) -> None:
     """The arguments of our own models, whose poolings are known too; a stranger's may have others."""
     node, pooling = config["model"], config["sentence"]["pooling"]
-    if not _ours("model", node, registry):
+    if not registry.find("model", node["name"]).ours:
         return
     from ctxexp.models.choices import check_arguments
 

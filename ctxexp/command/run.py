@@ -6,36 +6,47 @@ from functools import partial
 from numbers import Integral
 from pathlib import Path
 
-from ctxexp.command.config import Node, arguments, named, supplied
+from ctxexp.command.config import Node, named, supplied
 from ctxexp.command.fit import load_text
-from ctxexp.control import Nothing, control
+from ctxexp.control import Control
 from ctxexp.dataset import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import CtxexpError, DataError, ModelError, short
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
-from ctxexp.plugins import Registry, Source
+from ctxexp.plugins import Registry, Source, arguments
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.vectors.pool import WORDS
 
 
-def load_corpus(config: Node, registry: Registry) -> Corpus:
-    """The configured data set, deduplicated and shuffled if the config says so."""
+def load_corpus(config: Node, registry: Registry, control: Control | None = None) -> Corpus:
+    """The configured data set, deduplicated if the config says so, changed by the control (None: the config's)."""
     corpus = supplied("dataset", config["dataset"], registry)
     if not isinstance(corpus, Corpus):
         with registry.credit("dataset", config["dataset"]["name"]):
             raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
     with registry.credit("dataset", config["dataset"]["name"]):
-        return prepared(corpus, config, control(config["control"]))
+        corpus = prepared(corpus, deduplicate=config["words"]["deduplicate"])
+    with registry.credit("control", config["control"]["name"]):
+        return changed(corpus, control or supplied("control", config["control"], registry), config["seed"])
 
 
-def prepared(corpus: Corpus, config: Node, chosen: Nothing) -> Corpus:
-    """The corpus checked, deduplicated if the config says so, and shuffled if the control says so."""
+def prepared(corpus: Corpus, *, deduplicate: bool) -> Corpus:
+    """The corpus, checked; each text once if so wished."""
     check_corpus(corpus)
-    corpus = deduplicated(corpus) if config["words"]["deduplicate"] else corpus
-    return chosen.corpus(corpus, config["seed"])
+    return deduplicated(corpus) if deduplicate else corpus
+
+
+def changed(corpus: Corpus, control: Control, seed: int) -> Corpus:
+    """The corpus that is encoded under the control, checked if it is another. Raises DataError."""
+    other = control.corpus(corpus, seed)
+    if not isinstance(other, Corpus):
+        raise DataError(f"control {control.words!r}: corpus() gave {type(other).__name__}; expected a Corpus")
+    if other is not corpus:
+        check_corpus(other)
+    return other
 
 
 def load_encoder(config: Node, registry: Registry) -> Encoder:
@@ -66,6 +77,7 @@ def supplied_by(config: Node, registry: Registry) -> list[Node]:
 def study_of(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, text: Corpus | None = None) -> Study:
     """The study that a complete, checked config describes; `text` is what its transform is fitted on."""
     words, sentence, transform = config["words"], config["sentence"], config["transform"]
+    chosen = supplied("control", config["control"], registry)
     supplied("transform", transform, registry)  # its mistakes, before anything is encoded
     return Study(
         corpus=corpus,
@@ -75,7 +87,7 @@ def study_of(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry,
         transform=partial(supplied, "transform", transform, registry),
         transform_name=transform["name"],
         fit_on=text,
-        control=control(config["control"]),
+        control=chosen,
         words=Words(
             min_contexts=config["min_contexts"],
             punctuation=words["punctuation"] == "keep",
@@ -85,7 +97,7 @@ def study_of(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry,
         seed=config["seed"],
         bootstrap=config["bootstrap"],
         model=config["model"]["name"],
-        title=label(config, registry),
+        title=label(config, registry, chosen),
     )
 
 
@@ -135,7 +147,7 @@ def measured(study: Study, config: Node, registry: Registry, folder: Path, progr
     return results
 
 
-def names(config: Node, registry: Registry, chosen: Nothing) -> Node:
+def names(config: Node, registry: Registry, chosen: Control) -> Node:
     """What results call the run and its parts, as the config has them; `chosen` is the run's control."""
     return {
         "model": label(config, registry, chosen),
@@ -153,7 +165,7 @@ def vector_cache(config: Node) -> Path:
     return user_path(folder).resolve() if folder else cache_folder() / "vectors"
 
 
-def label(config: Node, registry: Registry | None = None, chosen: Nothing | None = None) -> str:
+def label(config: Node, registry: Registry | None = None, chosen: Control | None = None) -> str:
     """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, and
     the control (`chosen`; None: the config's) and the transform unless they are none, with the text that it was fitted
     on and the sentences' pooling unless they are the default's."""
@@ -163,7 +175,9 @@ def label(config: Node, registry: Registry | None = None, chosen: Nothing | None
         parts += [given, "(untrained)"] if model.get("weights") == "untrained" else [given]
     elif model.get("weights") not in (None, "mini"):
         parts.append(f"({model['weights']})")
-    if words := (chosen or control(config.get("control", {"name": "none"}))).words:
+    if chosen is None and registry is not None:
+        chosen = supplied("control", config["control"], registry)
+    if words := chosen.words if chosen else "":
         parts.append(f"({words})")
     if (transform := calibration(config, registry)) != "none":
         parts += ["+", transform]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ctxexp.errors import PluginError, said, stranger, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import Source
+from ctxexp.plugins.offers import Source
 
 
 def load(path: Path) -> tuple[types.ModuleType, Source]:

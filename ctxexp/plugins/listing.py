@@ -7,14 +7,16 @@ import warnings
 from pathlib import Path
 
 from ctxexp import __version__
-from ctxexp.command.config import arguments
-from ctxexp.plugins import COMMAND, FIRST_PARTY, OFFERED, Offer, Registry, Source, build_registry
+from ctxexp.plugins.arguments import arguments
+from ctxexp.plugins.hookspecs import COMMAND, OFFERED
+from ctxexp.plugins.offers import Offer, Source
+from ctxexp.plugins.registry import Registry, build_registry
 from ctxexp.progress import show
 
 
 def listing(registry: Registry) -> str:
     """One section a plugin: distribution and version, its names with their first line and arguments."""
-    own = [offer for offer in registry.offers.values() if offer.plugin in FIRST_PARTY]
+    own = [offer for offer in registry.offers.values() if offer.ours]
     sections = [_section("ctxexp", __version__, own)]
     for source in registry.sources:
         brought = [o for o in registry.offers.values() if o.plugin == source.plugin]

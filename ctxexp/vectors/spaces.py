@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.control import Nothing, controlled
+from ctxexp.control import Control
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.words import is_punctuation
-from ctxexp.errors import ConfigError, blamed
+from ctxexp.errors import ConfigError, MetricError, blamed
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder, details
 from ctxexp.progress import Progress
@@ -20,6 +22,8 @@ from ctxexp.vectors.unknown import warn_unknown
 
 if TYPE_CHECKING:
     from ctxexp.study import Study, Vectors
+
+log = logging.getLogger("ctxexp")
 
 
 class Spaces:
@@ -43,7 +47,7 @@ class Spaces:
                     f"sentence.pooling=pooler gives vectors in the last layer ({last}) only, so there is no mix "
                     f"{empty[0]}; use another pooling, or sentence.mixes=[]"
                 )
-        if self.view is not None and type(study.control).left_out is not Nothing.left_out:
+        if self.view is not None and study.control.leaves_out:
             raise ConfigError(
                 f"control={study.control.name} leaves word rows out, but sentence.pooling={self.pooling} pools "
                 "inside the encoder, where nothing is left out; use sentence.pooling=mean_words"
@@ -65,7 +69,8 @@ class Spaces:
                 keep=(lambda unit: True) if words.punctuation else (lambda unit: not is_punctuation(unit)),
                 key=str.casefold if words.fold_case else str,
             )
-            self._indexed[corpus.fingerprint], n = controlled(store, index, self.study.control, corpus=corpus.name)
+            with blamed("control"):
+                self._indexed[corpus.fingerprint], n = controlled(store, index, self.study.control, corpus=corpus.name)
             self.left_out[corpus.fingerprint] = n
         return store, self._indexed[corpus.fingerprint]
 
@@ -121,3 +126,30 @@ class Spaces:
             store = self.held[key]
             warn_unknown(store.unknown, store.pieces, corpus.name)
         return self.held[key]
+
+
+def controlled(
+    store: Store, index: Callable[..., Occurrences], chosen: Control, *, corpus: str
+) -> tuple[Occurrences, int]:
+    """The occurrences under the control, and how many it left out; `index` is `Occurrences.of` but for `measured`.
+
+    Raises MetricError if nothing is left, or if the control doesn't say it of every row.
+    """
+    whole = index()
+    out = chosen.left_out(store, whole)
+    if out is None:
+        return whole, 0
+    if out.dtype != bool or out.shape != whole.places.shape:
+        raise MetricError(
+            f"control {chosen.words!r}: left_out gave {out.dtype} of shape {out.shape}; expected bool of shape "
+            f"{whole.places.shape}, True for a row that is not measured"
+        )
+    n = int(out[whole.by_sentence.rows].sum())
+    if n == whole.n_occurrences:
+        raise MetricError(
+            f"control {chosen.words!r} leaves nothing of corpus {corpus!r} to measure: all {n:,} occurrences are left "
+            "out; choose a milder one"
+        )
+    rest = index(measured=~out)
+    log.info(f"control {chosen.words!r}: {n:,} of {whole.n_occurrences:,} occurrences are not measured")
+    return rest, n

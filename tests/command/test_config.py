@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import pytest
 
+from ctxexp import controls
 from ctxexp.command import compose
-from ctxexp.command.config import arguments, build, check, check_type, job_key
+from ctxexp.command.config import build, check, check_type, job_key
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.plugins import KINDS, Offer, Registry
+from ctxexp.plugins import KINDS, Offer, Registry, arguments
 
 
 def toy(
@@ -24,7 +25,9 @@ def toy(
 def registry() -> Registry:
     registry = Registry()
     for kind in KINDS:
-        registry.add(Offer(kind, "toy", toy, "tests"))
+        if kind != "control":  # configs are held to what controls say of their own values
+            registry.add(Offer(kind, "toy", toy, "tests"))
+    controls.register_controls(lambda name, factory: registry.add(Offer("control", name, factory, "tests")))
     return registry
 
 
@@ -60,6 +63,12 @@ def valid() -> dict[str, Any]:
         "figures": {"published": False},
         "plugins": [],
     }
+
+
+def test_a_control_is_one(registry: Registry) -> None:
+    registry.add(Offer("control", "toy", dict, "tests"))
+    with pytest.raises(ConfigError, match="control 'toy': expected a Control, got dict"):
+        check({**valid(), "control": {"name": "toy"}}, registry)
 
 
 def test_a_whole_config_passes_and_builds(registry: Registry) -> None:
@@ -120,7 +129,7 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
             r"plugins='\./a\.py': expected list\[str\], got str; .* even of one: plugins=\[\./a\.py\]$",
         ),
         ("transform.name", "centre", r"no transform 'centre'"),
-        ("control", "none", r"control: expected one option, as in control=NAME \(none, shuffled, no_first, no_sinks\)"),
+        ("control", "none", r"control: expected one option, as in control=NAME \(no_first, no_sinks, none, shuffled\)"),
         ("control.name", "shufled", r"no control 'shufled'; did you mean 'shuffled'\?"),
         ("control.first", 2, r"control 'none' has no argument 'first'"),
         ("control", {"name": "shuffled", "how": "words"}, r"control\.how='words': no such choice"),

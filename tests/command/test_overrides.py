@@ -73,7 +73,7 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         ("model=minilm", "no model 'minilm'; the plugin ctxexp-minilm brings it: pip install ctxexp-minilm. (bert, "),
         ("model.name=minilm", "no model 'minilm'; the plugin ctxexp-minilm brings it: pip install ctxexp-minilm. (b"),
         ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
-        ("control.name=[none]", "control: expected one option, as in control=NAME (none, "),
+        ("control.name=[none]", "control: expected one option, as in control=NAME (no_first, "),
         ("hydra.job.chdir=true", "hydra.job.chdir=true: runs stay in the folder where the command was typed, since "),
         ("hydra.mode=MULTIRUN", "hydra.mode=MULTIRUN: a sweep needs -m"),
         ("tracking.folder=", "tracking.folder='': expected a folder; . is the one where the command is typed"),

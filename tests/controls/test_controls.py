@@ -16,8 +16,9 @@ from test_occurrences import Shelf, shelve
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins, bands, pooled
 from ctxexp.command.compose import config_folder
+from ctxexp.command.config import supplied
 from ctxexp.command.run import label
-from ctxexp.control import CONTROLS, NoFirst, NoSinks, Nothing, Shuffled, control, controlled
+from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.geometry import mean_cosine
@@ -29,7 +30,12 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.plugins import build_registry
 from ctxexp.report.wording import facts
+from ctxexp.vectors.spaces import controlled
+
+REGISTRY = build_registry(installed=False)
+control = partial(supplied, "control", registry=REGISTRY)
 
 
 def corpus() -> Corpus:
@@ -198,10 +204,10 @@ def test_sinks_are_left_out_by_their_norm_in_any_layer(caplog: pytest.LogCapture
 
 def test_without_a_control_nothing_changes() -> None:
     store, index, of = world()
-    occurrences, n = controlled(store, index, Nothing(), corpus="world")
+    occurrences, n = controlled(store, index, Uncontrolled(), corpus="world")
     assert n == 0
     np.testing.assert_array_equal(occurrences.by_word.rows, index().by_word.rows)
-    assert Nothing().corpus(of, 3) is of
+    assert Uncontrolled().corpus(of, 3) is of
 
 
 def test_measures_see_the_rest_only() -> None:
@@ -237,7 +243,7 @@ def test_the_share_of_first_places_is_that_of_a_loop() -> None:
 
 
 def test_every_control_has_its_file() -> None:
-    assert {p.stem for p in (config_folder() / "control").glob("*.yaml")} == set(CONTROLS)
+    assert {p.stem for p in (config_folder() / "control").glob("*.yaml")} == set(REGISTRY.names("control"))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +259,7 @@ def test_every_control_has_its_file() -> None:
 )
 def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
     config = {"model": {"name": "bert", "weights": "untrained"}, "transform": {"name": "none"}, "control": node}
-    assert label(config) == named
+    assert label(config, REGISTRY) == named
 
 
 def test_figures_name_the_control() -> None:

@@ -77,9 +77,9 @@ def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     registry = compose.registry()
     text = corpus()
     if config["control"]["name"] == "shuffled":
-        from ctxexp.control import control
+        from ctxexp.controls import Shuffled
 
-        text = control(config["control"]).corpus(text, config["seed"])
+        text = Shuffled(how=config["control"]["how"]).corpus(text, config["seed"])
     return run(config, text, load_encoder(config, registry), registry, folder / "files", Silent())
 
 

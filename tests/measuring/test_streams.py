@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import ctxexp
-from ctxexp.control import Shuffled
+from ctxexp.controls import Shuffled
 from ctxexp.dataset import Corpus
 from ctxexp.maths.correlation import resamples
 from ctxexp.measuring.streams import Stream

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ import pytest
 from ctxexp.command import cli, compose
 from ctxexp.command.config import job_key
 from ctxexp.command.run import load_corpus, load_encoder, run, supplied_by
-from ctxexp.dataset import Corpus
+from ctxexp.control import Control
+from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
 from ctxexp.metric import GroupMean
 from ctxexp.model import Encoded
@@ -277,6 +279,13 @@ class Faults:
         register("no_corpus", list)
 
     @hookimpl
+    def register_controls(self, register: Register) -> None:
+        register("bad_text", _BadText)
+        register("torn_text", _TornText)
+        register("bad_rows", _BadRows)
+        register("half_rows", _HalfRows)
+
+    @hookimpl
     def register_transforms(self, register: Register) -> None:
         register("bad_transform", _BadTransform)
 
@@ -324,6 +333,26 @@ def _ones(self: object, x: np.ndarray) -> np.ndarray:
 
 def _unbuilt() -> None:
     raise RuntimeError("no weights")
+
+
+class _BadText(Control):
+    def corpus(self, corpus: Corpus, seed: int) -> Any:
+        return [s.words for s in corpus.sentences]
+
+
+class _TornText(Control):
+    def corpus(self, corpus: Corpus, seed: int) -> Corpus:
+        return replace(corpus, sentences=corpus.sentences[:2], senses=(Sense(5, 0, "of a sentence that is gone"),))
+
+
+class _BadRows(Control):
+    def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
+        raise KeyError("by purpose")
+
+
+class _HalfRows(Control):
+    def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
+        return np.zeros(len(occurrences.places) // 2, bool)
 
 
 class _BadTransform:
@@ -378,6 +407,10 @@ class _NoGroup(_BadBaseline):
         ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
         ("baseline", "flatless", "gave array([[1]]); expected numbers of rows, from 0 to 17"),
         ("dataset", "no_corpus", "expected a Corpus, got list"),
+        ("control", "bad_text", "control 'BadText': corpus() gave list; expected a Corpus"),
+        ("control", "torn_text", "points to no word of the corpus"),
+        ("control", "bad_rows", "the control failed: KeyError: 'by purpose'"),
+        ("control", "half_rows", "left_out gave bool of shape (9,); expected bool of shape (18,), True for a row that"),
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
         ("metric", "no_metric", "expected a ctxexp.metric.Metric, got dict"),
@@ -577,6 +610,10 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
         @hookimpl
         def register_datasets(self, register: Register) -> None:
             register("exits", lambda: sys.exit(3))
+
+        @hookimpl
+        def register_controls(self, register: Register) -> None:
+            register("exits", type("Exits", (Control,), {"corpus": lambda self, corpus, seed: sys.exit(3)}))
 
     registry = build_registry([("exits", Exits())], installed=False)
     registry.add(Offer("model", "good_model", _GoodModel, "tests"))

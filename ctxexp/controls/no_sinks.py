@@ -1,0 +1,41 @@
+"""Without the occurrences of extreme norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ctxexp.control import Control
+from ctxexp.errors import ConfigError
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.vectors.layers import Layers
+
+CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
+
+
+class NoSinks(Control):
+    """Occurrences whose norm exceeds `factor` times the layer's median norm in any layer are not measured: attention
+    sinks and massive activations. Median over the occurrences that would be measured, before any transform."""
+
+    name = "no_sinks"
+
+    def __init__(self, *, factor: float = 5.0) -> None:
+        if not factor > 1:
+            raise ConfigError(
+                f"control no_sinks needs a factor above 1, got {factor}: half of all norms exceed the median"
+            )
+        self.factor = float(factor)
+        self.words = f"no sinks above {self.factor:g} × median"
+
+    def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
+        rows = np.unique(occurrences.by_sentence.rows)
+        out = np.zeros(len(occurrences.places), bool)
+        step = max(1, CHUNK_BYTES // (8 * store.dim))
+        for i in range(store.n_layers):
+            vectors = store.layer(i)
+            squares = np.empty(len(rows))
+            for a in range(0, len(rows), step):
+                piece = vectors[rows[a : a + step]].astype(np.float64)
+                squares[a : a + step] = np.einsum("nd,nd->n", piece, piece)
+            norms = np.sqrt(squares)
+            out[rows[norms > self.factor * np.median(norms)]] = True
+        return out

@@ -1,0 +1,62 @@
+"""The whole surface for plugins: functions that get `register(name, factory)`, and a folder of configs.
+
+A factory's keyword arguments are the config keys of its name, a verb's function is the verb. What ships with ctxexp
+comes through the same hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pluggy
+
+Factory = Callable[..., Any]
+Register = Callable[[str, Factory], None]
+
+hookspec = pluggy.HookspecMarker("ctxexp")
+hookimpl = pluggy.HookimplMarker("ctxexp")
+
+
+class Hooks:
+    """What a plugin may implement, in the order in which names are listed."""
+
+    @hookspec
+    def register_models(self, register: Register) -> None:
+        """Offer encoders: factory(**config) -> ctxexp.model.Encoder."""
+
+    @hookspec
+    def register_datasets(self, register: Register) -> None:
+        """Offer corpora: factory(**config) -> ctxexp.dataset.Corpus."""
+
+    @hookspec
+    def register_controls(self, register: Register) -> None:
+        """Offer controls of text and occurrences: factory(**config) -> ctxexp.control.Control."""
+
+    @hookspec
+    def register_transforms(self, register: Register) -> None:
+        """Offer calibrations of the space: factory(**config) -> ctxexp.transform.Transform."""
+
+    @hookspec
+    def register_metrics(self, register: Register) -> None:
+        """Offer metrics: factory(**config) -> ctxexp.metric.Metric."""
+
+    @hookspec
+    def register_baselines(self, register: Register) -> None:
+        """Offer chance levels: factory(**config) -> ctxexp.baselines.drawn.Baseline."""
+
+    @hookspec
+    def register_commands(self, register: Register) -> None:
+        """Offer verbs, `ctxexp NAME ...`: function(argv: list[str]) -> int gets the words after the verb and gives the
+        exit status. A CtxexpError that it raises is one line to the user; its docstring's first line is in --help."""
+
+    @hookspec
+    def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
+        """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
+
+
+HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
+COMMAND = "command"  # what a command line may begin with
+OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
+KINDS = tuple(kind for kind in OFFERED if kind != COMMAND)  # what a config names
+FIRST_PARTY = (*(f"ctxexp.{kind}s" for kind in KINDS), "ctxexp.command.verbs")  # what ships, by the same door

@@ -1,0 +1,47 @@
+"""What plugins bring: one name each, and where it came from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, Factory
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One registered name: what builds it and who brought it."""
+
+    kind: str
+    name: str
+    factory: Factory
+    plugin: str
+
+    @property
+    def typed(self) -> str:
+        """How one asks for it: `metric=name`, of a command `ctxexp name`."""
+        return f"ctxexp {self.name}" if self.kind == COMMAND else f"{self.kind}={self.name}"
+
+    @property
+    def ours(self) -> bool:
+        """Whether it ships with ctxexp."""
+        return self.plugin in FIRST_PARTY
+
+    @property
+    def about(self) -> str:
+        """The first sentence of the factory's docstring; empty if it has none of its own."""
+        doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
+        paragraph = " ".join((doc if isinstance(doc, str) else "").strip().partition("\n\n")[0].split())
+        return re.split(r"(?<=[^.A-Z]\.) (?=[A-Z])", paragraph, maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A plugin that took part: its name, distribution and version (of a file: its path and content hash)."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} ({self.distribution} {self.version})"
