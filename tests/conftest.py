@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
+# Tests lend each other their worlds, across rooms.
+sys.path += [str(room) for room in sorted(Path(__file__).parent.iterdir()) if room.is_dir()]
 
 
 @pytest.fixture(scope="session")

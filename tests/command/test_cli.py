@@ -139,7 +139,7 @@ def test_the_config_is_shown_without_work(tmp_path: Path, warm: Warm) -> None:
 def test_start_up_imports_nothing_heavy() -> None:
     """`--help` and `import ctxexp` are quick because these stay out."""
     code = (
-        "import sys, ctxexp.command.cli; from ctxexp import compose; compose.prepare();"
+        "import sys, ctxexp.command.cli; from ctxexp.command import compose; compose.prepare();"
         "compose.check_command(['model=elmo'], multirun=False);"
         "assert len(compose.check_command(['baseline.size=-5'], multirun=False)) == 1;"
         "compose.check_command(['model=huggingface', 'model.checkpoint=a/b', 'device=cuda'], multirun=False);"

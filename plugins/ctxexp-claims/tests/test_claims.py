@@ -6,7 +6,6 @@ import csv
 import json
 import math
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -715,11 +714,9 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
     assert "no finished run" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_runs_are_read_from_mlflow_too(tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from ctxexp.sinks.mlflow import MlflowSink, job, prepare
 
-    shutil.copy(template / "mlflow.db", tmp_path)
     uri = prepare(tmp_path)
     place = tmp_path / "results" / "one" / "run"
     with job(
