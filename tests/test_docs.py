@@ -122,6 +122,8 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 
 def test_every_option_in_the_readme_exists() -> None:
     """The table of groups names real options, and all of them."""
+    from ctxexp_words import config_folders
+
     from ctxexp.command.compose import GROUPS, config_folder
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -129,6 +131,8 @@ def test_every_option_in_the_readme_exists() -> None:
     assert set(rows) == set(GROUPS)
     for group in GROUPS:
         named = set(re.findall(r"`(\w+)`", rows[group]))
-        files = {p.stem for p in (config_folder() / group).glob("*.yaml")}
+        files = {
+            p.stem for folder in (config_folder(), Path(config_folders())) for p in (folder / group).glob("*.yaml")
+        }
         missing = {f for f in files if f not in named and not any(f.endswith(n) for n in named if n.startswith("_"))}
         assert missing <= {"ethayarajh_2019"}, (group, missing)

@@ -27,7 +27,7 @@ from ctxexp.command import config as configs
 from ctxexp.command.overrides import GROUPS, choices, parse, plain
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import COMMAND, OFFERED, Registry, arguments, build_registry
+from ctxexp.plugins import COMMAND, KINDS, OFFERED, TABLE, Registry, arguments, build_registry
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -113,7 +113,7 @@ def prepare() -> None:
     store = ConfigStore.instance()
     folders = [config_folder(), *map(Path, registry().folders)]
     for (kind, name), offer in registry().offers.items():
-        if kind == COMMAND or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
+        if kind not in KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
             continue
         node = {"name": name, **_defaults(offer.factory, kind)}
         package = f"metric.{name}" if kind == "metric" else None
@@ -123,7 +123,8 @@ def prepare() -> None:
 
 def options() -> str:
     """Every name that can be chosen, then every verb, a line each: `metric=name   the first line of its docstring`."""
-    offers = sorted(registry().offers.values(), key=lambda o: (OFFERED.index(o.kind), o.name))
+    offers = [offer for offer in registry().offers.values() if offer.kind != TABLE]
+    offers.sort(key=lambda o: (OFFERED.index(o.kind), o.name))
     return "\n".join(f"{o.typed:<36} {o.about}".rstrip() for o in offers)
 
 

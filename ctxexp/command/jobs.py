@@ -114,7 +114,7 @@ def _execute(cfg: DictConfig) -> None:
         job.save(results)
         _draw(config, results, folder / "figures")
         if not sweep:
-            write_tables([(name, results)], folder)
+            write_tables([(name, results)], folder, registry)
         job.log(results)
     show(summary(results))
     if not sweep:
@@ -132,7 +132,7 @@ def _key(config: Node, corpus: Corpus, text: Corpus | None, encoder: Encoder, pl
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
     from ctxexp.report.page import summarise
 
-    return summarise(runs, folder, published=any(results.info.get("published") for _, results in runs))
+    return summarise(runs, folder, compose.registry())
 
 
 def conduct(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:

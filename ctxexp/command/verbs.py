@@ -51,11 +51,12 @@ def report(argv: list[str]) -> int:
     parser.add_argument("--sweep", default="last", help="a folder's name in its results (default: the last one)")
     parser.add_argument("--out", type=user_path, default="report", help="where to (default: report)")
     asked = parser.parse_args(argv)
+    from ctxexp.command import compose
     from ctxexp.face import runs
     from ctxexp.report.page import summarise
 
     found = list(runs(asked.folder, sweep=asked.sweep).items())[::-1]  # the first job first
-    for path in summarise(found, asked.out, published=any(results.info.get("published") for _, results in found)):
+    for path in summarise(found, asked.out, compose.registry()):
         print(path)
     return 0
 
@@ -113,15 +114,7 @@ def conform(argv: list[str]) -> int:
     return main(argv)
 
 
-def bench_words(argv: list[str]) -> int:
-    """Score a file of word vectors on nine benchmarks: vectors=FILE data=FOLDER [key=value ...]."""
-    from ctxexp.metrics.word_benchmarks.command import main
-
-    return main(argv)
-
-
 @hookimpl
 def register_commands(register: Register) -> None:
     for verb in (run, ui, report, cache, upload, plugins, conform):
         register(verb.__name__, verb)
-    register("bench-words", bench_words)

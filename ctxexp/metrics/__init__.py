@@ -17,7 +17,6 @@ def register_metrics(register: Register) -> None:
     from ctxexp.metrics.self_similarity import SelfSimilarity
     from ctxexp.metrics.sense_separation import SenseSeparation
     from ctxexp.metrics.sentence_geometry import SentenceGeometry
-    from ctxexp.metrics.static_vectors import StaticVectors
     from ctxexp.metrics.sts import STS
     from ctxexp.metrics.word_norm import WordNorm
 
@@ -31,6 +30,5 @@ def register_metrics(register: Register) -> None:
     register("self_similarity", SelfSimilarity)
     register("sense_separation", SenseSeparation)
     register("sentence_geometry", SentenceGeometry)
-    register("static_vectors", StaticVectors)
     register("sts", STS)
     register("word_norm", WordNorm)

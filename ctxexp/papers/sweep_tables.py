@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ctxexp.files.writing import write_text
-from ctxexp.report.wording import Run
-from ctxexp.results import Table
+from ctxexp.plugins import TABLE, Registry
+from ctxexp.report.wording import Run, one_line
+from ctxexp.results import Results, Table
 
 FILES = "table_*.md"
 
@@ -17,7 +18,6 @@ FILES = "table_*.md"
 class SweepTable:
     """A table of several runs: `numbers` in full for the CSV, `shown` with cells as they are read."""
 
-    name: str  # of its files: table_<name>.csv, table_<name>.md
     title: str
     numbers: Table
     columns: Sequence[str]
@@ -25,25 +25,14 @@ class SweepTable:
     notes: Sequence[str] = ()  # a line each: sources and choices
 
 
-Maker = Callable[[Sequence[Run]], SweepTable | None]
-
-
-def makers() -> list[Maker]:
-    """What makes a table of a sweep's runs, or None where these have nothing for it. Add yours here."""
-    from ctxexp.papers.calibration_league.table import table_league
-    from ctxexp.papers.ethayarajh_2019.table_1 import table_1
-    from ctxexp.papers.frequency.table import table_degeneration, table_frequency
-    from ctxexp.papers.li_2020.table import table_li_2020
-
-    return [table_1, table_frequency, table_degeneration, table_league, table_li_2020]
-
-
-def write_tables(runs: Sequence[Run], folder: Path, using: Sequence[Maker] | None = None) -> list[Path]:
-    """Write each table that the runs give as CSV and Markdown; the paths."""
+def write_tables(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
+    """Write each table that the registry offers and the runs give as CSV and Markdown; the paths."""
     paths: list[Path] = []
-    for make in makers() if using is None else using:
-        if table := make(runs):
-            csv, text = folder / f"table_{table.name}.csv", folder / f"table_{table.name}.md"
+    for name in registry.names(TABLE):
+        with registry.credit(TABLE, name):
+            table: SweepTable | None = registry.find(TABLE, name).factory(runs)
+        if table:
+            csv, text = folder / f"table_{name}.csv", folder / f"table_{name}.md"
             table.numbers.write_csv(csv)
             paths += [csv, write_text(text, markdown(table))]
     return paths
@@ -62,3 +51,9 @@ def markdown(table: SweepTable) -> str:
 def written(folder: Path) -> list[str]:
     """The tables that lie in a sweep's summary folder, as text."""
     return [path.read_text(encoding="utf-8") for path in sorted(folder.glob(FILES))]
+
+
+def row_label(label: str, results: Results) -> str:
+    """The run's label with the weights that it used, which a chart's label leaves out where they are the default."""
+    weights = one_line(results.info.get("weights") or "")
+    return label if not weights or weights in label else f"{label} ({weights})"

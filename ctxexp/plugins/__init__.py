@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED, Factory, Register, hookimpl
+from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED, TABLE, Factory, Register, hookimpl
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 
@@ -11,6 +11,7 @@ __all__ = [
     "COMMAND",
     "KINDS",
     "OFFERED",
+    "TABLE",
     "Factory",
     "Offer",
     "Register",

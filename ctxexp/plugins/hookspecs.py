@@ -51,12 +51,22 @@ class Hooks:
         exit status. A CtxexpError that it raises is one line to the user; its docstring's first line is in --help."""
 
     @hookspec
+    def register_tables(self, register: Register) -> None:
+        """Offer tables of a sweep's runs, its files table_NAME: function(runs) -> SweepTable, or None where these runs
+        have nothing for it (ctxexp.papers.sweep_tables)."""
+
+    @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
         """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
 
 
 HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 COMMAND = "command"  # what a command line may begin with
+TABLE = "table"  # what a sweep makes of its runs
 OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
-KINDS = tuple(kind for kind in OFFERED if kind != COMMAND)  # what a config names
-FIRST_PARTY = (*(f"ctxexp.{kind}s" for kind in KINDS), "ctxexp.command.verbs")  # what ships, by the same door
+KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE))  # what a config names
+FIRST_PARTY = (  # what ships, by the same door
+    *(f"ctxexp.{kind}s" for kind in KINDS),
+    "ctxexp.command.verbs",
+    "ctxexp.papers",
+)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxexp import __version__
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import COMMAND, OFFERED
+from ctxexp.plugins.hookspecs import KINDS, OFFERED
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 from ctxexp.progress import show
@@ -45,7 +45,7 @@ def _section(title: str, version: str, offers: list[Offer]) -> str:
     lines = [f"{title} {version}"]
     for offer in sorted(offers, key=lambda o: (OFFERED.index(o.kind), o.name)):
         lines.append(f"  {offer.typed:<36} {offer.about}".rstrip())
-        if offer.kind != COMMAND and (keys := signature(offer)):
+        if offer.kind in KINDS and (keys := signature(offer)):
             lines.append(f"      {keys}")
     return "\n".join(lines)
 

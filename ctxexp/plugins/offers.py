@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, Factory
+from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, TABLE, Factory
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,9 @@ class Offer:
 
     @property
     def typed(self) -> str:
-        """How one asks for it: `metric=name`, of a command `ctxexp name`."""
-        return f"ctxexp {self.name}" if self.kind == COMMAND else f"{self.kind}={self.name}"
+        """How one asks for it: `metric=name`, of a command `ctxexp name`; of a table its file."""
+        special = {COMMAND: f"ctxexp {self.name}", TABLE: f"table_{self.name}.md"}
+        return special.get(self.kind, f"{self.kind}={self.name}")
 
     @property
     def ours(self) -> bool:

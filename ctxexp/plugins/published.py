@@ -7,6 +7,7 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
     "ctxexp-claims": {"command": ("claims",)},
     "ctxexp-train": {"command": ("probe", "train")},
+    "ctxexp-words": {"command": ("bench-words",), "metric": ("static_vectors",)},
     "ctxexp-isotropy": {
         "metric": (
             "cluster_adjusted_similarity",

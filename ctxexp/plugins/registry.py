@@ -15,7 +15,7 @@ import pluggy
 
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, near, said, short, stranger
 from ctxexp.plugins.files import load, place
-from ctxexp.plugins.hookspecs import FIRST_PARTY, HOOKS, OFFERED, Factory, Hooks, Register
+from ctxexp.plugins.hookspecs import FIRST_PARTY, HOOKS, KINDS, OFFERED, Factory, Hooks, Register
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.published import brought_by
 
@@ -68,8 +68,8 @@ class Registry:
         except Exception as error:
             whose = source or f"plugin {self.find(kind, name).plugin!r}"
             raise PluginError(
-                f"{kind} {name!r} of {whose} could not be built: {said(error)}; "
-                f"check it with: python -m ctxexp conform {kind}/{name}"
+                f"{kind} {name!r} of {whose} could not be built: {said(error)}"
+                + (f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in KINDS else "")
             ) from error
 
 

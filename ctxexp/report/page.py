@@ -14,6 +14,7 @@ from ctxexp.files.writing import write_text
 from ctxexp.papers import sweep_tables
 from ctxexp.papers.calibration_league.figure import write_league_figure
 from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp.plugins import Registry
 from ctxexp.report import charts, figures, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.palette import colours
@@ -51,11 +52,12 @@ _RUN_COLUMNS = {
 }
 
 
-def summarise(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
+def summarise(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
     """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths."""
+    published = any(results.info.get("published") for _, results in runs)
     paths = figures.sweep_figures(runs, folder, published=published)
     paths.append(write_report(runs, folder / REPORT, published=published))
-    paths += sweep_tables.write_tables(runs, folder)
+    paths += sweep_tables.write_tables(runs, folder, registry)
     paths += write_league_figure(runs, folder)
     comparison = folder / COMPARISON
     compare(runs).write_csv(comparison)

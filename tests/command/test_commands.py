@@ -64,7 +64,7 @@ def test_our_own_verbs_come_by_the_hook_and_a_taken_name_is_refused() -> None:
         UserWarning, match="registers command 'ui', which plugin 'ctxexp.command.verbs' already supplies"
     ):
         registry = build_registry([("twice", Twice())], installed=False)
-    verbs = ["bench-words", "cache", "conform", "plugins", "report", "run", "ui", "upload"]
+    verbs = ["cache", "conform", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs
     assert all(registry.find("command", verb).about for verb in verbs)
 

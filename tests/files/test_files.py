@@ -20,6 +20,7 @@ from ctxexp.files.vector_exports import EXPORTS
 from ctxexp.files.writing import replacing, write_text
 from ctxexp.metrics.frequency.projection import Projection
 from ctxexp.papers.sweep_tables import SweepTable, write_tables
+from ctxexp.plugins import TABLE, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report
 from ctxexp.results import Results, Table
@@ -94,9 +95,10 @@ def figure() -> Figure:
 
 
 def sweep_table(_: object) -> SweepTable:
-    return SweepTable("t", "T", Table({"x": list(range(400))}), ["x"], [["1"]])
+    return SweepTable("T", Table({"x": list(range(400))}), ["x"], [["1"]])
 
 
+TABLES = Registry({(TABLE, "t"): Offer(TABLE, "t", sweep_table, "tests")})
 VECTORS = ["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32)
 POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
 WRITERS: dict[str, Callable[[Path], object]] = {
@@ -106,7 +108,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
     "figure": lambda folder: frame.save(figure(), folder, "figure"),
     "projection": POINTS.save,
-    "sweep table": lambda folder: write_tables([], folder, [sweep_table]),
+    "sweep table": lambda folder: write_tables([], folder, TABLES),
     **{name: lambda folder, f=file, w=write: w(folder / f, *VECTORS) for name, (file, write) in EXPORTS.items()},
 }
 

@@ -112,8 +112,7 @@ def test_undefined_is_nan() -> None:
 def test_there_is_one_spearman() -> None:
     """Claims, benchmarks of words and frequency ask the same function, so that they can't disagree at the edges."""
     from ctxexp_claims import checks
-
-    from ctxexp.metrics.word_benchmarks import relational, similarity
+    from ctxexp_words import relational, similarity
 
     assert checks.spearman is relational.spearman is similarity.spearman is spearman
     for n in (1, 2):

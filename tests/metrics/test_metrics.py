@@ -110,10 +110,6 @@ def test_names_and_their_settings() -> None:
         "self_similarity": ["sample"],
         "sense_separation": ["sample", "permutations", "seed"],
         "sentence_geometry": [],
-        "static_vectors": [
-            "vector", "data", "benchmarks", "oov", "lower", "case", "candidates", "clustering", "shared_vocabulary",
-            "export", "seed",
-        ],
         "sts": ["similarity"],
         "word_norm": [],
     }  # fmt: skip

@@ -180,7 +180,7 @@ def test_a_name_says_arguments_and_fitted_text_but_not_the_seed() -> None:
 
 
 def test_the_table_is_ranked_and_says_where_its_intervals_come_from(tmp_path: Path) -> None:
-    write_tables(league(), tmp_path)
+    write_tables(league(), tmp_path, compose.registry())
     with (tmp_path / "table_league.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     first = rows[0]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from test_figures import results
 
+from ctxexp.plugins import build_registry
 from ctxexp.report import page as report
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> @@DATA@@'
@@ -120,7 +121,7 @@ def test_the_tables_say_what_ran(page: Path) -> None:
 
 
 def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
-    paths = report.summarise(runs(), tmp_path / "summary")
+    paths = report.summarise(runs(), tmp_path / "summary", build_registry(installed=False))
     assert all(p.stat().st_size > 0 for p in paths)
     assert {"overview.png", "self_similarity.png", "report.html", "comparison.csv"} <= {p.name for p in paths}
     assert not list((tmp_path / "summary").glob("*.part"))
@@ -137,7 +138,7 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
 
 
 def test_a_sweep_without_results_still_has_a_page(tmp_path: Path) -> None:
-    paths = report.summarise([], tmp_path)
+    paths = report.summarise([], tmp_path, build_registry(installed=False))
     assert {p.name for p in paths} == {"report.html", "comparison.csv"}
 
 

@@ -36,7 +36,6 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "model/gpt2": [{"dtype": "bfloat16", "long": "refuse"}],
     "model/huggingface": [{"checkpoint": str(minis.folder("gpt2")), "pooling": "first", "final_norm": False}],
     "model/word_vectors": [],  # no file of vectors comes with ours: tests/test_vector_files.py writes one
-    "metric/static_vectors": [],  # nor the benchmarks' files: tests/test_static_vectors.py writes some
     "dataset/text": [{"path": "README.md"}],
     "dataset/sick_r": [{"path": "sick_r"}],
     "dataset/sts_b": [{"path": "sts_b"}],

@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp.maths.correlation import percentiles
 from ctxexp.measuring.differences import paired
-from ctxexp.papers.ethayarajh_2019.table_1 import row_label
+from ctxexp.papers.sweep_tables import row_label
 from ctxexp.report.wording import Run, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.vectors.pool import WORDS

@@ -51,7 +51,7 @@ def table_league(runs: Sequence[Run]) -> SweepTable | None:
         known = math.isfinite(row.low)
         over = "pairs" if row.over == "pairs" else row.interval
         shown.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * known, over * known])
-    return SweepTable("league", TITLE, Table(dict(columns)), head, shown, _notes(runs, rows))
+    return SweepTable(TITLE, Table(dict(columns)), head, shown, _notes(runs, rows))
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[Standing]) -> list[str]:

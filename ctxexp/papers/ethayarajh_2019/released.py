@@ -1,8 +1,9 @@
-"""Published layer curves to lay over one's own: the per-layer data released with Ethayarajh 2019."""
+"""Published figures to lay beside one's own: the per-layer data released with Ethayarajh 2019, and its Table 1."""
 
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,6 @@ SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual
 CAVEAT = "close to what the paper charts, not exact"
 """The author's own words about the released files, shortened."""
 
-_FILE = Path(__file__).with_name("released.csv")
 _CURVES = {  # our measure -> (raw column, baseline column)
     "self_similarity": ("self_similarity", "mean_cosine"),
     "intra_sentence_similarity": ("intra_sentence_similarity", "mean_cosine"),
@@ -25,7 +25,7 @@ _CURVES = {  # our measure -> (raw column, baseline column)
 
 def models() -> tuple[str, ...]:
     """The models with published curves: bert (base, cased), gpt2 (small), elmo (original)."""
-    return tuple(dict.fromkeys(row["model"] for row in _rows()))
+    return tuple(dict.fromkeys(row["model"] for row in _rows("released.csv")))
 
 
 def published(model: str) -> dict[str, np.ndarray]:
@@ -35,7 +35,7 @@ def published(model: str) -> dict[str, np.ndarray]:
     max_explainable_variance_released; raw and sd of word_norm. Adjusted is raw minus baseline, as in the paper: the
     mean cosine for both similarities, the random words' ratio for the explainable variance.
     """
-    rows = [row for row in _rows() if row["model"] == model]
+    rows = [row for row in _rows("released.csv") if row["model"] == model]
     if not rows:
         raise UnknownName("published curves", model, models())
     column = {
@@ -52,6 +52,25 @@ def published(model: str) -> dict[str, np.ndarray]:
     return curves
 
 
-def _rows() -> list[dict[str, str]]:
-    with _FILE.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+@dataclass(frozen=True)
+class StaticVectors:
+    """A row of Table 1: first principal components as static vectors, or a file of static vectors (no layer)."""
+
+    model: str
+    layer: int | None
+    scores: dict[str, float]  # benchmark -> Spearman's rho, accuracy or purity
+
+
+def table_1() -> list[StaticVectors]:
+    """The published rows of Table 1: GloVe and FastText, then four layers each of ELMo, BERT and GPT-2."""
+    return [
+        StaticVectors(
+            row.pop("model"), int(layer) if (layer := row.pop("layer")) else None, {b: float(row[b]) for b in row}
+        )
+        for row in _rows("table_1.csv")
+    ]
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    with Path(__file__).with_name(file).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(line for line in lines if not line.startswith("#")))

@@ -73,9 +73,7 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
     columns = ["source", "model", "vectors", "statistic", *(f"[{a}, {b})" for a, b in edges), "Spearman with rank"]
     notes += ["l2, dot, cosine 3nn: mean over the 3 nearest neighbours; n: words or pieces in the bin"]
     title = "Norms and neighbours by frequency rank (Li et al. 2020, Table 1)"
-    return SweepTable(
-        "frequency", title, Table({k: [r[k] for r in full] for k in keys}), columns, shown, list(dict.fromkeys(notes))
-    )
+    return SweepTable(title, Table({k: [r[k] for r in full] for k in keys}), columns, shown, list(dict.fromkeys(notes)))
 
 
 def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
@@ -97,7 +95,7 @@ def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
         "chance: its probability for so many random rows; cone_aperture, cone_narrowest: half-angles in degrees"
     ]
     numbers = Table({name: [row[name] for row in rows] for name in columns})
-    return SweepTable("degeneration", "Degeneration of layers and embedding tables", numbers, columns, shown, notes)
+    return SweepTable("Degeneration of layers and embedding tables", numbers, columns, shown, notes)
 
 
 def spaces(results: Results, measure: str) -> Iterator[tuple[str, dict[str, float]]]:

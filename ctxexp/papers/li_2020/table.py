@@ -83,7 +83,7 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
         for row in rows
     ]
     columns = ["source", "row", "fitted on", "sub-sets", *li_2020.TASKS, "mean"]
-    return SweepTable("li_2020", TITLE, numbers, columns, shown, list(_notes(ours)))
+    return SweepTable(TITLE, numbers, columns, shown, list(_notes(ours)))
 
 
 def measured(runs: Sequence[Run]) -> list[Measured]:

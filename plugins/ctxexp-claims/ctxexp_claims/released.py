@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +17,6 @@ from ctxexp_claims.words import VARIANCE
 LENGTHS = (10.7, 14.0)  # words a sentence: at the first, unrelated words score what ELMo's context-free layer 0 does
 RELEASED = f"{VARIANCE}_released"
 NAMES = {"elmo": "ELMo", "bert": "BERT", "gpt2": "GPT-2"}
-_TABLE_1 = Path(reference.__file__).with_name("table_1.csv")
 
 
 @dataclass(frozen=True)
@@ -180,13 +177,10 @@ def _pairs(steps: np.ndarray) -> str:
 
 def _static(name: str) -> dict[str, np.ndarray]:
     """Table 1's rows of a model as curves by layer, NaN where the paper has none; of a file, one value."""
-    with _TABLE_1.open(encoding="utf-8", newline="") as file:
-        rows = [
-            row for row in csv.DictReader(line for line in file if not line.startswith("#")) if row["model"] == name
-        ]
-    layers = [int(row["layer"] or 0) for row in rows]
-    curves = {f"{MEASURE}/{benchmark}": np.full(max(layers) + 1, np.nan) for benchmark in BENCHMARKS}
-    for layer, row in zip(layers, rows, strict=True):
+    rows = [row for row in reference.table_1() if row.model == name]
+    n_layers = max(row.layer or 0 for row in rows) + 1
+    curves = {f"{MEASURE}/{benchmark}": np.full(n_layers, np.nan) for benchmark in BENCHMARKS}
+    for row in rows:
         for benchmark in BENCHMARKS:
-            curves[f"{MEASURE}/{benchmark}"][layer] = float(row[benchmark])
+            curves[f"{MEASURE}/{benchmark}"][row.layer or 0] = row.scores[benchmark]
     return curves

@@ -16,6 +16,7 @@ from ctxexp_claims import released, report
 from ctxexp_claims.evidence import measured
 from ctxexp_claims.paper import CLAIMS, Evidence, Family, Finding, evaluate, families, judge
 from ctxexp_claims.words import wilson
+from ctxexp_words.metric import StaticVectors
 
 from ctxexp.command.cli import command
 from ctxexp.maths.correlation import spearman, spearman_rows
@@ -24,7 +25,6 @@ from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.static_vectors import StaticVectors
 from ctxexp.results import Results
 
 BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012", "bless", "ap")

@@ -9,22 +9,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ctxexp_words import table_1 as paper
+from ctxexp_words.directions import first_directions
+from ctxexp_words.load import load
+from ctxexp_words.metric import StaticVectors
+from ctxexp_words.space import Space
+from ctxexp_words.suite import evaluate
 
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.vector_exports import EXPORTS, write_text
 from ctxexp.files.vector_files import read_vectors
-from ctxexp.maths.directions import first_directions
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metrics.static_vectors import StaticVectors
-from ctxexp.metrics.word_benchmarks import Space, evaluate, load
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.papers.ethayarajh_2019 import table_1 as paper
-from ctxexp.papers.sweep_tables import SweepTable, markdown, write_tables, written
+from ctxexp.papers.sweep_tables import written
+from ctxexp.plugins import build_registry
+from ctxexp.report.page import summarise
 from ctxexp.report.wording import axis_label
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 from ctxexp.testing import check_metric
 from ctxexp.vectors.encode import open_store
 
@@ -291,21 +295,6 @@ def results_of(n_layers: int, *, measure_name: str = "static_vectors", weights: 
     return made
 
 
-def test_the_published_figures() -> None:
-    rows = paper.published()
-    assert [(r["model"], r["layer"]) for r in rows] == [
-        ("GloVe", None), ("FastText", None), ("ELMo", 1), ("ELMo", 2), ("BERT", 1), ("BERT", 2), ("BERT", 11),
-        ("BERT", 12), ("GPT-2", 1), ("GPT-2", 2), ("GPT-2", 11), ("GPT-2", 12),
-    ]  # fmt: skip
-    best = {name: max(rows, key=lambda r: r[name]) for name in paper.HEADINGS}
-    assert {name: (r["model"], r["layer"]) for name, r in best.items() if name != "ap"} == {
-        "simlex999": ("BERT", 2), "men": ("FastText", None), "ws353": ("FastText", None), "rw": ("BERT", 1),
-        "google": ("BERT", 1), "msr": ("BERT", 1), "semeval2012": ("BERT", 1), "bless": ("ELMo", 1),
-    }  # fmt: skip
-    assert [r["ap"] for r in rows if r["model"] == "BERT"] == [0.321, 0.321, 0.289, 0.294]
-    assert rows[-1]["men"] == -0.009
-
-
 def test_table_1_sets_ours_below_theirs() -> None:
     table = paper.table_1([("bert", results_of(13)), ("gpt2 (published)", results_of(3, weights="published"))])
     assert table is not None
@@ -339,24 +328,8 @@ def test_the_layers_that_the_paper_prints(n: int, layers: list[int]) -> None:
     assert paper.paper_layers(n) == layers
 
 
-def test_sweep_tables_are_files_that_line_up(tmp_path: Path) -> None:
-    table = SweepTable(
-        "x", "Title", Table({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"]
-    )
-    assert markdown(table) == (
-        "**Title**\n\n| a    | bc   |\n|------|------|\n| 1\\|2 | x    |\n| 1    | yyyy |\n\n- a note\n"
-    )
-    paths = write_tables([], tmp_path, [lambda runs: table, lambda runs: None])
-    assert [p.name for p in paths] == ["table_x.csv", "table_x.md"]
-    assert (tmp_path / "table_x.csv").read_text(encoding="utf-8").split() == ["a", "1.0", '""']
-    assert written(tmp_path) == [markdown(table)]
-    assert write_tables([("bert", results_of(3))], tmp_path)[0].name == "table_1.csv"
-
-
 def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
-    from ctxexp.report.page import summarise
-
-    paths = summarise([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path)
+    paths = summarise([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, build_registry())
     assert {"table_1.csv", "table_1.md", "report.html"} <= {p.name for p in paths}
     (text,) = written(tmp_path)
     assert "bert (mini)" in text

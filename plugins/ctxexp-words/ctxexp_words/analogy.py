@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.metrics.word_benchmarks.score import Score
-from ctxexp.metrics.word_benchmarks.space import OutOfVocabulary, Space
+from ctxexp_words.score import Score
+from ctxexp_words.space import OutOfVocabulary, Space
 
 CHUNK = 8_000_000  # numbers of a table of similarities: 64 MB
 Candidates = Literal["vocabulary", "benchmark"]

@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.paths import user_path
-from ctxexp.metrics.word_benchmarks.analogy import Analogy
-from ctxexp.metrics.word_benchmarks.categorisation import Categorisation
-from ctxexp.metrics.word_benchmarks.relational import Relation, Relational
-from ctxexp.metrics.word_benchmarks.similarity import Similarity
+from ctxexp_words.analogy import Analogy
+from ctxexp_words.categorisation import Categorisation
+from ctxexp_words.relational import Relation, Relational
+from ctxexp_words.similarity import Similarity
 
 Benchmark = Similarity | Analogy | Relational | Categorisation
 T = TypeVar("T")

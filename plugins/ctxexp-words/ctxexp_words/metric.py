@@ -11,10 +11,12 @@ import numpy as np
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.paths import user_path
 from ctxexp.files.vector_exports import EXPORTS
-from ctxexp.maths.directions import first_directions
 from ctxexp.metric import GroupBy, Metric
-from ctxexp.metrics.word_benchmarks import Choices, Score, Space, evaluate, load, table, word_list
-from ctxexp.metrics.word_benchmarks.space import Case, OutOfVocabulary
+from ctxexp_words.directions import first_directions
+from ctxexp_words.load import load
+from ctxexp_words.score import Score
+from ctxexp_words.space import Case, OutOfVocabulary, Space, word_list
+from ctxexp_words.suite import Choices, evaluate, table
 
 Vector = Literal["first_pc", "first_pc_centred", "mean"]
 _WORDS = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.maths.correlation import spearman
-from ctxexp.metrics.word_benchmarks.score import Score, cosines
-from ctxexp.metrics.word_benchmarks.space import OutOfVocabulary, Space
+from ctxexp_words.score import Score, cosines
+from ctxexp_words.space import OutOfVocabulary, Space
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from ctxexp.command.key_values import parse
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 from ctxexp.files.vector_files import Format, read_vectors
-from ctxexp.metrics.word_benchmarks import SOURCES, Choices, Score, Space, evaluate, load, table, word_list
-from ctxexp.metrics.word_benchmarks.space import Case, OutOfVocabulary
+from ctxexp_words.load import SOURCES, load
+from ctxexp_words.score import Score
+from ctxexp_words.space import Case, OutOfVocabulary, Space, word_list
+from ctxexp_words.suite import Choices, evaluate, table
 
 ARGUMENTS: dict[str, tuple[Any, Any, str]] = {
     "vectors": (str, None, "GloVe, word2vec (text, binary), fastText .vec, each also .gz; or .safetensors"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.papers.ethayarajh_2019 import released
+from ctxexp.papers.sweep_tables import SweepTable, row_label
 from ctxexp.report.wording import Run, define, one_line, unique_labels
 from ctxexp.results import Results, Table
 
@@ -18,18 +17,6 @@ HEADINGS = {
     "simlex999": "SimLex", "men": "MEN", "ws353": "WS353", "rw": "RW", "google": "Google", "msr": "MSR",
     "semeval2012": "SemEval12", "bless": "BLESS", "ap": "AP",
 }  # fmt: skip
-_FILE = Path(__file__).with_suffix(".csv")
-
-
-def published() -> list[dict[str, Any]]:
-    """The published rows: model, layer (None for GloVe and FastText), and the value of each benchmark."""
-    with _FILE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    return [
-        {"model": row["model"], "layer": int(row["layer"]) if row["layer"] else None}
-        | {name: float(row[name]) for name in HEADINGS}
-        for row in rows
-    ]
 
 
 def table_1(runs: Sequence[Run]) -> SweepTable | None:
@@ -41,10 +28,11 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
     measured = [(label, r, m) for label, r in unique_labels(runs) for m in static_measures(r)]
     if not measured:
         return None
-    rows = [
-        {"source": "published", "vectors": "", "corpus": "", "n": math.nan, **row}
+    rows: list[dict[str, Any]] = [
+        {"source": "published", "model": row.model, "vectors": "", "corpus": "", "layer": row.layer, "n": math.nan}
+        | row.scores
         | {f"{name}_covered": math.nan for name in HEADINGS}
-        for row in published()
+        for row in released.table_1()
     ]
     for label, results, measure in measured:
         for layer in paper_layers(results.n_layers):
@@ -64,9 +52,7 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
     notes += dict.fromkeys(f"{measure}: {define(measure, results)}" for _, results, measure in measured)
     notes += _depths(measured)
     columns = ["source", "model", "vectors", "layer", *HEADINGS.values()]
-    return SweepTable(
-        "1", "Static vectors from contextual ones (Ethayarajh 2019, Table 1)", numbers, columns, shown, notes
-    )
+    return SweepTable(TITLE, numbers, columns, shown, notes)
 
 
 def static_measures(results: Results) -> list[str]:
@@ -82,12 +68,6 @@ def static_measures(results: Results) -> list[str]:
 def paper_layers(n_layers: int) -> list[int]:
     """Layers 1, 2 and the last two; layer 0 where there is no other."""
     return sorted({i for i in (1, 2, n_layers - 2, n_layers - 1) if 0 < i < n_layers}) or [0]
-
-
-def row_label(label: str, results: Results) -> str:
-    """The run's label with the weights that it used, which a chart's label leaves out where they are the default."""
-    weights = one_line(results.info.get("weights") or "")
-    return label if not weights or weights in label else f"{label} ({weights})"
 
 
 def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, Any]:
@@ -118,12 +98,11 @@ def _cell(value: float, covered: float) -> str:
 
 def _depths(measured: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
     """How often a lower layer beats an upper one: of the published figures, and of each run."""
-    rows = published()
+    rows = released.table_1()
     for model in ("ELMo", "BERT", "GPT-2"):
-        layers = [row for row in rows if row["model"] == model]
-        low, high = layers[0], layers[-1]
-        wins = sum(low[name] > high[name] for name in HEADINGS)
-        yield f"{model}, published: layer {low['layer']} above layer {high['layer']} on {wins} of 9 benchmarks"
+        low, *_, high = [row for row in rows if row.model == model]
+        wins = sum(low.scores[name] > high.scores[name] for name in HEADINGS)
+        yield f"{model}, published: layer {low.layer} above layer {high.layer} on {wins} of 9 benchmarks"
     for label, results, measure in measured:
         last = results.n_layers - 1
         curves = [c for name in HEADINGS if (c := results.get(f"{measure}/{name}")) is not None]

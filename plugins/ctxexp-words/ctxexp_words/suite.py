@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ctxexp.errors import ConfigError, near
-from ctxexp.metrics.word_benchmarks.analogy import Analogy, Candidates, score_analogy
-from ctxexp.metrics.word_benchmarks.categorisation import Clustering, score_categorisation
-from ctxexp.metrics.word_benchmarks.load import Benchmark
-from ctxexp.metrics.word_benchmarks.relational import Relational, score_relational
-from ctxexp.metrics.word_benchmarks.score import Score
-from ctxexp.metrics.word_benchmarks.similarity import Similarity, score_similarity
-from ctxexp.metrics.word_benchmarks.space import Case, OutOfVocabulary, Space
 from ctxexp.results import Table
+from ctxexp_words.analogy import Analogy, Candidates, score_analogy
+from ctxexp_words.categorisation import Clustering, score_categorisation
+from ctxexp_words.load import Benchmark
+from ctxexp_words.relational import Relational, score_relational
+from ctxexp_words.score import Score
+from ctxexp_words.similarity import Similarity, score_similarity
+from ctxexp_words.space import Case, OutOfVocabulary, Space
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.maths import clusters
-from ctxexp.metrics.word_benchmarks.score import Score
-from ctxexp.metrics.word_benchmarks.space import OutOfVocabulary, Space
+from ctxexp_words.score import Score
+from ctxexp_words.space import OutOfVocabulary, Space
 
 Clustering = Literal["kmeans", "agglomerative", "best"]
 STARTS = 10  # seeded beginnings of k-means; the one with the least inertia is taken
