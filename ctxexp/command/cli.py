@@ -23,6 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp import __version__
 from ctxexp.command import compose
 from ctxexp.command.overrides import plain
+from ctxexp.command.words import call
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.writing import full, unwritten
 from ctxexp.plugins import COMMAND
@@ -65,7 +66,7 @@ def _dispatch(argv: list[str]) -> int:
         compose.take_plugins(argv[:1])
         words = argv[1:]
     verb = compose.registry().offers.get((COMMAND, words[0])) if words else None
-    return int(verb.factory(words[1:])) if verb else experiment(argv)
+    return call(verb.name, verb.factory, words[1:]) if verb else experiment(argv)
 
 
 def _asked(argv: list[str]) -> Namespace:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import math
 import re
-import types
-import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from collections.abc import Sequence
+from typing import Any, Literal
 
+from ctxexp.command.types import type_text, typed
 from ctxexp.control import Control
-from ctxexp.errors import ConfigError, MetricError, line, near, short
+from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import Registry, arguments
 from ctxexp.vectors.mixes import check_mixes
@@ -67,7 +65,7 @@ def check(config: Node, registry: Registry) -> None:
             raise ConfigError(f"no config key {key!r}{near(key, known)}")
     for dotted, expected in SCALARS.items():
         value = _at(config, dotted)
-        check_type(dotted, value, expected)
+        typed(dotted, value, expected)
         _check_range(dotted, value, dotted)
     _check_places(config)
     if not re.fullmatch(r"target|train|all|nli:(?!<).+", config["fit_on"]):
@@ -174,69 +172,14 @@ def check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
         if key not in expected:
             raise ConfigError(f"{kind} {node['name']!r} has no argument {key!r}{near(key, expected)}")
         if value == MISSING:
-            needed = _words(expected[key][0]).removesuffix(" or null")
+            needed = type_text(expected[key][0]).removesuffix(" | null")
             raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{needed}>")
-        check_type(f"{place}.{key}", value, expected[key][0])
+        typed(f"{place}.{key}", value, expected[key][0])
         if key == "seed":
             _check_range(f"{place}.seed", value, "seed")
     for key, (kind_of, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
-            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{_words(kind_of)}>")
-
-
-def check_type(place: str, value: Any, expected: Any) -> None:
-    """Raise ConfigError unless `value` is of the annotated type (an int passes as a float; a bool is no int)."""
-    if not _is(value, expected):
-        if get_origin(expected) is Literal:
-            choices = [str(c) for c in get_args(expected)]
-            raise ConfigError(f"{place}={short(value)}: no such choice{near(str(value), choices)}")
-        if not isinstance(value, list) and _is([value], expected):
-            hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
-        else:
-            hint = ""
-        raise ConfigError(f"{place}={short(value)}: expected {_words(expected)}, got {_kind(value)}{hint}")
-
-
-def _is(value: Any, expected: Any) -> bool:
-    origin = get_origin(expected)
-    if expected is Any or expected is inspect.Parameter.empty:
-        return True
-    if origin is Literal:
-        return value in get_args(expected)
-    if origin in (Union, types.UnionType):
-        return any(_is(value, option) for option in get_args(expected))
-    if origin in (list, tuple) or (isinstance(origin, type) and issubclass(origin, typing.Sequence)):
-        inner = [a for a in get_args(expected) if a is not Ellipsis]
-        return isinstance(value, list) and all(_is(v, inner[0]) for v in value) if inner else isinstance(value, list)
-    if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        return isinstance(value, dict)
-    if expected is None or expected is types.NoneType:
-        return value is None
-    if expected is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # no NaN
-    if expected is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, expected) if isinstance(expected, type) else True
-
-
-def _words(expected: Any) -> str:
-    if get_origin(expected) is Literal:
-        return " or ".join(map(str, get_args(expected)))
-    if get_origin(expected) in (Union, types.UnionType):
-        return " or ".join(_words(option) for option in get_args(expected))
-    if expected is types.NoneType:
-        return "null"
-    origin = get_origin(expected)
-    if isinstance(origin, type) and issubclass(origin, typing.Sequence) and origin is not tuple:
-        return f"list[{', '.join(map(_words, get_args(expected)))}]"
-    return getattr(expected, "__name__", str(expected)) if origin is None else str(expected)
-
-
-def _kind(value: Any) -> str:
-    inner = dict.fromkeys(map(_kind, value)) if isinstance(value, list) else ()
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    return f"list[{' | '.join(inner)}]" if inner else type(value).__name__
+            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{type_text(kind_of)}>")
 
 
 def _at(config: Node, dotted: str) -> Any:

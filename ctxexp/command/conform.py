@@ -1,7 +1,6 @@
 """`ctxexp conform NAME [key=value ...]`: the conformance kit on a registered name.
 
-NAME is `kind/name` (`metric/anisotropy`) or a name alone; keys are the arguments of its config. `plugins=[file.py]`
-brings names from files. Exit status 0: every law holds; 1: some are broken; 2: it can't be checked.
+Exit status 0: every law holds; 1: some are broken; 2: it can't be checked.
 """
 
 from __future__ import annotations
@@ -16,23 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from ctxexp.command import key_values
-from ctxexp.command.config import Node, build, check_node, check_type
+from ctxexp.command.config import Node, build, check_node
+from ctxexp.command.types import typed
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments, build_registry
 
-USAGE = "usage: ctxexp conform NAME [key=value ...]   (NAME: bert, metric/anisotropy, ...)"
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
 
-def main(argv: list[str]) -> int:
+def main(name: str, values: Node) -> int:
     """Check the name and print the report."""
-    if not argv or argv[0].startswith("-"):
-        print(f"{__doc__}\n{USAGE}" if argv else USAGE, file=sys.stdout if argv else sys.stderr)
-        return 0 if argv else 2
     try:
-        print(conform(argv[0], _values(argv[1:])))
+        print(conform(name, values))
     except ConformanceError as error:
         print(error)
         return 1
@@ -50,12 +45,12 @@ def conform(name: str, values: Node) -> str:
     title = f"{offer.kind} {offer.name}" + "".join(f" {k}={v}" for k, v in values.items())
     title += f" of {source}" if source else ""
     make = partial(_build, registry, offer, values)
-    again = [f"{offer.kind}/{offer.name}", *(f"{key}={json.dumps(value)}" for key, value in given.items())]
+    again = f"{offer.kind}/{offer.name}", json.dumps(given)
     checks: dict[str, Callable[..., testing.Report]] = {
         "model": partial(testing.check_encoder, others=dict(_others(registry, offer, values))),
         "metric": testing.check_metric,
         "transform": testing.check_transform,
-        "dataset": partial(testing.check_dataset, elsewhere=partial(_elsewhere, again)),
+        "dataset": partial(testing.check_dataset, elsewhere=partial(_elsewhere, *again)),
         "baseline": testing.check_baseline,
     }
     return str(checks[offer.kind](make, name=title))
@@ -65,7 +60,7 @@ def _asked(name: str, values: Node) -> tuple[Registry, Offer, Node]:
     """The registry with the files that `values` names, what `name` means in it, and the values."""
     files = values.get("plugins") or []
     files = [files] if isinstance(files, str) else files
-    check_type("plugins", files, list[str])
+    typed("plugins", files, list[str])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "plugin", UserWarning)
         registry = build_registry(files=[Path(file) for file in files])
@@ -74,20 +69,20 @@ def _asked(name: str, values: Node) -> tuple[Registry, Offer, Node]:
     return registry, _find(registry, name), values
 
 
-def _elsewhere(words: list[str]) -> str:
-    """The fingerprint of the data set in a process whose sets have another order."""
-    code = "import sys; from ctxexp.command.conform import fingerprint; print(fingerprint(sys.argv[1:]))"
+def _elsewhere(name: str, values: str) -> str:
+    """The fingerprint of the data set in a process whose sets have another order; `values` is JSON."""
+    code = "import sys; from ctxexp.command.conform import fingerprint; print(fingerprint(*sys.argv[1:]))"
     env = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
-    done = subprocess.run([sys.executable, "-c", code, *words], env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, name, values], env=env, capture_output=True, text=True)
     if done.returncode:
         raise DataError(f"another process can't build it: {' '.join(done.stderr.strip().splitlines()[-1:])}")
     return done.stdout.strip()
 
 
-def fingerprint(words: list[str]) -> str:
-    """The fingerprint of the data set that these words, as of the command line, ask for."""
-    registry, offer, values = _asked(words[0], _values(words[1:]))
-    corpus: Corpus = _build(registry, offer, {key: value for key, value in values.items() if key != "plugins"})
+def fingerprint(name: str, values: str) -> str:
+    """The fingerprint of the data set of this name, with these arguments as JSON."""
+    registry, offer, given = _asked(name, json.loads(values))
+    corpus: Corpus = _build(registry, offer, {key: value for key, value in given.items() if key != "plugins"})
     return corpus.fingerprint
 
 
@@ -118,11 +113,3 @@ def _find(registry: Registry, name: str) -> Offer:
         both = " or ".join(f"{offer.kind}/{name}" for offer in found)
         raise ConfigError(f"{name!r} is the name of several things; say {both}")
     return found[0]
-
-
-def _values(words: list[str]) -> Node:
-    values: Node = {}
-    for word in words:
-        key, text = key_values.split(word, "pooling=first")
-        values[key] = key_values.value(word, text)
-    return values

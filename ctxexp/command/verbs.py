@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+from pathlib import Path
+from typing import Any, Literal
 
 from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import TrackingError
@@ -11,29 +12,28 @@ from ctxexp.files.paths import user_path
 from ctxexp.plugins import Register, hookimpl
 
 
-def run(argv: list[str]) -> int:
+def run(*words: str) -> int:
     """Measure: one run, or a sweep with -m; the word `run` may be left out."""
     from ctxexp.command.cli import experiment
 
-    return experiment(argv)
+    return experiment(list(words))
 
 
-def ui(argv: list[str]) -> int:
-    """Start MLflow's page and print the link to the last sweep's charts."""
-    parser = argparse.ArgumentParser(prog="ctxexp ui", description=ui.__doc__)
-    parser.add_argument("--folder", default="mlruns", help="the tracking folder (default: mlruns)")
-    parser.add_argument("--uri", help="a tracking store other than the folder's SQLite")
-    parser.add_argument("--experiment", default="ctxexp", help="MLflow's experiment (default: ctxexp)")
-    parser.add_argument("--port", type=int, default=5000, help="the first port to try (default: 5000)")
-    asked = parser.parse_args(argv)
+def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str = "ctxexp", port: int = 5000) -> None:
+    """Start MLflow's page and print the link to the last sweep's charts.
+
+    folder: the tracking folder
+    uri: a tracking store other than the folder's SQLite
+    experiment: MLflow's experiment
+    port: the first port to try
+    """
     from ctxexp.sinks.mlflow import prepare, serve
 
-    _require_store(asked.folder, asked.uri)
-    serve(prepare(asked.folder, asked.uri), asked.experiment, asked.port)
-    return 0
+    _require_store(folder, uri)
+    serve(prepare(folder, uri), experiment, port)
 
 
-def _require_store(folder: str, uri: str | None) -> None:
+def _require_store(folder: Path, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
     from ctxexp.sinks.mlflow.credentials import VARIABLE
     from ctxexp.sinks.mlflow.database import DATABASE
@@ -41,77 +41,86 @@ def _require_store(folder: str, uri: str | None) -> None:
 
     uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)
     if uri.startswith("sqlite") and not whole(path := sqlite_path(uri)):
-        raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with --folder")
+        raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
 
 
-def report(argv: list[str]) -> int:
-    """Make a sweep's interactive page, figures and tables anew, from its results on disk."""
-    parser = argparse.ArgumentParser(prog="ctxexp report", description=report.__doc__)
-    parser.add_argument("--folder", type=user_path, default="mlruns", help="the tracking folder (default: mlruns)")
-    parser.add_argument("--sweep", default="last", help="a folder's name in its results (default: the last one)")
-    parser.add_argument("--out", type=user_path, default="report", help="where to (default: report)")
-    asked = parser.parse_args(argv)
+def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Path("report")) -> None:
+    """Make a sweep's interactive page, figures and tables anew, from its results on disk.
+
+    folder: the tracking folder
+    sweep: a folder's name in its results, or last
+    out: where to
+    """
     from ctxexp.command import compose
     from ctxexp.face import runs
     from ctxexp.report.page import summarise
 
-    found = list(runs(asked.folder, sweep=asked.sweep).items())[::-1]  # the first job first
-    for path in summarise(found, asked.out, compose.registry()):
+    found = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
+    for path in summarise(found, out, compose.registry()):
         print(path)
-    return 0
 
 
-def cache(argv: list[str]) -> int:
-    """Show or clear the cached vectors."""
-    parser = argparse.ArgumentParser(prog="ctxexp cache", description=cache.__doc__)
-    parser.add_argument("action", choices=["show", "clear"], nargs="?", default="show")
-    parser.add_argument("--folder", type=user_path, default=cache_folder() / "vectors", help="default: %(default)s")
-    parser.add_argument("--key", help="clear this entry only")
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="clear what was not used for so long")
-    asked = parser.parse_args(argv)
+def cache(
+    action: Literal["show", "clear"] = "show",
+    *,
+    folder: Path | None = None,
+    key: str | None = None,
+    older_than: float | None = None,
+) -> None:
+    """Show or clear the cached vectors.
+
+    action: what to do with them
+    folder: where they are; null: `ctxexp/vectors` in the user's cache folder (or CTXEXP_CACHE)
+    key: clear this entry only
+    older_than: clear what was not used for so many days
+    """
     from ctxexp.vectors.cache import clear, entries, size_text
 
-    if asked.action == "show":
-        held = entries(asked.folder)
+    folder = folder or cache_folder() / "vectors"
+    if action == "show":
+        held = entries(folder)
         for entry in held:
             print(f"{entry.key}  {size_text(entry.n_bytes):>9}  {entry.corpus}  {entry.encoder}")
-        print(f"{len(held)} entries, {size_text(sum(e.n_bytes for e in held))} in {asked.folder}")
+        print(f"{len(held)} entries, {size_text(sum(e.n_bytes for e in held))} in {folder}")
     else:
-        gone = clear(asked.folder, key=asked.key, older_than_days=asked.older_than)
-        print(f"removed {len(gone)} entries, {size_text(sum(e.n_bytes for e in gone))} from {asked.folder}")
-    return 0
+        gone = clear(folder, key=key, older_than_days=older_than)
+        print(f"removed {len(gone)} entries, {size_text(sum(e.n_bytes for e in gone))} from {folder}")
 
 
-def upload(argv: list[str]) -> int:
-    """Send results that are on disk to MLflow (after a server was away); what is there already is left alone."""
-    parser = argparse.ArgumentParser(prog="ctxexp upload", description=upload.__doc__)
-    parser.add_argument("folders", nargs="+", type=user_path, help="results folders of jobs or of sweeps")
-    parser.add_argument("--uri", help="where to (default: where the run was meant to go)")
-    parser.add_argument("--experiment", help="MLflow's experiment (default: the run's own)")
-    asked = parser.parse_args(argv)
+def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str | None = None) -> None:
+    """Send results that are on disk to MLflow (after a server was away); what is there already is left alone.
+
+    folder: a results folder, of a job or of a sweep
+    folders: more of them
+    uri: where to; null: where the run was meant to go
+    experiment: MLflow's experiment; null: the run's own
+    """
     from ctxexp.sinks.mlflow import upload as send
 
-    for folder in asked.folders:
-        for sent in send(folder, uri=asked.uri, experiment=asked.experiment):
+    for place in (folder, *folders):
+        for sent in send(place, uri=uri, experiment=experiment):
             print(f"{sent.folder}: {'there already' if sent.already else 'sent'}, {sent.link}")
-    return 0
 
 
-def plugins(argv: list[str]) -> int:
-    """List what is installed, what each plugin offers, and what is broken; also of plugin files, if named."""
-    parser = argparse.ArgumentParser(prog="ctxexp plugins", description=plugins.__doc__)
-    parser.add_argument("files", nargs="*", type=user_path, metavar="FILE.py")
-    files = parser.parse_args(argv).files
+def plugins(*files: Path) -> int:
+    """List what is installed, what each plugin offers, and what is broken.
+
+    files: plugin files (FILE.py), listed too
+    """
     from ctxexp.plugins.listing import main
 
-    return main(files)
+    return main(list(files))
 
 
-def conform(argv: list[str]) -> int:
-    """Check a registered model, data set, transform, metric or baseline against its contract: NAME [key=value ...]."""
+def conform(name: str, **arguments: Any) -> int:
+    """Check a registered model, data set, transform, metric or baseline against its contract.
+
+    name: what it is registered as: bert, or with its kind, metric/anisotropy
+    arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
+    """
     from ctxexp.command.conform import main
 
-    return main(argv)
+    return main(name, arguments)
 
 
 @hookimpl

@@ -47,8 +47,8 @@ class Hooks:
 
     @hookspec
     def register_commands(self, register: Register) -> None:
-        """Offer verbs, `ctxexp NAME ...`: function(argv: list[str]) -> int gets the words after the verb and gives the
-        exit status. A CtxexpError that it raises is one line to the user; its docstring's first line is in --help."""
+        """Offer verbs, `ctxexp NAME ...`: a plain function with types and defaults; its docstring is its help, what it
+        gives the exit status (None: 0). A CtxexpError that it raises is one line to the user."""
 
     @hookspec
     def register_tables(self, register: Register) -> None:

@@ -20,12 +20,12 @@ from ctxexp.sinks.mlflow.state import write_state
 SHOUT = """
 import ctxexp
 
-def shout(argv):
+def shout(*words):
     \"\"\"Say the words loudly. More is said elsewhere.\"\"\"
-    if not argv:
+    if not words:
         raise ctxexp.CtxexpError("expected words; say some")
-    print(*argv, sep="! ", end="!\\n")
-    return len(argv)
+    print(*words, sep="! ", end="!\\n")
+    return len(words)
 
 @ctxexp.hookimpl
 def register_commands(register):
@@ -102,10 +102,10 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
         folder.mkdir(parents=True)
         results(name, n_layers).save(folder)
         write_state(folder, status="FINISHED", name=name)
-    asked = ["report", "--folder", str(tmp_path), "--out", str(tmp_path / "new")]
+    asked = ["report", f"folder={tmp_path}", f"out={tmp_path / 'new'}"]
     assert command(asked) == 0
     assert str(tmp_path / "new" / "report.html") in capsys.readouterr().out.splitlines()
     with (tmp_path / "new" / "comparison.csv").open(encoding="utf-8") as file:
         assert list(dict.fromkeys(row["model"] for row in csv.DictReader(file))) == ["bert", "gpt2"]
-    assert command([*asked, "--sweep", "three"]) == 2
+    assert command([*asked, "sweep=three"]) == 2
     assert capsys.readouterr().err == f"error: no finished run of sweep three in {tmp_path / 'results'}\n"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
+from annotated_types import Le
 
 from ctxexp import controls
 from ctxexp.command import compose
-from ctxexp.command.config import build, check, check_type, job_key
+from ctxexp.command.config import build, check, job_key
+from ctxexp.command.types import typed
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments
 
@@ -122,7 +124,7 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("sentence.mixes", "last2", r"sentence\.mixes='last2': expected list, got str; .*: sentence\.mixes=\[last2\]$"),
         ("sentence.mixes", ["lats2"], r"sentence\.mixes: no mix 'lats2'; did you mean 'last2'\?"),
         ("words.lower", "yes", r"words\.lower='yes': expected bool, got str"),
-        ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float or null, got str"),
+        ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float \| null, got str"),
         (
             "plugins",
             "./a.py",
@@ -143,8 +145,8 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("model.size", "three", r"model\.size='three': expected int, got str"),
         ("model.rate", "fast", r"model\.rate='fast': expected float, got str"),
         ("model.mode", "c", r"model\.mode='c': no such choice"),
-        ("model.names", [1], r"model\.names=\[1\]: expected list\[str\] or null, got list\[int\]$"),
-        ("model.names", {"a": 1}, r"model\.names=\{'a': 1\}: expected list\[str\] or null, got dict$"),
+        ("model.names", [1], r"model\.names=\[1\]: expected list\[str\] \| null, got list$"),
+        ("model.names", {"a": 1}, r"model\.names=\{'a': 1\}: expected list\[str\] \| null, got dict$"),
         ("metric", {}, r"metric: expected at least one of toy"),
         ("metric.toy", "x", r"metric\.toy: expected a node with a name, got 'x'"),
         (
@@ -175,12 +177,15 @@ def test_missing_pieces_are_named(registry: Registry) -> None:
 
 
 def test_types() -> None:
-    check_type("x", 1, float)
-    check_type("x", None, int | None)
-    check_type("x", [1, 2], list[int])
-    check_type("x", {"a": 1}, dict[str, int])
-    with pytest.raises(ConfigError, match=r"x='1': expected int or null, got str"):
-        check_type("x", "1", int | None)
+    assert isinstance(typed("x", 1, float), float)
+    assert typed("x", [1, 2], tuple[int, ...]) == (1, 2)
+    assert typed("x", None, int | None) is None
+    assert typed("x", {"a": 1}, dict[str, int]) == {"a": 1}
+    assert typed("x", "as it is", 5) == "as it is"
+    with pytest.raises(ConfigError, match=r"x='1': expected int \| null, got str"):
+        typed("x", "1", int | None)
+    with pytest.raises(ConfigError, match=r"x=7: expected at most 5$"):
+        typed("x", 7, Annotated[float | None, Le(5)])
     assert arguments(lambda **kw: kw) is None
 
 
@@ -240,7 +245,7 @@ def test_every_argument_is_in_its_yaml() -> None:
         ),
         (
             ["transform=weighted_removal", "transform.weights=[a]"],
-            r"transform\.weights=\['a'\]: expected list\[float\] or null, got list\[str\]$",
+            r"transform\.weights=\['a'\]: expected list\[float\] \| null, got list$",
         ),
         (["seed=abc"], r"seed='abc': expected int, got str"),
         (["model=[bert,gpt2]"], r"a run has one model; sweep with -m model=bert,gpt2"),

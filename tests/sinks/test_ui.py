@@ -130,7 +130,7 @@ def test_server_that_cannot_start_says_why() -> None:
 
 @pytest.mark.parametrize("port", [0, -1, 99999])
 def test_a_port_that_is_none_is_refused(port: int) -> None:
-    with pytest.raises(TrackingError, match=rf"port {port}: expected a number from 1 to 65535 \(--port\)"):
+    with pytest.raises(TrackingError, match=rf"port {port}: expected a number from 1 to 65535 \(port=\)"):
         free_port(port)
 
 

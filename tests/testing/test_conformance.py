@@ -601,14 +601,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["bret"], "error: no name 'bret'; did you mean 'bert'?"),
         (["metrics/sum"], "error: no kind 'metrics'; did you mean 'metric'"),
         (["bert", "poling=first"], "error: model 'bert' has no argument 'poling'; did you mean 'pooling'"),
-        (["bert", "pooling"], "error: 'pooling': expected key=value, such as pooling=first"),
+        (["bert", "pooling"], "error: 'pooling': expected key=value; ctxexp conform --help says which"),
+        ([], "error: ctxexp conform needs NAME: what it is registered as: bert, or with its kind"),
         (["bert", "pooling=]"], "the value can't be read; quote it"),
         (["bert", "plugins=3"], "error: plugins=3: expected list[str], got int"),
         (["dataset/text"], "error: dataset=text needs a file or folder"),
     ):
         assert command(["conform", *words]) == 2
         assert message in capsys.readouterr().err
-    assert command(["conform"]) == 2
     assert command(["conform", "--help"]) == 0
 
 

@@ -134,7 +134,7 @@ def serve(
 def free_port(port: int) -> int:
     """`port`, or the next one of 20 that nothing listens on."""
     if not 1 <= port <= 65535:
-        raise TrackingError(f"port {port}: expected a number from 1 to 65535 (--port)")
+        raise TrackingError(f"port {port}: expected a number from 1 to 65535 (port=)")
     for candidate in range(port, min(port + 20, 65536)):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             if os.name == "posix":
@@ -144,7 +144,7 @@ def free_port(port: int) -> int:
             except OSError:
                 continue
             return candidate
-    raise TrackingError(f"ports {port} to {min(port + 19, 65535)} are all taken; choose another with --port")
+    raise TrackingError(f"ports {port} to {min(port + 19, 65535)} are all taken; choose another with port=")
 
 
 def _answers(address: str) -> bool:

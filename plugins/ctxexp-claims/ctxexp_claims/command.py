@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from ctxexp.errors import DataError, DiskError, UnknownName
@@ -10,32 +9,18 @@ from ctxexp.progress import show
 from ctxexp_claims.evidence import PAPER, Family, families
 
 
-def main(argv: list[str]) -> int:
-    """Print the report, and write it where asked: 0, whatever it says."""
-    parser = argparse.ArgumentParser(
-        prog="ctxexp claims",
-        description="Test the claims of Ethayarajh (2019) on finished runs. Verdicts come from runs of the paper's own "
-        "weights alone; others, and the released figures, go through the same tests and are reported as such.",
-    )
-    parser.add_argument("--folder", type=Path, default=Path("mlruns"), help="the tracking folder (default: mlruns)")
-    parser.add_argument("--uri", help="an MLflow store to read instead of the folder")
-    parser.add_argument("--experiment", default="ctxexp", help="MLflow's experiment, with --uri (default: ctxexp)")
-    parser.add_argument("--model", help="of which models: bert, gpt2, elmo, or several with commas (default: all)")
-    parser.add_argument("--released", action="store_true", help="the authors' released figures only; needs no run")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write claims.md and claims.html there")
-    asked = parser.parse_args(argv)
-    found = [] if asked.released else finished(asked.folder, asked.uri, asked.experiment, asked.model)
+def tell(found: list[Family], out: Path | None) -> None:
+    """Print the report, and write it where asked."""
     from ctxexp_claims import report
 
     made = report.build(found)
     show(report.text(made))
-    if asked.out:
+    if out:
         try:
-            for path in report.write(made, asked.out):
+            for path in report.write(made, out):
                 print(f"written: {path}")
         except DiskError as error:
-            raise DiskError(f"{error} (--out)") from error
-    return 0
+            raise DiskError(f"{error} (out=)") from error
 
 
 def finished(folder: Path, uri: str | None, experiment: str, model: str | None = None) -> list[Family]:
@@ -54,7 +39,7 @@ def finished(folder: Path, uri: str | None, experiment: str, model: str | None =
         where = f"experiment {experiment!r} of {uri}" if uri else f"{folder / 'results'}"
         raise DataError(
             f"no finished run of {', '.join(wanted)} in {where}; make some (python -m ctxexp -m "
-            f"model={','.join(wanted)}), name another place (--folder, --uri), or see what the released figures say "
-            "(--released)"
+            f"model={','.join(wanted)}), name another place (folder=, uri=), or see what the released figures say "
+            "(released=true)"
         )
     return every

@@ -45,14 +45,14 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar a file
     if uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():
-        raise TrackingError(f"no tracking store at {sqlite.sqlite_path(uri)} (--uri)")
+        raise TrackingError(f"no tracking store at {sqlite.sqlite_path(uri)} (uri=)")
     client = database.client(uri)
     query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
     with failures(f"cannot read the runs of {redact(uri)}"):
         held = client.get_experiment_by_name(experiment)
         if held is None:
             names = ", ".join(sorted(e.name for e in client.search_experiments()))
-            raise TrackingError(f"no experiment {experiment!r} in {redact(uri)}; there are: {names} (--experiment)")
+            raise TrackingError(f"no experiment {experiment!r} in {redact(uri)}; there are: {names} (experiment=)")
         token = None
         while True:
             page = client.search_runs(

@@ -642,7 +642,7 @@ def finished_folder(folder: Path, *, weights: str = "published", status: str = "
 
 def test_the_command_reports_on_finished_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path)
-    assert command(["claims", "--folder", str(tmp_path), "--out", str(tmp_path / "new" / "out")]) == 0
+    assert command(["claims", f"folder={tmp_path}", f"out={tmp_path / 'new' / 'out'}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"anisotropic\* +holds +Representations are", said)
     assert re.search(r"stop-words-lowest +holds", said)
@@ -668,7 +668,7 @@ def test_the_command_reports_on_finished_runs(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_released_figures_need_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(["claims", "--released", "--folder", str(tmp_path / "none")]) == 0
+    assert command(["claims", "released=true", f"folder={tmp_path / 'none'}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"hidden-more-anisotropic +figures disagree", said)
     assert "released figures: ELMo: 2 of 2; BERT: 12 of 12; GPT-2: 6 of 12" in said
@@ -679,7 +679,7 @@ def test_the_released_figures_need_no_run(tmp_path: Path, capsys: pytest.Capture
 
 def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path, weights="mini")
-    assert command(["claims", "--folder", str(tmp_path), "--model", "bert, elmo"]) == 0
+    assert command(["claims", f"folder={tmp_path}", "model=bert, elmo"]) == 0
     said = capsys.readouterr().out
     assert "the same tests on weights mini, corpus sts_2012_2016: elmo, bert\n" in said
 
@@ -688,11 +688,11 @@ def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("words", "message"),
     [
         ([], "no finished run of elmo, bert, gpt2 in {folder}/results; make some (python -m ctxexp -m model=elmo,bert"),
-        (["--model", "gpt-2"], "no model with claims 'gpt-2'; did you mean 'gpt2'? (bert, elmo, gpt2)"),
-        (["--uri", "sqlite:///{folder}/none.db"], "no tracking store at {folder}/none.db (--uri)"),
+        (["model=gpt-2"], "no model with claims 'gpt-2'; did you mean 'gpt2'? (bert, elmo, gpt2)"),
+        (["uri=sqlite:///{folder}/none.db"], "no tracking store at {folder}/none.db (uri=)"),
         (
-            ["--released", "--out", "{folder}/file/below"],
-            "cannot write {folder}/file/below/claims.md: Not a directory; choose a writable place (--out)",
+            ["released=true", "out={folder}/file/below"],
+            "cannot write {folder}/file/below/claims.md: Not a directory; choose a writable place (out=)",
         ),
     ],
     ids=["no runs", "unknown model", "no store", "unwritable"],
@@ -702,7 +702,7 @@ def test_what_cannot_be_reported_is_said_in_a_line(
 ) -> None:
     finished_folder(tmp_path / "failed", status="FAILED")
     (tmp_path / "file").touch()
-    assert command(["claims", "--folder", str(tmp_path), *(w.format(folder=tmp_path) for w in words)]) == 2
+    assert command(["claims", f"folder={tmp_path}", *(w.format(folder=tmp_path) for w in words)]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: {message.format(folder=tmp_path)}")
     assert error.count("\n") == 1
@@ -710,7 +710,7 @@ def test_what_cannot_be_reported_is_said_in_a_line(
 
 def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path, status="FAILED")
-    assert command(["claims", "--folder", str(tmp_path)]) == 2
+    assert command(["claims", f"folder={tmp_path}"]) == 2
     assert "no finished run" in capsys.readouterr().err
 
 
@@ -730,11 +730,11 @@ def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFix
         )
         running.log(results)
     words.unlink()  # the store has it
-    assert command(["claims", "--uri", uri]) == 0
+    assert command(["claims", f"uri={uri}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"elmo +yes +0.000 .*2 of 2 layers; in layer 1 0.0% of the words are below 'the'", said)
     assert f"/runs/{running.run_id}" in said
-    assert command(["claims", "--uri", uri, "--experiment", "other"]) == 2
+    assert command(["claims", f"uri={uri}", "experiment=other"]) == 2
     assert "no experiment 'other' in sqlite:///" in capsys.readouterr().err
 
 

@@ -2,22 +2,65 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Literal
+
 import ctxexp
+from ctxexp.errors import ConfigError
+from ctxexp.models.choices import Weights
 from ctxexp.plugins import Register
 
 
-def _train(argv: list[str]) -> int:
+def _train(*words: str) -> int:
     """Train a small model, or go on where one was stopped: model=bert|gpt2|elmo text=FOLDER minutes=45 (or steps=)."""
     from ctxexp_train.train import main
 
-    return main(argv)
+    return main(list(words))
 
 
-def _probe(argv: list[str]) -> int:
-    """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network: use=frozen,mix,all."""
-    from ctxexp_train.probe.command import main
+def _probe(
+    *,
+    use: str = "frozen,mix,all",
+    model: Literal["elmo"] = "elmo",
+    weights: Weights = "mini",
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    folds: int = 5,
+    epochs: int = 40,
+    rate: float = 0.01,
+    tune_epochs: int = 2,
+    tune_rate: float = 1e-4,
+    batch: int = 32,
+    seed: int = 0,
+    device: str = "cpu",
+    out: Path | None = None,
+) -> None:
+    """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network.
 
-    return main(argv)
+    use: frozen: each layer alone; mix: gamma sum_j s_j h_j, learnt; all: the network too; several with commas
+    model: the only one with a mix of its own
+    weights: the checkpoint
+    options_file: an options.json, with weight_file instead of weights
+    weight_file: its HDF5 weights
+    folds: of the cross-validation; a sentence is in one fold
+    epochs: of the linear layer and the mix
+    rate: their AdamW rate; a tenth of it once the network learns too
+    tune_epochs: of use=all: further epochs in which everything learns
+    tune_rate: of use=all: the network's rate
+    batch: occurrences a step
+    seed: of folds, order, resamples and untrained weights
+    device: cpu, cuda, mps, auto; to the last bit the same on cpu only
+    out: a folder for probe.csv
+    """
+    from ctxexp_train.probe import Settings
+    from ctxexp_train.probe.command import run
+
+    settings = Settings(folds, epochs, rate, tune_epochs, tune_rate, batch, seed)
+    chosen = {"weights": weights, "options_file": options_file, "weight_file": weight_file, "device": device}
+    try:
+        run(use.split(","), settings, out, seed=seed, **chosen)
+    except OSError as error:
+        raise ConfigError(f"{error}; choose another out=") from error
 
 
 @ctxexp.hookimpl

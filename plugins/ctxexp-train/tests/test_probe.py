@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ctxexp_train import _probe
 from ctxexp_train.probe import Settings, Task, folds_of, probe, table, word_bootstrap
-from ctxexp_train.probe.command import main
 from ctxexp_train.probe.rows import Rows
 from ctxexp_train.probe.train import Probe, fit, right, tune
 
+from ctxexp.command.words import call
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
@@ -263,8 +264,13 @@ def test_the_table_takes_the_mix_as_its_measure() -> None:
     assert "s_0" not in without
 
 
+def typed(*words: str) -> int:
+    """The exit status of `ctxexp probe WORDS`."""
+    return call("probe", _probe, words)
+
+
 def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["use=frozen", "epochs=1", "folds=2", "rate=1e-3", f"out={tmp_path / 'new'}"]) == 0
+    assert typed("use=frozen", "epochs=1", "folds=2", "rate=1e-3", f"out={tmp_path / 'new'}") == 0
     printed = capsys.readouterr().out
     assert "1,493 occurrences of 90 words, 213 senses" in printed
     assert "rate=0.001" in printed
@@ -272,7 +278,7 @@ def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.
         rows = list(csv.DictReader(file))
     assert [(r["use"], r["layer"]) for r in rows[3:]] == [("frozen", "0"), ("frozen", "1"), ("frozen", "2")]
     assert all(r["n"] == "1493" and r["model"].startswith("elmo sha256:") for r in rows)
-    assert main(["--help"]) == 0
+    assert typed("--help") == 0
     assert "tune_rate=0.0001" in capsys.readouterr().out
 
 
@@ -280,8 +286,8 @@ def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.
     ("arguments", "message"),
     [
         (["use=frozne"], "no use 'frozne'; did you mean 'frozen'? (all, frozen, mix)"),
-        (["uses=mix"], "no argument 'uses'; did you mean 'use'?"),
-        (["mix"], "'mix': expected key=value, such as use=mix"),
+        (["uses=mix"], "ctxexp probe has no argument 'uses'; did you mean 'use'?"),
+        (["mix"], "'mix': expected key=value; ctxexp probe --help says which"),
         (["model=bert"], "model='bert': no such choice. (elmo)"),
         (["folds=1"], "folds=1: expected 2 to 1493, the number of different sentences"),
         (["epochs=0"], "epochs=0: expected at least 1"),
@@ -293,14 +299,14 @@ def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.
 )
 def test_mistakes_are_answered_in_a_sentence(arguments: list[str], message: str) -> None:
     with pytest.raises(CtxexpError) as caught:
-        main(arguments)
+        typed(*arguments)
     assert str(caught.value).startswith(message)
 
 
 def test_an_out_that_is_a_file_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="choose another out="):
-        main([f"out={tmp_path / 'file'}"])
+        typed(f"out={tmp_path / 'file'}")
 
 
 @pytest.mark.parametrize(

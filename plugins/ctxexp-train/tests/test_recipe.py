@@ -445,17 +445,17 @@ def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "argv", ["ctxexp"])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     words = [f"text={text}", f"cache={text}/cache", "folder=it", "words=null", "steps=1", *TINY["gpt2"]]
-    assert verbs()["train"](["model=gpt2", *words]) == 0
+    assert verbs()["train"]("model=gpt2", *words) == 0
     assert (tmp_path / "it" / "export" / "model.safetensors").is_file()
     for wrong, message in (
         (["model=gpt3"], "Could not find 'model/gpt3'"),
         (["model=gpt2", "sted=1"], "Could not override 'sted'"),
     ):
         with pytest.raises(ConfigError, match=message):
-            verbs()["train"]([*wrong, *words])
+            verbs()["train"](*wrong, *words)
 
 
-def verbs() -> dict[str, Callable[[list[str]], int]]:
+def verbs() -> dict[str, Callable[..., int]]:
     """What the plugin brings, by its hook."""
     registry = build_registry([("train", ctxexp_train)], installed=False)
     assert registry.broken == []
@@ -465,5 +465,5 @@ def verbs() -> dict[str, Callable[[list[str]], int]]:
 def test_the_verbs_say_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     registry = build_registry([("train", ctxexp_train)], installed=False)
     assert all(registry.find("command", name).about for name in ("train", "probe"))
-    assert verbs()["train"](["--help"]) == 0
+    assert verbs()["train"]("--help") == 0
     assert "clip: 1.0" in capsys.readouterr().out

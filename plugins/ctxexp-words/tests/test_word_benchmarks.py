@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from ctxexp_words.analogy import Analogy, answers, score_analogy
 from ctxexp_words.categorisation import STARTS, Categorisation, purity, score_categorisation
-from ctxexp_words.command import ARGUMENTS, run
+from ctxexp_words.command import File, scored
 from ctxexp_words.load import SOURCES, load
 from ctxexp_words.relational import Relation, Relational, score_relational
 from ctxexp_words.score import Score, cosines
@@ -596,21 +596,20 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
     x[6] = x[8] / np.linalg.norm(x[8]) - x[7] / np.linalg.norm(x[7]) + x[9] / np.linalg.norm(x[9])
     write_text(tmp_path / "v.txt", words, x)
     (tmp_path / "list").write_text("\n".join(words[:3] + words[4:]))
-    common = {key: default for key, (_, default, _) in ARGUMENTS.items()} | {"data": tmp_path, "oov": oov}
-    common |= {"vectors": tmp_path / "v.txt", "shared_vocabulary": tmp_path / "list" if shared else None}
+    file = File(tmp_path / "v.txt", shared=tmp_path / "list" if shared else None)
     last = 4 if shared else 5  # place of d among the words that count
     for n, found in ((last - 1, 0.0), (last, 1.0)):
-        scores, _ = run({**common, "benchmarks": ["google"], "candidates": n})
+        scores = scored(file, tmp_path, ["google"], Choices(oov=oov, candidates=n))  # type: ignore[arg-type]
         assert [s.value for s in scores] == [found, found]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], r"expected vectors=<path>: GloVe"),
-        (["vectors=x"], r"expected data=<path>: the folder of the benchmarks' files"),
+        ([], r"ctxexp bench-words needs vectors=\.\.\.: GloVe"),
+        (["vectors=x"], r"ctxexp bench-words needs data=\.\.\.: the folder of the benchmarks' files"),
         (["vector=x"], r"no argument 'vector'; did you mean 'vectors'\?"),
-        (["x"], r"'x': expected key=value, such as vectors=glove\.txt"),
+        (["x"], r"'x': expected key=value; ctxexp bench-words --help says which"),
         (["lower=maybe"], r"lower='maybe': expected bool, got str"),
         (["vectors=/absent", "data=DATA"], r"no file of word vectors at /absent"),
         (["vectors=x", "data=DATA", "benchmarks=[mem]"], r"no word benchmark 'mem'; did you mean 'men'"),

@@ -1,0 +1,148 @@
+"""Words of a verb: what a signature makes of them, what it refuses, and the docstring as help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from ctxexp.command.types import type_text, value_text
+from ctxexp.command.words import call
+from ctxexp.errors import ConfigError
+
+Got = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Verb:
+    """A verb that keeps what it got."""
+
+    def __init__(self) -> None:
+        self.got: tuple[Any, ...] = ()
+
+    def typed(
+        self,
+        action: Literal["show", "clear"] = "show",
+        *files: Path,
+        folds: int = 5,
+        rate: float = 0.5,
+        some: list[str] | None = None,
+        out: Path = Path("report"),
+        uri: str | None = None,
+        size: str | int = "all",
+        whole: bool = False,
+    ) -> int:
+        """Do it well.
+
+        It is done whatever
+        comes.
+
+        action: what to do
+        folds: of the data: how many,
+            at least two
+        whole: nothing
+            is left out
+        """
+        self.got = (action, files, folds, rate, some, out, uri, size, whole)
+        return 3
+
+
+def test_words_become_what_the_signature_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    verb = Verb()
+    words = ["clear", "a.py", "~/b", "rate=1e-4", "some=[a,b]", "out=~/x=y", "uri=2026-11-21", "size=7", "whole=true"]
+    assert call("verb", verb.typed, words) == 3
+    files = (Path("a.py"), Path("/home/somebody/b"))
+    assert verb.got == ("clear", files, 5, 1e-4, ["a", "b"], Path("/home/somebody/x=y"), "2026-11-21", 7, True)
+    assert call("verb", verb.typed, ["uri=null", "rate=2", "size=1.5", "some=null"]) == 3
+    assert verb.got == ("show", (), 5, 2.0, None, Path("report"), None, "1.5", False)
+    call("verb", verb.typed, ["uri=0123456789", "out=12", "size=[a"])
+    assert verb.got[5:8] == (Path("12"), "0123456789", "[a")
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("fold=2", "ctxexp verb has no argument 'fold'; did you mean 'folds'? (folds, out, rate, size, some, uri"),
+        ("folds=x", "folds='x': expected int, got str"),
+        ("folds=2.5", "folds=2.5: expected int, got float"),
+        ("rate=x", "rate='x': expected float, got str"),
+        ("rate=.nan", "rate=nan: expected a finite number"),
+        ("rate=inf", "rate='inf': expected float, got str"),
+        ("whole=maybe", "whole='maybe': expected bool, got str"),
+        ("some=a", "some='a': expected list[str] | null, got str; a list has brackets, even of one: some=[a]"),
+        ("some=[a", "some=[a: the value can't be read; quote it"),
+        ("some={a", "some={a: the value can't be read; quote it"),
+        ("folds=2000-99-99", "folds=2000-99-99: the value can't be read; quote it"),
+        ("some=!!python/name:os.system ''", "some=!!python/name:os.system '': the value can't be read; quote it"),
+        ("claer", "action='claer': no such choice; did you mean 'clear'? (clear, show)"),
+        ("out=a\0b", "'a\\x00b' is no path"),
+        ("--folds", "'--folds': expected key=value; ctxexp verb --help says which"),
+    ],
+)
+def test_a_word_that_it_does_not_take_is_refused_in_a_sentence(word: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        call("verb", Verb().typed, [word])
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_verb_needs_is_asked_for() -> None:
+    def needy(name: str, *, out: Path) -> None:
+        """Do.
+
+        name: what it is called
+        """
+
+    with pytest.raises(ConfigError, match=r"^ctxexp needy needs NAME: what it is called$"):
+        call("needy", needy, ["out=x"])
+    with pytest.raises(ConfigError, match=r"^ctxexp needy needs out=\.\.\.: Path$"):
+        call("needy", needy, ["x"])
+    with pytest.raises(ConfigError, match=r"^'y': expected key=value; ctxexp needy --help says which$"):
+        call("needy", needy, ["x", "y"])
+    assert call("needy", needy, ["x", "out=y"]) == 0
+
+
+def test_the_docstring_is_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("verb", Verb().typed, ["clear", "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == ["usage: ctxexp verb [ACTION] [FILES ...] [key=value ...]", "", "Do it well.", ""]
+    assert lines[4] == "It is done whatever comes."
+    rows = dict(line.strip().split("   ", 1) for line in lines[6:])
+    assert rows["ACTION=show"].strip() == "what to do (show | clear)"
+    assert rows["folds=5"].strip() == "of the data: how many, at least two"
+    assert rows["whole=false"].strip() == "nothing is left out"
+    assert rows["some=null"].strip() == "list[str] | null"
+
+
+def test_any_key_and_all_words_can_be_taken() -> None:
+    got: list[Any] = []
+
+    def anything(name: str, **others: Any) -> None:
+        got.extend([name, others])
+
+    def raw(*words: str) -> int:
+        got.extend(words)
+        return 1
+
+    assert call("anything", anything, ["x", "a=[1,b]", "b=1.5"]) == 0
+    assert call("raw", raw, ["--help", "-m", "a=b"]) == 1
+    assert got == ["x", {"a": [1, "b"], "b": 1.5}, "--help", "-m", "a=b"]
+
+
+def test_types_and_values_read_as_yaml() -> None:
+    assert [type_text(t) for t in (int, str | None, list[str] | None, Literal["a", 2], Any)] == [
+        "int",
+        "str | null",
+        "list[str] | null",
+        "a | 2",
+        "Any",
+    ]
+    assert [value_text(v) for v in (None, True, [1, "a"], 1e-4, "x y", Path("a"))] == [
+        "null",
+        "true",
+        "[1, a]",
+        "0.0001",
+        "x y",
+        "a",
+    ]
