@@ -1,14 +1,18 @@
-"""How far a stage has come: a bar on a terminal, one line at its end otherwise."""
+"""How far a stage has come: a bar on a terminal or in a notebook, one line at its end otherwise."""
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
 
 log = logging.getLogger("ctxexp")
 
@@ -42,25 +46,26 @@ class Stage(Protocol):
 
 
 class Progress:
-    """Shows stages: bars where `stream` (standard error by default) is a terminal, else one line each, at their end.
+    """Shows stages: bars where `stream` is a terminal, else one line each, at their end.
 
-    `bars=True` or `False` decides by hand.
+    `stream` is standard error by default, or, in a notebook, a line of the cell that is empty once a stage is done:
+    what is saved keeps no bars. `bars=True` or `False` decides by hand.
     """
 
     def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+        self.stream = stream or (_Cell() if bars is not False and _in_notebook() else sys.stderr)
         self.bars = self.stream.isatty() if bars is None else bars
 
     @contextmanager
     def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
         """A stage of `total` units; the line at its end has the units, the time and the rate."""
         stage = _Bar(name, total, unit, self.stream) if self.bars else _Line(name, total, unit)
+        done = "stopped after {0:,.0f} of {1:,.0f}"
         try:
             yield stage
-        except BaseException:
-            stage.close(whole=False)
-            raise
-        stage.close(whole=True)
+            done = "{0:,.0f}"
+        finally:
+            stage.close(done)
 
 
 class Silent(Progress):
@@ -76,34 +81,69 @@ class Silent(Progress):
 
 class _Line:
     def __init__(self, name: str, total: float, unit: str) -> None:
-        self.name, self.total, self.unit = name, total, unit
+        self.name, self.total, self.unit, self.info = name, total, unit, ""
         self.done: float = 0
-        self.info: dict[str, object] = {}
         self.began = time.monotonic()
 
     def advance(self, n: float, **info: object) -> None:
         self.done += n
-        self.info.update(info)
+        self.info = "".join(f", {value} {key}" for key, value in info.items()) or self.info
 
-    def close(self, *, whole: bool) -> None:
+    def close(self, done: str) -> None:
         seconds = max(time.monotonic() - self.began, 1e-9)
-        done = f"{self.done:,.0f}" if whole else f"stopped after {self.done:,.0f} of {self.total:,.0f}"
-        info = "".join(f", {value} {key}" for key, value in self.info.items())
-        log.info("%s: %s %s%s in %.1f s (%s %s/s)", self.name, done, self.unit, info, seconds,
-                 f"{self.done / seconds:,.0f}", self.unit)  # fmt: skip
+        log.info("%s: %s %s%s in %.1f s (%s %s/s)", self.name, done.format(self.done, self.total), self.unit, self.info,
+                 seconds, f"{self.done / seconds:,.0f}", self.unit)  # fmt: skip
 
 
 class _Bar:
     def __init__(self, name: str, total: float, unit: str, stream: TextIO) -> None:
         from tqdm import tqdm
 
-        self.bar: Any = tqdm(desc=name, total=total, unit=" " + unit, unit_scale=True, file=stream, dynamic_ncols=True,
-                             smoothing=0.1)  # fmt: skip
+        where: dict[str, Any] = (
+            {"leave": False, "position": 0} if isinstance(stream, _Cell) else {"dynamic_ncols": True}
+        )
+        self.bar: Any = tqdm(
+            desc=name, total=total, unit=" " + unit, unit_scale=True, file=stream, smoothing=0.1, **where
+        )
 
     def advance(self, n: float, **info: object) -> None:
         if info:
             self.bar.set_postfix_str(", ".join(f"{value} {key}" for key, value in info.items()), refresh=False)
         self.bar.update(n)
 
-    def close(self, *, whole: bool) -> None:
+    def close(self, done: str) -> None:
         self.bar.close()
+
+
+def _in_notebook() -> bool:
+    """Whether this is a notebook's kernel; other processes have loaded none."""
+    if "ipykernel" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return get_ipython() is not None
+
+
+class _Cell(io.TextIOBase):
+    """One line below a notebook's cell: what is written takes the place of what stood there.
+
+    The notebook's own messages carry it, so that no widgets need to be installed, and none is left in a saved file.
+    """
+
+    encoding = "utf-8"  # of the bar's blocks
+
+    def __init__(self) -> None:
+        self.line: DisplayHandle | None = None
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        from IPython.display import display
+
+        shown = {"text/plain": text.strip()}
+        if self.line is not None:
+            self.line.update(shown, raw=True)
+        elif text.strip():
+            self.line = display(shown, raw=True, display_id=True)
+        return len(text)

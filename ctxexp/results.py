@@ -141,6 +141,9 @@ class Results:
             return Comparison(((str(self.info.get("model") or "run"), self),)).plot(measure)
         return figure
 
+    def __repr__(self) -> str:
+        return f"<Results of {self.info.get('model') or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
+
     def _repr_html_(self) -> str:
         """What was measured, and each measure's main curve by layer."""
         from html import escape

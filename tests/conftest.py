@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from warm import Warm
 
+# Workers and commands side by side: with a thread a core each they would mostly wait for each other, at full load.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 ROOT = Path(__file__).resolve().parent.parent
 # Tests lend each other their worlds, across rooms.
 sys.path += [str(room) for room in sorted(Path(__file__).parent.iterdir()) if room.is_dir()]
@@ -49,6 +52,17 @@ def template(common: Path) -> Path:
 
     tracking.prepare(common / "template-store")
     return common / "template-store"
+
+
+@pytest.fixture
+def two_threads() -> Iterator[int]:
+    """torch with two threads, as a user's has several: what left it with one would show."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield 2
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -41,6 +41,9 @@ class Comparison:
                 return sweep_figure(chart, self.runs)
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"
+
     def _repr_html_(self) -> str:
         """Main curve of each measure by run and layer."""
         import pandas as pd

@@ -204,9 +204,9 @@ def test_identity_follows_content_not_place(folder: Folder, tmp_path: Path) -> N
     assert encoder(copy).name != first.name
 
 
-def test_threads_and_random_state_are_left_alone(folder: Folder) -> None:
+def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: int) -> None:
     torch.manual_seed(3)
-    before, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    before = torch.random.get_rng_state()
     first, same, other = (
         gpt2.gpt2(weights="untrained", checkpoint=str(folder("gpt2")), device="cpu", seed=seed) for seed in (1, 1, 2)
     )
@@ -215,7 +215,7 @@ def test_threads_and_random_state_are_left_alone(folder: Folder) -> None:
     assert np.abs(a - c).max() > 1e-3
     assert first.name == same.name != other.name
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == two_threads
 
 
 def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:

@@ -214,12 +214,12 @@ def test_the_contract_of_transforms_holds() -> None:
     assert not report.failures
 
 
-def test_same_rows_and_seed_same_flow_whatever_their_order_and_torchs_state() -> None:
+def test_same_rows_and_seed_same_flow_whatever_their_order_and_torchs_state(two_threads: int) -> None:
     x = cloud(700, 12)
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    state = torch.get_rng_state()
     first = Flow(seed=3, width=8, device="cpu").fit(x)
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == two_threads
     torch.rand(5)
     with torch.inference_mode():
         again = Flow(seed=3, width=8, device="cpu").fit(x[np.random.default_rng(0).permutation(len(x))])

@@ -1,0 +1,89 @@
+"""The notebooks run and show what is stored in them; a bar is a cell's only while its stage runs.
+
+`python tests/test_notebooks.py` stores anew what they show now.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+BOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
+NUMBER = re.compile(r"-?\d+\.\d+")
+ADDRESS = re.compile("0x[0-9a-f]+")
+
+
+def run(book: Any, folder: Path) -> list[str]:
+    """Execute the notebook in `folder`, in place; the text of whatever its cells displayed or replaced, in order."""
+    shown: list[str] = []
+
+    class Client(NotebookClient):
+        def process_message(self, message: dict[str, Any], cell: Any, index: int) -> Any:
+            if message["msg_type"] in ("display_data", "update_display_data"):
+                shown.append(message["content"]["data"]["text/plain"])
+            return super().process_message(message, cell, index)
+
+    Client(book, timeout=300, record_timing=False, resources={"metadata": {"path": str(folder)}}).execute()
+    return shown
+
+
+def told(cell: Any) -> list[tuple[str, str]]:
+    """What a cell shows beside figures: (kind, text)."""
+    parts = [o.data if "data" in o else {o.name: o.text} for o in cell.outputs]
+    return [(kind, text) for part in parts for kind, text in sorted(part.items()) if kind != "image/png"]
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_its_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_shows_what_is_stored_in_it(
+    path: Path, tmp_path: Path, common: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
+    stored, now = nbformat.read(path, as_version=4), nbformat.read(path, as_version=4)
+    run(now, tmp_path)
+    for then, cell in zip(stored.cells, now.cells, strict=True):
+        if cell.cell_type != "code":
+            continue
+        assert [sorted(o.get("data", ())) for o in cell.outputs] == [sorted(o.get("data", ())) for o in then.outputs]
+        for (kind, was), (_, text) in zip(told(then), told(cell), strict=True):
+            was, text = ADDRESS.sub("", was), ADDRESS.sub("", text)
+            assert NUMBER.sub("#", text).split() == NUMBER.sub("#", was).split(), cell.source
+            numbers = [[float(n) for n in NUMBER.findall(t)] for t in (text, was)]
+            assert numbers[0] == pytest.approx(numbers[1], abs=2e-3), (kind, cell.source)
+    assert all(o.name != "stderr" for cell in now.cells for o in cell.get("outputs", ()) if "name" in o)
+    assert path.stat().st_size < 300_000
+
+
+@pytest.mark.slow
+def test_bars_move_in_a_cell_and_leave_it_empty(tmp_path: Path) -> None:
+    code = """
+        from ctxexp.progress import Progress
+        progress = Progress()
+        for name in ("encode", "measuring"):
+            with progress.stage(name, total=2, unit="layers") as stage:
+                stage.advance(2, tables="1/1")
+    """
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(re.sub("^ {8}", "", code, flags=re.M))])
+    shown = run(book, tmp_path)
+    assert [s.partition(":")[0] for s in shown if s] == ["encode", "measuring"]
+    assert [o.data for o in book.cells[0].outputs] == [{"text/plain": ""}]
+
+
+if __name__ == "__main__":
+    for path in BOOKS:
+        book = nbformat.read(path, as_version=4)
+        with TemporaryDirectory() as folder:
+            run(book, Path(folder))
+        nbformat.write(book, path)
