@@ -11,6 +11,7 @@ from ctxexp.model import Encoded, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.plugins import hookimpl
 from ctxexp.results import Results, Table
+from ctxexp.sink import Run, Sink
 from ctxexp.transform import Transform
 
 __version__ = "0.1.0"
@@ -25,8 +26,10 @@ __all__ = [
     "Metric",
     "Pair",
     "Results",
+    "Run",
     "Sense",
     "Sentence",
+    "Sink",
     "Table",
     "Transform",
     "__version__",

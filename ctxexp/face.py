@@ -94,8 +94,8 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
     Raises TrackingError if there are none.
     """
+    from ctxexp.jobs.state import read_state
     from ctxexp.report.wording import unique_labels
-    from ctxexp.sinks.mlflow.state import read_state
 
     place = Path(folder).expanduser() / "results"
     found = []

@@ -48,9 +48,9 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def template(common: Path) -> Path:
     """A folder with an empty tracking store, to be copied: making one takes seconds."""
-    from ctxexp.sinks import mlflow as tracking
+    from ctxexp.sinks.mlflow import database
 
-    tracking.prepare(common / "template-store")
+    database.prepare(common / "template-store")
     return common / "template-store"
 
 

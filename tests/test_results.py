@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import TrackingError
+from ctxexp.jobs.state import read_state, write_json
 from ctxexp.results import Results, Table
-from ctxexp.sinks.mlflow.state import read_state, write_json
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:

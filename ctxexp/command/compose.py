@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import config as configs
-from ctxexp.command.overrides import GROUPS, choices, parse, plain
+from ctxexp.command.overrides import GROUPS, LISTS, choices, parse, plain
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, KINDS, OFFERED, TABLE, Registry, arguments, build_registry
@@ -116,7 +116,7 @@ def prepare() -> None:
         if kind not in KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
             continue
         node = {"name": name, **_defaults(offer.factory, kind)}
-        package = f"metric.{name}" if kind == "metric" else None
+        package = f"{kind}.{name}" if kind in LISTS else None
         store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
         _stored.add((kind, name))
 

@@ -18,6 +18,7 @@ from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import Registry, arguments
+from ctxexp.sink import Sink
 from ctxexp.vectors.mixes import check_mixes
 
 MISSING = "???"
@@ -43,8 +44,6 @@ SCALARS: dict[str, Any] = {
     "cache.folder": str | None,
     "cache.limit_gb": float | None,
     "tracking.folder": str,
-    "tracking.uri": str | None,
-    "tracking.experiment": str,
     "tracking.sweep": str | None,
     "figures.published": bool,
     "weights.name": str,
@@ -59,7 +58,7 @@ NAMED = ("model", "dataset", "control", "transform", "baseline")
 
 def check(config: Node, registry: Registry) -> None:
     """Raise ConfigError (or UnknownName) for the first thing in `config` that can't be used."""
-    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "experiment"}
+    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "sink", "experiment"}
     for key in config:
         if key not in known:
             raise ConfigError(f"no config key {key!r}{near(key, known)}")
@@ -78,21 +77,33 @@ def check(config: Node, registry: Registry) -> None:
         if not _named(node):
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
         check_node(kind, kind, node, registry)
-    with registry.credit("control", config["control"]["name"]):
-        control = build("control", config["control"], registry)  # what it says of its values
-        if not isinstance(control, Control):
-            raise ConfigError(
-                f"control {config['control']['name']!r}: expected a Control, got {type(control).__name__}"
-            )
+    _check_built("control", config["control"], registry, Control)
     metrics = config.get("metric")
     if not isinstance(metrics, dict) or not metrics:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
-    for label, node in metrics.items():
+    _check_labelled("metric", metrics, registry)
+    _check_labelled("sink", config["sink"], registry)
+    for node in config["sink"].values():
+        _check_built("sink", node, registry, Sink)
+
+
+def _check_built(kind: str, node: Node, registry: Registry, contract: type) -> None:
+    """Raise ConfigError for what a factory says of its values, or if it makes something else than the kind."""
+    with registry.credit(kind, node["name"]):
+        if not isinstance(made := build(kind, node, registry), contract):
+            raise ConfigError(f"{kind} {node['name']!r}: expected a {contract.__name__}, got {type(made).__name__}")
+
+
+def _check_labelled(kind: str, nodes: Any, registry: Registry) -> None:
+    """Raise ConfigError unless the nodes of a group that takes several have names and right arguments."""
+    if not isinstance(nodes, dict):
+        raise ConfigError(f"{kind}: expected options by label, as in {kind}=[NAME] ({', '.join(registry.names(kind))})")
+    for label, node in nodes.items():
         if not re.fullmatch(r"\w[\w-]*", str(label)):
-            raise ConfigError(f"metric.{short(label)}: expected a name of letters, digits, _ and -")
+            raise ConfigError(f"{kind}.{short(label)}: expected a name of letters, digits, _ and -")
         if not _named(node):
-            raise ConfigError(f"metric.{label}: expected a node with a name, got {short(node)}")
-        check_node("metric", f"metric.{label}", node, registry)
+            raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(node)}")
+        check_node(kind, f"{kind}.{label}", node, registry)
 
 
 def _named(node: Any) -> bool:
@@ -116,8 +127,6 @@ def _check_places(config: Node) -> None:
         if folder is not None and not folder.strip():
             raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
         user_path(folder or ".")
-    if not tracking["experiment"].strip():
-        raise ConfigError(f"tracking.experiment={tracking['experiment']!r}: expected a name")
     if not re.fullmatch(r"\w[\w.-]*", tracking["sweep"] or "_"):
         raise ConfigError(
             f"tracking.sweep={short(tracking['sweep'])}: expected letters, digits, _ . - (a sweep sets it for its jobs)"
@@ -154,7 +163,7 @@ def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins:
     `encoder` is the encoder's name, which changes with the content of a checkpoint that kept its path.
     `plugins` are those that supply something to the job: their versions count, files of theirs by content.
     """
-    places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
+    places = ("tracking", "sink", "cache", "resume", "figures", "experiment", "plugins")
     decisive = {k: v for k, v in config.items() if k not in places}
     others = sorted((p["plugin"], p["version"]) for p in plugins)
     text = json.dumps([decisive, fingerprint, encoder, version, *others], sort_keys=True, default=str)

@@ -22,21 +22,25 @@ from ctxexp.command.fit import load_text
 from ctxexp.command.named_files import files_digest
 from ctxexp.command.preflight import preflight
 from ctxexp.command.run import label, load_corpus, load_encoder, run, supplied_by
+from ctxexp.command.secrets import as_written
+from ctxexp.command.sweep import current_sweep, here, sinks_of
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, Terminated, line
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import full
+from ctxexp.jobs.closing import Summarise, close_sweep
+from ctxexp.jobs.finished import reuse
+from ctxexp.jobs.job import describe, job, new_run
+from ctxexp.jobs.process import end_with_parent, held_back, terminated_like_interrupted
+from ctxexp.jobs.state import new_id
 from ctxexp.model import Encoder
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.wording import mains
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow.jobs import describe
-from ctxexp.sinks.mlflow.process import end_with_parent, held_back, terminated_like_interrupted
 from ctxexp.vectors.code_version import package_version
 
 CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
-Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 
 _told: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
@@ -65,19 +69,16 @@ def execute(cfg: DictConfig) -> None:
 
 
 def _execute(cfg: DictConfig) -> None:
-    from ctxexp.sinks import mlflow as tracking
-    from ctxexp.sinks.mlflow.sweep import here
-
-    config, shown = compose.resolved(cfg), tracking.as_written(cfg)
+    config, shown = compose.resolved(cfg), as_written(cfg)
     compose.use(config.get("plugins"))
     compose.prepare()
     registry = compose.registry()
     configs.check(config, registry)
-    where = config["tracking"]
-    sweep, store = where["sweep"], user_path(where["folder"]).resolve()
-    folder, overrides = here(store, sweep or tracking.new_id())
-    uri = tracking.whole(where["uri"]) if sweep and where["uri"] else tracking.prepare(store, where["uri"])
-    name = label(config, registry)
+    sweep, store = config["tracking"]["sweep"], user_path(config["tracking"]["folder"]).resolve()
+    folder, overrides = here(store, sweep or new_id())
+    sinks = sinks_of(config["sink"], registry)
+    if not sweep:
+        sinks.prepared(store)
     corpus, text, encoder, missing = None, None, None, None
     try:
         preflight(config, registry)
@@ -87,40 +88,35 @@ def _execute(cfg: DictConfig) -> None:
     except CtxexpError as error:
         missing = error  # raised again inside the job, so that it leaves a FAILED run
     plugins = supplied_by(config, registry)
-    key = _key(config, corpus, text, encoder, plugins) if corpus and encoder else ""
-    if config["resume"] and key:
-        held = tracking.reuse(store, uri, where["experiment"], key=key, folder=folder, sweep=sweep, overrides=overrides)
-        if held:
-            show(f"{name}: finished before, results in {held}")
-            return
-    with tracking.job(
-        lambda: tracking.MlflowSink(uri, where["experiment"], folder, store=store),
+    run_of = new_run(
         folder,
-        name=name,
-        key=key,
+        store,
+        name=label(config, registry),
+        key=_key(config, corpus, text, encoder, plugins) if corpus and encoder else "",
         params=_params(shown, plugins),
         config=yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),
-        overrides=overrides,
         sweep=sweep,
-        uri=uri,
-        experiment=where["experiment"],
-    ) as job:
+    )
+    if config["resume"] and run_of.key and (held := reuse(run_of, sinks, overrides=overrides)):
+        show(f"{run_of.name}: finished before, results in {held}")
+        return
+    with job(run_of, sinks, overrides=overrides) as running:
         if corpus is None or encoder is None:
             assert missing is not None
             raise missing
         results = run(config, corpus, encoder, registry, folder, Progress(), text)
         results.info["published"] = config["figures"]["published"]
         results.info["plugins"] = plugins
-        job.save(results)
+        running.save(results)
         _draw(config, results, folder / "figures")
         if not sweep:
-            write_tables([(name, results)], folder, registry)
-        job.log(results)
+            write_tables([(run_of.name, results)], folder, registry)
+        running.log(results)
     show(summary(results))
     if not sweep:
         for table in written(folder):
             show(f"\n{table}")
-        show(f"results: {folder}\nrun:     {job.link}")
+        show(f"results: {folder}" + (f"\nrun:     {running.link}" if running.link else ""))
 
 
 def _key(config: Node, corpus: Corpus, text: Corpus | None, encoder: Encoder, plugins: list[Node]) -> str:
@@ -192,12 +188,11 @@ def _killed_worker(error: BaseException) -> str:
 
 def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | None = None) -> int:
     """What is left to do when Hydra is done: settle a sweep and say how its jobs ended. The exit status."""
-    from ctxexp.sinks import mlflow as tracking
-
-    started = tracking.current_sweep() if multirun else None
+    started = current_sweep() if multirun else None
     if started is None:
         return 1 if _failed else 0
-    report = tracking.close_sweep(started, summarise, stopped=stopped)
+    sweep, sinks = started
+    report = close_sweep(sweep, sinks, summarise, stopped=stopped)
     if not report.rows:
         return 1
     width = max(len(row.label) for row in report.rows)
@@ -207,11 +202,10 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
         show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
-    for table in written(report.folder / "summary") if report.folder else ():
+    for table in written(sweep.summary):
         show(f"\n{table}")
-    show(f"comparison: {report.folder / 'summary' if report.folder else ''}\ncharts:     {report.link}")
-    if started.uri.startswith("sqlite"):
-        show("            after `make ui` (or `ctxexp ui`), which serves them")
+    charts = sinks.charts(sweep)
+    show(f"comparison: {sweep.summary}" + (f"\ncharts:     {charts}" if charts else ""))
     return 0 if report.status == "FINISHED" and not report.error else 1
 
 
@@ -251,6 +245,6 @@ def _draw(config: Node, results: Results, folder: Path) -> None:
 
 def _params(config: Node, plugins: list[Node]) -> Node:
     """The config less the places, which say nothing about the numbers; plugins by name and version."""
-    places = ("tracking", "cache", "resume", "figures", "experiment", "plugins")
+    places = ("tracking", "sink", "cache", "resume", "figures", "experiment", "plugins")
     versions = {p["plugin"]: f"{p['distribution']} {p['version']}" for p in plugins}
     return {**{k: v for k, v in config.items() if k not in places}, "plugins": versions}

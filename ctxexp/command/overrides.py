@@ -17,6 +17,7 @@ from ctxexp.plugins import COMMAND, KINDS
 from ctxexp.plugins.published import brought_by
 
 GROUPS = (*KINDS, "weights", "experiment")
+LISTS = ("metric", "sink")  # groups of which a run may have several
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep
 
@@ -61,6 +62,10 @@ def choices(parsed: Iterable[Override], options: Options, *, multirun: bool) -> 
         key, text = o.key_or_group, o.input_line or ""
         if key in GROUPS and key != "experiment" and o.value() is None and not o.is_delete():
             raise ConfigError(f"{key}=null: a run needs one ({', '.join(options(key))})")
+        if o.is_sweep_override() and key == "sink":
+            raise ConfigError(
+                f"{line(text, 80)}: all jobs of a sweep have the same sinks; several are a list, as in sink=[a,b]"
+            )
         if o.is_sweep_override() and not multirun:
             raise ConfigError(
                 f"{line(key, 80)} has several values; a sweep needs -m, as in: python -m ctxexp -m {line(text, 80)}"
@@ -97,7 +102,7 @@ def _check_choice(o: Override, options: Options) -> None:
         raise ConfigError(
             f"{line(o.input_line or '', 80)}: a run has a {group} already; leave the + out to choose another"
         )
-    if isinstance(o.value(), list) and group in GROUPS and group != "metric":
+    if isinstance(o.value(), list) and group in GROUPS and group not in LISTS:
         names = list(map(str, o.value()))
         raise ConfigError(f"{group}={names}: a run has one {group}; sweep with -m {group}={','.join(names)}")
     values = o.sweep_iterator() if o.is_sweep_override() else [o.value()]

@@ -27,7 +27,8 @@ def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str
     experiment: MLflow's experiment
     port: the first port to try
     """
-    from ctxexp.sinks.mlflow import prepare, serve
+    from ctxexp.sinks.mlflow.database import prepare
+    from ctxexp.sinks.mlflow.ui import serve
 
     _require_store(folder, uri)
     serve(prepare(folder, uri), experiment, port)
@@ -35,7 +36,7 @@ def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str
 
 def _require_store(folder: Path, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
-    from ctxexp.sinks.mlflow.credentials import VARIABLE
+    from ctxexp.jobs.credentials import VARIABLE
     from ctxexp.sinks.mlflow.database import DATABASE
     from ctxexp.sinks.mlflow.sqlite import sqlite_path, sqlite_uri, whole
 
@@ -95,7 +96,7 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
     uri: where to; null: where the run was meant to go
     experiment: MLflow's experiment; null: the run's own
     """
-    from ctxexp.sinks.mlflow import upload as send
+    from ctxexp.sinks.mlflow.upload import upload as send
 
     for place in (folder, *folders):
         for sent in send(place, uri=uri, experiment=experiment):

@@ -46,6 +46,10 @@ class Hooks:
         """Offer chance levels: factory(**config) -> ctxexp.baselines.drawn.Baseline."""
 
     @hookspec
+    def register_sinks(self, register: Register) -> None:
+        """Offer where runs are sent: factory(**config) -> ctxexp.sink.Sink."""
+
+    @hookspec
     def register_commands(self, register: Register) -> None:
         """Offer verbs, `ctxexp NAME ...`: a plain function with types and defaults; its docstring is its help, what it
         gives the exit status (None: 0). A CtxexpError that it raises is one line to the user."""

@@ -14,8 +14,8 @@ from ctxexp.command import compose
 from ctxexp.command.cli import command
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError
+from ctxexp.jobs.state import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
-from ctxexp.sinks.mlflow.state import write_state
 
 SHOUT = """
 import ctxexp

@@ -14,6 +14,7 @@ from ctxexp.command.config import build, check, job_key
 from ctxexp.command.types import typed
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments
+from ctxexp.sink import Sink
 
 
 def toy(
@@ -23,12 +24,18 @@ def toy(
     return path, size, rate, mode, names
 
 
+class ToySink(Sink):
+    def __init__(self, *, path: str) -> None:
+        self.path = path
+
+
 @pytest.fixture
 def registry() -> Registry:
     registry = Registry()
     for kind in KINDS:
-        if kind != "control":  # configs are held to what controls say of their own values
+        if kind not in ("control", "sink"):  # these are built when a config is checked
             registry.add(Offer(kind, "toy", toy, "tests"))
+    registry.add(Offer("sink", "toy", ToySink, "tests"))
     controls.register_controls(lambda name, factory: registry.add(Offer("control", name, factory, "tests")))
     return registry
 
@@ -61,7 +68,8 @@ def valid() -> dict[str, Any]:
             "deduplicate": True,
         },
         "cache": {"folder": None, "limit_gb": 20},
-        "tracking": {"folder": "mlruns", "uri": None, "experiment": "ctxexp", "sweep": None},
+        "tracking": {"folder": "mlruns", "sweep": None},
+        "sink": {},
         "figures": {"published": False},
         "plugins": [],
     }
@@ -71,6 +79,15 @@ def test_a_control_is_one(registry: Registry) -> None:
     registry.add(Offer("control", "toy", dict, "tests"))
     with pytest.raises(ConfigError, match="control 'toy': expected a Control, got dict"):
         check({**valid(), "control": {"name": "toy"}}, registry)
+
+
+def test_a_sink_is_one(registry: Registry) -> None:
+    check({**valid(), "sink": {"a": {"name": "toy", "path": "x"}}}, registry)
+    registry.add(Offer("sink", "odd", dict, "tests"))
+    with pytest.raises(ConfigError, match="sink 'odd': expected a Sink, got dict"):
+        check({**valid(), "sink": {"a": {"name": "odd"}}}, registry)
+    with pytest.raises(ConfigError, match=r"sink: expected options by label, as in sink=\[NAME\] \(odd, toy\)"):
+        check({**valid(), "sink": "odd"}, registry)
 
 
 def test_a_whole_config_passes_and_builds(registry: Registry) -> None:
@@ -255,7 +272,7 @@ def test_every_argument_is_in_its_yaml() -> None:
         (["model.pooling=frist"], r"model\.pooling='frist': no such choice; did you mean 'first'\?"),
         (["model=elmo", "model.state=carried"], r"model\.state='carried': no such choice"),
         (["dtype=float64"], r"dtype='float64': no such choice"),
-        (["tracking.exp=x"], r"no config key 'tracking\.exp'; did you mean 'tracking\.experiment'"),
+        (["sink.mlflow.exp=x"], r"no config key 'sink\.mlflow\.exp'; did you mean 'sink\.mlflow\.experiment'"),
         (["seed=="], r"Error parsing override 'seed=='"),
         (["hydra/launcher=joblb"], r"no hydra/launcher 'joblb'; did you mean 'joblib'\?"),
         (["hydra.rundir=x"], r"no config key 'hydra\.rundir'; .*--hydra-help"),

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder
 from ctxexp.results import Results
-from ctxexp.sinks import mlflow as tracking
 from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.sink import MlflowSink
 
 from . import Lost
 
@@ -37,8 +40,8 @@ def tried(folder: Path, processes: int, seed: int) -> None:
     (folder / "go").touch()
     for child in children:
         child.join()
-    client = database.client(tracking.prepare(folder))
-    runs = client.search_runs([tracking.experiment(client, "study", folder)])
+    client = database.client(database.prepare(folder))
+    runs = client.search_runs([database.experiment(client, "study", folder)])
     statuses = Counter(run.info.status for run in runs)
     if statuses != {"FINISHED": processes}:
         raise Lost(f"expected {processes} FINISHED, got {dict(statuses)}; {(folder / 'errors').read_text()[-500:]}")
@@ -54,17 +57,13 @@ def work(folder: Path, number: int, seed: int) -> None:
     while not (folder / "go").exists():
         time.sleep(0.001)
     try:
-        uri, place = tracking.prepare(folder), tracking.job_folder(folder, "single", number)
+        sink = MlflowSink(experiment="study")
+        sink.prepare(folder)
+        place = job_folder(folder, "single", number)
         info = {"model": "bert", "n_layers": 5, "corpus": "text", "fingerprint": str(seed)}
-        with tracking.job(
-            lambda: tracking.MlflowSink(uri, "study", place, store=folder),
-            place,
-            name=str(number),
-            key=str(number),
-            params={"seed": seed},
-            config="",
-        ) as job:
-            job.log(Results({"self_similarity/raw": np.arange(5.0)}, info=info))
+        run = new_run(place, folder, name=str(number), key=str(number), params={"seed": seed}, config="")
+        with job(run, Sinks({"mlflow": sink})) as running:
+            running.log(Results({"self_similarity/raw": np.arange(5.0)}, info=info))
     except Exception as error:
         with (folder / "errors").open("a") as file:
             file.write(f"{number}: {error}\n")

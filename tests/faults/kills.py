@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.results import Results
-from ctxexp.sinks import mlflow as tracking
 from ctxexp.sinks.mlflow import database
 
 from . import Lost, Silent
@@ -63,7 +62,7 @@ def make(folder: Path) -> tuple[Path, float, dict[str, Results]]:
     rng = np.random.default_rng(0)
     words = ["bank", "river", "money", "water", "light", "fire", "night", "the", "of", "a", "we", "sat", "on", "was"]
     place = folder / "place"
-    tracking.prepare(place / "mlruns")
+    database.prepare(place / "mlruns")
     text = [" ".join(rng.permutation(words)[:6]) for _ in range(60)]
     (place / "text.txt").write_text("\n".join(text), encoding="utf-8")
     vectors = [f"{word} {' '.join(f'{x:.4f}' for x in rng.normal(size=8))}" for word in words]
@@ -162,7 +161,7 @@ def gone(group: int, wait: float = 60) -> None:
 def settled(place: Path) -> None:
     """Neither MLflow nor a file on disk says RUNNING, and the newest sweep has its summary."""
     store = place / "mlruns"
-    client = database.client(tracking.prepare(store))
+    client = database.client(database.prepare(store))
     held = client.get_experiment_by_name("ctxexp")
     runs = client.search_runs([held.experiment_id]) if held else []
     running = [run.info.run_name for run in runs if run.info.status == "RUNNING"]

@@ -12,9 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import TrackingError
+from ctxexp.jobs import closing
+from ctxexp.jobs.finished import reuse
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder
 from ctxexp.results import Results, Table
-from ctxexp.sinks import mlflow as tracking
-from ctxexp.sinks.mlflow import closing, database
+from ctxexp.sink import Sweep
+from ctxexp.sinks.mlflow.sink import MlflowSink
 
 from . import Lost, Silent
 
@@ -44,44 +49,49 @@ def results(name: str) -> Results:
     return Results(curves, tables, info, {"sts.last2/all": float(rng.random())}, replicates)
 
 
-def make(folder: Path) -> tracking.Sweep:
+def make(folder: Path) -> Sweep:
     """A store with a sweep of three finished jobs, and a copy of its files to begin each case with."""
     store = folder / "store"
-    uri = tracking.prepare(store)
-    experiment = tracking.experiment(database.client(uri), "study", store)
+    MlflowSink(experiment="study").prepare(store)
     for number, name in enumerate(JOBS):
-        place = tracking.job_folder(store, SWEEP, number, [f"model={name}"])
-        sink = tracking.MlflowSink(uri, "study", place, store=store)
-        with tracking.job(sink, place, name=name, key=f"key of {name}", params={}, config="x: 1\n", sweep=SWEEP) as job:
-            job.log(results(name))
+        place = job_folder(store, SWEEP, number, [f"model={name}"])
+        run = new_run(place, store, name=name, key=f"key of {name}", params={}, config="x: 1\n", sweep=SWEEP)
+        with job(run, sinks()) as running:
+            running.log(results(name))
     for part in ("results", "artifacts"):
         shutil.copytree(store / part, folder / "whole" / part)
-    return tracking.Sweep(SWEEP, store, uri, "study", experiment, 0.0)
+    return Sweep(SWEEP, store, 0.0)
 
 
-def tried(sweep: tracking.Sweep, file: str, how: str, both: bool, rng: np.random.Generator) -> None:
+def sinks() -> Sinks:
+    return Sinks({"mlflow": MlflowSink(experiment="study")})
+
+
+def tried(sweep: Sweep, file: str, how: str, both: bool, rng: np.random.Generator) -> None:
     """Damages a file of one job, compares the sweep's jobs, and resumes the job."""
-    store, whole = sweep.folder, sweep.folder.parent / "whole"
+    store, whole = sweep.store, sweep.store.parent / "whole"
     for part in ("results", "artifacts"):
         shutil.rmtree(store / part)
         shutil.copytree(whole / part, store / part)
-    job, other = rng.permutation(sorted(sweep.results.iterdir()))[:2]
-    name = Path(job).name.partition("=")[2]
-    run_id = json.loads((job / "status.json").read_text())["run_id"]
+    damaged, other = rng.permutation(sorted(sweep.results.iterdir()))[:2]
+    name = Path(damaged).name.partition("=")[2]
+    run_id = json.loads((damaged / "status.json").read_text())["sinks"]["mlflow"]["run_id"]
     copy = next((store / "artifacts").glob(f"{run_id}/artifacts/"))
-    damages = [(job / file, other / file)] + ([(copy / file, other / file)] if both and file != "status.json" else [])
+    damages = [(damaged / file, other / file)] + (
+        [(copy / file, other / file)] if both and file != "status.json" else []
+    )
     for path, another in damages:
         DAMAGES[how](path, another, rng)
     log = logging.getLogger("ctxexp")
     log.disabled = True  # its warnings are the next tests' noise
     try:
-        compared(sweep, name, Path(job))
+        compared(sweep, name, Path(damaged))
         resumed(sweep, name, file, fetchable=len(damages) == 1)
     finally:
         log.disabled = False
 
 
-def compared(sweep: tracking.Sweep, name: str, job: Path) -> None:
+def compared(sweep: Sweep, name: str, job: Path) -> None:
     """The other two are in the comparison; the damaged one is as it was, or left out by name."""
     rows = closing._rows(sweep, 0)
     held, problems = closing._compared(rows)
@@ -96,11 +106,12 @@ def compared(sweep: tracking.Sweep, name: str, job: Path) -> None:
         raise Silent(f"{name} is left out of the comparison without a word")
 
 
-def resumed(sweep: tracking.Sweep, name: str, file: str, *, fetchable: bool) -> None:
+def resumed(sweep: Sweep, name: str, file: str, *, fetchable: bool) -> None:
     """What resume takes over is what was computed, to the last bit; what MLflow has whole isn't computed again."""
-    again = tracking.job_folder(sweep.folder, "again", 0, [name])
+    again = job_folder(sweep.store, "again", 0, [name])
+    run = new_run(again, sweep.store, name=name, key=f"key of {name}", params={}, config="", sweep="again")
     try:
-        held = tracking.reuse(sweep.folder, sweep.uri, "study", key=f"key of {name}", folder=again, sweep="again")
+        held = reuse(run, sinks())
     except TrackingError as error:
         raise Lost(f"the job can't be resumed: {error}") from error
     if held is None:
@@ -109,7 +120,7 @@ def resumed(sweep: tracking.Sweep, name: str, file: str, *, fetchable: bool) -> 
         return
     if not same(Results.load(held), results(name)):
         raise Silent(f"resume takes other numbers for {name}")
-    whole = sweep.folder.parent / "whole" / "results" / SWEEP
+    whole = sweep.store.parent / "whole" / "results" / SWEEP
     if file == "words.csv" and (held / file).read_bytes() != next(whole.glob(f"*={name}/{file}")).read_bytes():
         raise Silent("resume takes a damaged table")
 

@@ -18,16 +18,16 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.vector_exports import EXPORTS
 from ctxexp.files.writing import replacing, write_text
+from ctxexp.jobs.job import describe, job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import read_state
 from ctxexp.metrics.frequency.projection import Projection
 from ctxexp.papers.sweep_tables import SweepTable, write_tables
 from ctxexp.plugins import TABLE, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report
 from ctxexp.results import Results, Table
-from ctxexp.sinks import mlflow as tracking
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.jobs import describe
-from ctxexp.sinks.mlflow.state import read_state
 from ctxexp.vectors.encode import open_store
 
 
@@ -143,8 +143,9 @@ def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) 
 
 
 def run(folder: Path, results: Results) -> None:
-    with tracking.job(tracking.MemorySink(), folder, name="m", key="k", params={}, config="a: 1\n") as job:
-        job.log(results)
+    run = new_run(folder, folder, name="m", key="k", params={}, config="a: 1\n")
+    with job(run, Sinks({})) as running:
+        running.log(results)
 
 
 def test_a_job_whose_results_do_not_fit_has_failed_for_that_reason(tmp_path: Path) -> None:

@@ -10,10 +10,14 @@ from urllib.parse import quote
 import pytest
 from omegaconf import OmegaConf
 
+from ctxexp.command.secrets import as_written, hide
 from ctxexp.errors import TrackingError
-from ctxexp.sinks import mlflow as tracking
-from ctxexp.sinks.mlflow.credentials import WHOLE, as_written, hide, mask, redact, whole
-from ctxexp.sinks.mlflow.environment import command
+from ctxexp.jobs.credentials import WHOLE, mask, redact, whole
+from ctxexp.jobs.environment import command
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.sinks.mlflow import database
+from ctxexp.testing.sinks import MemorySink
 
 ODD = "pa/ss@wo?rd#1"
 
@@ -58,8 +62,8 @@ def test_what_a_library_quotes_of_a_password_is_masked(monkeypatch: pytest.Monke
 
 
 def test_the_command_is_noted_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["ctxexp", "-m", f"tracking.uri=http://me:{ODD} x@host", "model=bert"])
-    assert command() == "ctxexp -m tracking.uri=http://host model=bert"
+    monkeypatch.setattr(sys, "argv", ["ctxexp", "-m", f"sink.mlflow.uri=http://me:{ODD} x@host", "model=bert"])
+    assert command() == "ctxexp -m sink.mlflow.uri=http://host model=bert"
 
 
 def test_what_the_environment_holds_is_logged_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,29 +74,26 @@ def test_what_the_environment_holds_is_logged_as_written(monkeypatch: pytest.Mon
 
 
 def test_a_composed_config_is_cleaned_before_it_is_written() -> None:
-    text = f"tracking.uri='http://me:{ODD}@host'"
+    text = f"sink.mlflow.uri='http://me:{ODD}@host'"
     names = f"model=bert,{text}"
     hydra = {"overrides": {"task": ["model=bert", text, "x=${oc.env:Y}"]}, "job": {"override_dirname": names}}
-    config = OmegaConf.create({"tracking": {"uri": f"http://me:{ODD}@host"}, "hydra": hydra})
+    config = OmegaConf.create({"sink": {"mlflow": {"uri": f"http://me:{ODD}@host"}}, "hydra": hydra})
     hide(config)
     plain = OmegaConf.to_container(config)
-    assert plain["tracking"]["uri"] == "http://host"
-    assert plain["hydra"]["overrides"]["task"] == ["model=bert", "tracking.uri='http://host'", "x=${oc.env:Y}"]
-    assert plain["hydra"]["job"]["override_dirname"] == "model=bert,tracking.uri='http://host'"
+    assert plain["sink"]["mlflow"]["uri"] == "http://host"
+    assert plain["hydra"]["overrides"]["task"] == ["model=bert", "sink.mlflow.uri='http://host'", "x=${oc.env:Y}"]
+    assert plain["hydra"]["job"]["override_dirname"] == "model=bert,sink.mlflow.uri='http://host'"
     assert whole("http://host") == f"http://me:{ODD}@host"
 
 
 def test_a_job_writes_no_credentials_anywhere(tmp_path: Path) -> None:
     uri = whole(f"http://me:{ODD}@host")
-    sink = tracking.MemorySink()
-    with (
-        pytest.raises(ZeroDivisionError),
-        tracking.job(
-            sink, tmp_path, name="bert", key="k", params={"at": uri}, config=f"uri: {uri}\n", overrides=[uri], uri=uri
-        ),
-    ):
+    sink = MemorySink()
+    run = new_run(tmp_path, tmp_path, name="bert", key="k", params={"at": uri}, config=f"uri: {uri}\n")
+    with pytest.raises(ZeroDivisionError), job(run, Sinks({"memory": sink}), overrides=[uri]):
         raise ZeroDivisionError(f"cannot reach {uri} with {ODD}")
-    assert json.loads((tmp_path / "run.json").read_text())["uri"] == "http://host"  # upload finds the password again
+    assert json.loads((tmp_path / "run.json").read_text())["params"] == {"at": "http://host"}
+    assert sink.status == "FAILED"
     for path in tmp_path.rglob("*"):
         assert ODD not in path.read_text(), path
     assert ODD not in str(vars(sink))
@@ -104,7 +105,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_credentials(
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(TrackingError) as error:
-        tracking.prepare(tmp_path, f"http://me:{password}@127.0.0.1:9")
+        database.prepare(tmp_path, f"http://me:{password}@127.0.0.1:9")
     assert "http://127.0.0.1:9 does not answer" in str(error.value)
     assert not any(part in str(error.value) for part in (password, "wo?rd"))
     assert mask(str(error.value)) == str(error.value)

@@ -23,11 +23,16 @@ import pytest
 from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
+from ctxexp.jobs import process
+from ctxexp.jobs.finished import finished_on_disk, reuse
+from ctxexp.jobs.job import Job, job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.results import Results, Table
-from ctxexp.sinks import mlflow as tracking
-from ctxexp.sinks.mlflow import database, process
-from ctxexp.sinks.mlflow.sink import _dataset
-from ctxexp.sinks.mlflow.state import write_state
+from ctxexp.sinks.mlflow import database, doctor
+from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
+from ctxexp.sinks.mlflow.sweeps import finished_run
+from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.values import flat, headline, metric_name, metric_names, overview
 
 LAYERS = 5
@@ -63,29 +68,34 @@ def store(tmp_path: Path, template: Path) -> Path:
     folder = tmp_path / "store"
     folder.mkdir()
     shutil.copy(template / "mlflow.db", folder)
-    tracking.prepare(folder)
+    database.prepare(folder)
     return folder
 
 
+def sinks() -> Sinks:
+    return Sinks({"mlflow": MlflowSink(experiment="study")})
+
+
 def run_job(
-    store: Path, name: str = "bert", *, number: int = 0, group: str = "single", body: Callable | None = None, **more
+    store: Path, name: str = "bert", *, number: int = 0, group: str = "single", body: Callable | None = None, **params
 ) -> Path:
-    uri = tracking.prepare(store)
-    folder = tracking.job_folder(store, group, number, [f"model={name}"])
-    more = {"key": f"key of {name}", "params": {"seed": 0}, "config": f"model: {name}\n", "uri": uri, **more}
-    sink = lambda: tracking.MlflowSink(uri, "study", folder, store=store)  # noqa: E731
-    with tracking.job(sink, folder, name=name, experiment="study", **more) as job:
-        (body or (lambda job: job.log(results(name))))(job)
+    folder = job_folder(store, group, number, [f"model={name}"])
+    params, config = params or {"seed": 0}, f"model: {name}\n"
+    run = new_run(folder, store, name=name, key=f"key of {name}", params=params, config=config)
+    to = sinks()
+    to.prepared(store)
+    with job(run, to) as running:
+        (body or (lambda running: running.log(results(name))))(running)
     return folder
 
 
 def runs(store: Path) -> list:
-    client = database.client(tracking.prepare(store))
-    return list(client.search_runs([tracking.experiment(client, "study", store)]))
+    client = database.client(database.prepare(store))
+    return list(client.search_runs([database.experiment(client, "study", store)]))
 
 
 def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
-    client = database.client(tracking.prepare(store))
+    client = database.client(database.prepare(store))
     return sorted((m.step, m.value) for m in client.get_metric_history(run_id, key))
 
 
@@ -93,7 +103,7 @@ def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
 
 
 def test_default_store_is_one_absolute_wal_file(template: Path) -> None:
-    uri = tracking.prepare(template)
+    uri = database.prepare(template)
     assert uri == f"sqlite:///{(template / 'mlflow.db').as_posix()}"
     with sqlite3.connect(template / "mlflow.db") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -104,31 +114,31 @@ def test_variable_names_the_store_and_the_argument_wins(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store / 'mlflow.db'}")
-    assert tracking.prepare(tmp_path / "elsewhere") == f"sqlite:///{store / 'mlflow.db'}"
+    assert database.prepare(tmp_path / "elsewhere") == f"sqlite:///{store / 'mlflow.db'}"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "./mlruns")
-    assert tracking.prepare(tmp_path, f"sqlite:///{store / 'mlflow.db'}") == f"sqlite:///{store / 'mlflow.db'}"
+    assert database.prepare(tmp_path, f"sqlite:///{store / 'mlflow.db'}") == f"sqlite:///{store / 'mlflow.db'}"
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "C:\\mlruns"])
 def test_folder_stores_are_refused(tmp_path: Path, uri: str) -> None:
     with pytest.raises(TrackingError, match=r"is a folder, a kind of store that MLflow no longer writes.*sqlite:////"):
-        tracking.prepare(tmp_path, uri)
+        database.prepare(tmp_path, uri)
     assert not list(tmp_path.iterdir())
 
 
 def test_store_in_memory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrackingError, match="does not name a SQLite file that outlives the process"):
-        tracking.prepare(tmp_path, "sqlite:///:memory:")
+        database.prepare(tmp_path, "sqlite:///:memory:")
 
 
 def test_relative_uri_becomes_absolute(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(store.parent)
-    assert tracking.prepare(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
+    assert database.prepare(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
 
 
 def _prepare_in_child(folder: str, spelling: str) -> tuple[str, str]:
-    uri = tracking.prepare(Path(folder + spelling))
-    return uri, tracking.experiment(database.client(uri), "study", Path(folder))
+    uri = database.prepare(Path(folder + spelling))
+    return uri, database.experiment(database.client(uri), "study", Path(folder))
 
 
 def test_four_processes_make_one_store_after_an_interrupted_start(tmp_path: Path) -> None:
@@ -166,22 +176,22 @@ def set_schema(store: Path, version: str) -> None:
 def test_schema_of_other_mlflow_versions(store: Path) -> None:
     set_schema(store, "451aebb31d03")  # MLflow's first migration
     with pytest.raises(TrackingError, match=r"made by an older MLflow.*copy the file.*mlflow db upgrade sqlite:////"):
-        tracking.prepare(store)
+        database.prepare(store)
     set_schema(store, "ffffffffffff")
     with pytest.raises(TrackingError, match=r"made by a newer MLflow .*pip install -U mlflow"):
-        tracking.prepare(store)
+        database.prepare(store)
 
 
 def test_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(TrackingError, match=r"is not a whole MLflow database .*move it away"):
-        tracking.prepare(tmp_path)
+        database.prepare(tmp_path)
 
 
 def test_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrackingError, match=r"cannot make the tracking store .*tracking\.folder="):
-        tracking.prepare(tmp_path / "file" / "below")
+        database.prepare(tmp_path / "file" / "below")
 
 
 def closed_port() -> int:
@@ -197,7 +207,7 @@ def test_server_that_is_down_is_named_at_once(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(
         TrackingError, match=rf"http://127.0.0.1:{port} does not answer: connection refused; start it"
     ) as error:
-        tracking.prepare(tmp_path, f"http://me:secret@127.0.0.1:{port}")
+        database.prepare(tmp_path, f"http://me:secret@127.0.0.1:{port}")
     assert time.monotonic() - began < 10
     assert "secret" not in str(error.value)
 
@@ -207,14 +217,14 @@ def test_server_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     late = pytest.raises(TrackingError, match="does not answer: it did not answer in time")
     with socket.create_server(("127.0.0.1", 0)) as silent, late:
-        tracking.prepare(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        database.prepare(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
 
 
 def test_experiment_is_made_once_by_many(store: Path) -> None:
-    uri = tracking.prepare(store)
+    uri = database.prepare(store)
     found: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(tracking.experiment(database.client(uri), "one", store)))
+        threading.Thread(target=lambda: found.append(database.experiment(database.client(uri), "one", store)))
         for _ in range(8)
     ]
     for thread in threads:
@@ -226,10 +236,10 @@ def test_experiment_is_made_once_by_many(store: Path) -> None:
 
 
 def test_deleted_experiment(store: Path) -> None:
-    client = database.client(tracking.prepare(store))
-    client.delete_experiment(tracking.experiment(client, "gone", store))
-    with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose another \(tracking\.experiment=.*restore"):
-        tracking.experiment(client, "gone", store)
+    client = database.client(database.prepare(store))
+    client.delete_experiment(database.experiment(client, "gone", store))
+    with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose .*\(sink\.mlflow\.experiment=.*restore"):
+        database.experiment(client, "gone", store)
 
 
 def test_a_moved_store_keeps_its_artifacts(store: Path, tmp_path: Path) -> None:
@@ -238,7 +248,7 @@ def test_a_moved_store_keeps_its_artifacts(store: Path, tmp_path: Path) -> None:
     moved.parent.mkdir()
     store.rename(moved)
     [run] = runs(moved)
-    client = database.client(tracking.prepare(moved))
+    client = database.client(database.prepare(moved))
     assert run.info.artifact_uri.startswith((moved / "artifacts").as_uri())
     assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
     run_job(moved, "gpt2", number=1)
@@ -249,7 +259,7 @@ def test_a_moved_store_keeps_its_artifacts(store: Path, tmp_path: Path) -> None:
 
 
 def test_every_curve_reads_back_by_layer(store: Path) -> None:
-    folder = run_job(store, params={"model": {"name": "bert", "layers": None}, "device": "cpu"})
+    folder = run_job(store, model={"name": "bert", "layers": None}, device="cpu")
     [run] = runs(store)
     assert run.info.status == "FINISHED"
     for key, curve in results().curves.items():
@@ -275,7 +285,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert tags["mlflow.user"]
     assert tags["mlflow.source.name"]
     assert tags[process.PID] == str(os.getpid())
-    client = database.client(tracking.prepare(store))
+    client = database.client(database.prepare(store))
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert names == {"config.yaml", "environment.json", "files.json", "results.json", "run.json", "words.csv"}
     environment = json.loads((folder / "environment.json").read_text())
@@ -297,7 +307,7 @@ def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
 def test_more_metrics_and_params_than_a_batch(store: Path) -> None:
     curves = {f"measure_{i}/raw": np.arange(40) + i / 64 for i in range(30)}
     many = {f"word_{i}": i for i in range(250)} | {"long": "x" * 10_000}
-    run_job(store, params=many, body=lambda job: job.log(Results(curves)))
+    run_job(store, **many, body=lambda job: job.log(Results(curves)))
     [run] = runs(store)
     assert [v for _, v in history(store, run.info.run_id, "measure_29/raw")] == (np.arange(40) + 29 / 64).tolist()
     assert len(run.data.params) == 251
@@ -325,21 +335,11 @@ def test_foreign_run_id_variable_changes_nothing(store: Path, monkeypatch: pytes
     assert sorted(run.info.run_name for run in runs(store)) == ["bert", "gpt2"]
 
 
-def test_memory_sink_sees_what_mlflow_sees(tmp_path: Path) -> None:
-    sink = tracking.MemorySink()
-    with tracking.job(sink, tmp_path, name="bert", key="k", params={"a": {"b": 1}}, config="x: 1\n") as job:
-        job.log(results())
-    assert sink.status == "FINISHED"
-    assert sink.params["a.b"] == "1"
-    assert sink.curves.keys() == results().curves.keys()
-    assert {"results.json", "config.yaml", "environment.json", "words.csv", "run.json"} <= set(sink.artifacts)
-
-
 # how jobs end
 
 
 def fail(error: BaseException) -> Callable:
-    def body(job: tracking.Job) -> None:
+    def body(job: Job) -> None:
         raise error
 
     return body
@@ -365,7 +365,7 @@ def test_the_way_a_job_ends_is_on_disk_and_in_mlflow(
     [run] = runs(store)
     assert run.info.status == status
     assert run.data.tags["ctxexp.error"] == words
-    found = state(tracking.job_folder(store, "single", 0, ["model=bert"]))
+    found = state(job_folder(store, "single", 0, ["model=bert"]))
     assert found["status"] == status
     assert headline(found["error"]) == words
     assert isinstance(error, ZeroDivisionError) == ("Traceback" in found["error"])
@@ -378,7 +378,7 @@ def test_a_run_whose_start_failed_keeps_its_error(store: Path) -> None:
     [run] = runs(store)
     assert run.info.status == "FAILED"
     assert run.data.tags["ctxexp.error"].startswith("cannot start a run in sqlite")
-    assert state(tracking.job_folder(store, "single", 0, ["model=bert"]))["status"] == "FAILED"
+    assert state(job_folder(store, "single", 0, ["model=bert"]))["status"] == "FAILED"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -424,21 +424,21 @@ class Late:
 
 def test_a_run_that_finished_since_the_search_is_not_taken_for_dead(store: Path) -> None:
     child = start_child(store)
-    client = database.client(tracking.prepare(store))
-    experiment = tracking.experiment(client, "study", store)
+    client = database.client(database.prepare(store))
+    experiment = database.experiment(client, "study", store)
     held = client.search_runs([experiment])
     child.kill()
     child.join(30)
     client.set_terminated(held[0].info.run_id, "FINISHED")
-    assert tracking.close_dead_runs(Late(client, held), experiment) == []
+    assert doctor.close_dead_runs(Late(client, held), experiment) == []
     assert client.get_run(held[0].info.run_id).info.status == "FINISHED"
 
 
 def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Path) -> None:
     child = start_child(store)
-    client = database.client(tracking.prepare(store))
-    experiment = tracking.experiment(client, "study", store)
-    assert tracking.close_dead_runs(client, experiment) == []  # it lives
+    client = database.client(database.prepare(store))
+    experiment = database.experiment(client, "study", store)
+    assert doctor.close_dead_runs(client, experiment) == []  # it lives
     child.kill()
     child.join(30)
     run_job(store, "gpt2", number=1)
@@ -447,7 +447,7 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     assert found["bert"].info.status == "KILLED"
     host = found["bert"].data.tags[process.HOST]
     assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
-    dead = state(tracking.job_folder(store, "single", 0, ["model=bert"]))
+    dead = state(job_folder(store, "single", 0, ["model=bert"]))
     assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
 
 
@@ -492,7 +492,7 @@ def mend_store(store: Path) -> None:
 
 
 def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> None:
-    def body(job: tracking.Job) -> None:
+    def body(job: Job) -> None:
         job.save(results())
         break_store(store)
         job.log(results())
@@ -500,12 +500,12 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     with pytest.raises(TrackingError, match=r"cannot log in sqlite.*results are safe in .*ctxexp upload '?/"):
         run_job(store, body=body)
     mend_store(store)
-    folder = tracking.job_folder(store, "single", 0, ["model=bert"])
+    folder = job_folder(store, "single", 0, ["model=bert"])
     assert state(folder)["status"] == "FAILED"
     assert state(folder)["measured"]
     assert "ctxexp.error" in runs(store)[0].data.tags
-    [sent] = tracking.upload(folder)
-    [again] = tracking.upload(folder.parent)  # the sweep's folder serves as well
+    [sent] = upload(folder)
+    [again] = upload(folder.parent)  # the sweep's folder serves as well
     assert not sent.already
     assert again.already
     [run] = runs(store)  # the broken run was completed, none was added
@@ -524,7 +524,7 @@ def test_upload_to_another_store(store: Path, tmp_path: Path, template: Path) ->
     copy = other / "results" / "single" / folder.name
     shutil.copytree(folder, copy)
     shutil.rmtree(store)  # as on another machine
-    [sent] = tracking.upload(copy)
+    [sent] = upload(copy)
     [run] = runs(other)
     assert run.info.run_id == sent.run_id
     assert run.info.run_name == "bert"
@@ -534,53 +534,59 @@ def test_upload_to_another_store(store: Path, tmp_path: Path, template: Path) ->
 
 def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
     with pytest.raises(TrackingError, match=r"holds no results of ctxexp: expected run\.json and results\.json"):
-        tracking.upload(tmp_path)
+        upload(tmp_path)
     folder = run_job(store)
     with pytest.raises(TrackingError, match=r"cannot|does not answer: connection refused"):
-        tracking.upload(folder, uri=f"http://127.0.0.1:{closed_port()}")
+        upload(folder, uri=f"http://127.0.0.1:{closed_port()}")
     (folder / "run.json").write_text("{")
     with pytest.raises(TrackingError, match="is not a run of ctxexp, or is damaged"):
-        tracking.upload(folder)
+        upload(folder)
     with pytest.raises(KeyboardInterrupt):
         run_job(store, "gpt2", body=fail(KeyboardInterrupt()))
     with pytest.raises(TrackingError, match=r"no results\.json in .*never finished measuring"):
-        tracking.upload(tracking.job_folder(store, "single", 0, ["model=gpt2"]))
+        upload(job_folder(store, "single", 0, ["model=gpt2"]))
+
+
+def resume(store: Path, group: str, name: str = "bert") -> Path | None:
+    """What a job of a sweep `group`, or a single one if that is empty, takes over."""
+    folder = job_folder(store, group or "alone", 0)
+    run = new_run(folder, store, name=name, key=f"key of {name}", params={}, config="", sweep=group or None)
+    to = sinks()
+    to.prepared(store)
+    return reuse(run, to)
 
 
 def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     folder = run_job(store)
     with pytest.raises(MetricError):
         run_job(store, "gpt2", number=1, body=fail(MetricError("x")))
-    uri = tracking.prepare(store)
+    uri = database.prepare(store)
     client = database.client(uri)
     [run] = [r for r in runs(store) if r.info.run_name == "bert"]
-    done = tracking.finished_jobs(client, tracking.experiment(client, "study", store))
-    assert done == {"key of bert": run.info.run_id}
-    assert tracking.finished_on_disk(store, "key of bert") == folder
-    assert tracking.finished_on_disk(store, "key of gpt2") is None
+    experiment = database.experiment(client, "study", store)
+    assert finished_run(client, experiment, "key of bert") == run.info.run_id
+    assert finished_run(client, experiment, "key of gpt2") == ""
+    assert finished_on_disk(store, "key of bert") == folder
+    assert finished_on_disk(store, "key of gpt2") is None
 
-    def reuse(key: str, group: str) -> Path | None:
-        place = tracking.job_folder(store, group, 0)
-        return tracking.reuse(store, uri, "study", key=key, folder=place, sweep=group)
-
-    assert reuse("key of gpt2", "second") is None
+    assert resume(store, "second", "gpt2") is None
     client.update_run(run.info.run_id, name="bert seed=0")  # as a sweep's end names it beside another bert
-    assert reuse("key of bert", "second") == folder
-    assert state(tracking.job_folder(store, "second", 0))["name"] == "bert"
+    assert resume(store, "second") == folder
+    assert state(job_folder(store, "second", 0))["name"] == "bert"
     assert client.get_run(run.info.run_id).data.tags["ctxexp.sweep"] == "second"
     shutil.rmtree(store / "results")  # only MLflow has it now
-    fetched = reuse("key of bert", "third")
-    assert fetched == tracking.job_folder(store, "third", 0)
+    fetched = resume(store, "third")
+    assert fetched == job_folder(store, "third", 0)
     assert Results.load(fetched).curves.keys() == results().curves.keys()
     assert len(runs(store)) == 2
 
 
 def test_resume_uploads_again_what_mlflow_lost(store: Path) -> None:
     folder = run_job(store)
-    uri = tracking.prepare(store)
+    uri = database.prepare(store)
     client = database.client(uri)
     client.delete_run(runs(store)[0].info.run_id)
-    assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "x" / "y" / "z") == folder
+    assert resume(store, "") == folder
     assert len(runs(store)) == 1
 
 
@@ -596,43 +602,38 @@ def flip(path: Path) -> None:
 @pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
 def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damage: Callable[[Path], None]) -> None:
     folder = run_job(store)
-    uri = tracking.prepare(store)
     [run] = runs(store)
 
-    def reuse(group: str) -> Path | None:
-        place = tracking.job_folder(store, group, 0)
-        return tracking.reuse(store, uri, "study", key="key of bert", folder=place, sweep=group)
-
     damage(folder / "results.json")
-    fetched = reuse("second")
-    assert fetched == tracking.job_folder(store, "second", 0)
+    fetched = resume(store, "second")
+    assert fetched == job_folder(store, "second", 0)
     np.testing.assert_equal(Results.load(fetched).curves, results().curves)
     assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
     damage(fetched / "results.json")
     damage(store / "artifacts" / run.info.run_id / "artifacts" / "results.json")
-    assert reuse("third") is None
+    assert resume(store, "third") is None
 
 
 def test_resume_computes_again_what_belongs_to_another_job(store: Path) -> None:
     folder, other = run_job(store), run_job(store, "gpt2", number=1)
     shutil.copy(other / "status.json", folder)  # says the other's key
-    assert tracking.finished_on_disk(store, "key of bert") is None
-    assert tracking.finished_on_disk(store, "key of gpt2") == other
+    assert finished_on_disk(store, "key of bert") is None
+    assert finished_on_disk(store, "key of gpt2") == other
 
 
 def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
     run_job(store)
-    uri = tracking.prepare(store)
+    uri = database.prepare(store)
     client = database.client(uri)
     tags = {**process.process_tags(), process.STARTED: "long ago"}  # the number is another process' now
-    dead = client.create_run(tracking.experiment(client, "study", store), tags=tags).info.run_id
-    folder = tracking.job_folder(store, "killed", 0)
+    dead = client.create_run(database.experiment(client, "study", store), tags=tags).info.run_id
+    folder = job_folder(store, "killed", 0)
     write_state(folder, fresh=True, status="RUNNING", process=tags)
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     for pid in (child.pid, os.getpid()):
         (folder / f"results.json.{pid}.part").touch()
-    assert tracking.reuse(store, uri, "study", key="key of bert", folder=store / "results" / "x" / "y")
+    assert resume(store, "")
     assert client.get_run(dead).info.status == "KILLED"
     assert state(folder)["status"] == "KILLED"
     assert [path.name for path in folder.glob("*.part")] == [f"results.json.{os.getpid()}.part"]
@@ -640,13 +641,13 @@ def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
 
 def test_parallel_jobs_name_one_data_set(store: Path) -> None:
     """MLflow looks for a data set and then inserts it: whoever does so at once is refused, and asks again."""
-    uri = tracking.prepare(store)
-    sinks = [tracking.MlflowSink(uri, "study", store) for _ in range(8)]
-    for number, sink in enumerate(sinks):
-        sink.start(name=str(number), tags={"ctxexp.sweep": "x"}, params={}, config="")
-    together, refused = threading.Barrier(len(sinks)), []
+    uri = database.prepare(store)
+    several = [MlflowSink(uri=uri, experiment="study") for _ in range(8)]
+    for number, sink in enumerate(several):
+        sink.start(new_run(store / str(number), store, name=str(number), key="k", params={}, config="", sweep="x"))
+    together, refused = threading.Barrier(len(several)), []
 
-    def log(sink: tracking.MlflowSink, fingerprint: str) -> None:
+    def log(sink: MlflowSink, fingerprint: str) -> None:
         found = results()
         found.info["fingerprint"] = fingerprint
         together.wait()
@@ -656,7 +657,7 @@ def test_parallel_jobs_name_one_data_set(store: Path) -> None:
             refused.append(error)
 
     for round in range(3):
-        threads = [threading.Thread(target=log, args=(sink, f"text {round}")) for sink in sinks]
+        threads = [threading.Thread(target=log, args=(sink, f"text {round}")) for sink in several]
         for thread in threads:
             thread.start()
         for thread in threads:

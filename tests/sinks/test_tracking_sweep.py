@@ -17,14 +17,21 @@ import pytest
 from ctxexp_claims.runs import on_disk
 from hydra.core.hydra_config import HydraConfig
 
+import ctxexp
 from ctxexp.command import jobs
+from ctxexp.command.compose import quote
+from ctxexp.command.sweep import here
 from ctxexp.errors import Terminated
+from ctxexp.jobs.closing import close_sweep, labels
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
-from ctxexp.sinks import mlflow as tracking
+from ctxexp.sink import Row, Sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.closing import labels, note
-from ctxexp.sinks.mlflow.sweep import here, quote
+from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow.sweeps import note
 
 APP = """
 import sys, time
@@ -32,10 +39,13 @@ from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
 from ctxexp.command import jobs
-from ctxexp.sinks import mlflow as tracking
+from ctxexp.command.sweep import here
 from ctxexp.errors import ModelError
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import new_id
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow.sweep import here
+from ctxexp.sinks.mlflow.sink import MlflowSink
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")
 def task(config):
@@ -44,11 +54,12 @@ def task(config):
         raise ModelError("before any run was open")
     if config.model == "swallowed":
         return
-    folder, overrides = here(t.folder, t.sweep or tracking.new_id())
-    sink = lambda: tracking.MlflowSink(t.uri, t.experiment, folder, store=t.folder)
-    with tracking.job(sink, folder, name=config.model, key=config.model, params=OmegaConf.to_container(config),
-                      config=OmegaConf.to_yaml(config), overrides=overrides, sweep=t.sweep, uri=t.uri,
-                      experiment=t.experiment) as job:
+    folder, overrides = here(t.folder, t.sweep or new_id())
+    to = config.sink.mlflow
+    sinks = Sinks({"mlflow": MlflowSink(uri=to.uri, experiment=to.experiment)})
+    run = new_run(folder, Path(t.folder), name=config.model, key=config.model, params=OmegaConf.to_container(config),
+                  config=OmegaConf.to_yaml(config), sweep=t.sweep)
+    with job(run, sinks, overrides=overrides) as running:
         if config.model == "broken":
             raise ModelError("no such checkpoint")
         if config.model == "slow":
@@ -56,7 +67,7 @@ def task(config):
             time.sleep(60)
         layers = 3 if config.model == "elmo" else 5
         curve = np.linspace(0, 1, layers) + config.seed
-        job.log(Results({"self_similarity/adjusted": curve}, {}, {"model": config.model, "n_layers": layers}))
+        running.log(Results({"self_similarity/adjusted": curve}, {}, {"model": config.model, "n_layers": layers}))
 
 def summarise(pairs, folder):
     path = folder / "comparison.txt"
@@ -70,10 +81,11 @@ if __name__ == "__main__":
 CONFIG = """
 model: bert
 seed: 0
-tracking: {folder: store with 'quotes', uri: null, experiment: study, sweep: null}
+tracking: {folder: store with 'quotes', sweep: null}
+sink: {mlflow: {name: mlflow, uri: null, experiment: study}}
 hydra:
   job: {name: app}
-  callbacks: {sweep: {_target_: ctxexp.sinks.mlflow.sweep.SweepCallback}}
+  callbacks: {sweep: {_target_: ctxexp.command.sweep.SweepCallback}}
 """
 
 
@@ -93,7 +105,7 @@ def start(app: Path, *words: str) -> subprocess.Popen:
         "HYDRA_FULL_ERROR",
     )  # the second is set by tests that run the command in this process
     environ = {k: v for k, v in os.environ.items() if k not in ours}
-    environ["PYTHONPATH"] = os.pathsep.join([str(Path(tracking.__file__).parents[2]), environ.get("PYTHONPATH", "")])
+    environ["PYTHONPATH"] = os.pathsep.join([str(Path(ctxexp.__file__).parents[1]), environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, "app.py", "-m", *words],
         cwd=app,
@@ -113,7 +125,7 @@ def sweep(app: Path, *words: str) -> tuple[int, str, str]:
 
 def runs(app: Path) -> dict[str, object]:
     store = app / "store with 'quotes'"
-    client = database.client(tracking.prepare(store))
+    client = database.client(database.prepare(store))
     found = client.search_runs([client.get_experiment_by_name("study").experiment_id])
     by_name = {run.info.run_name: run for run in found}
     assert len(by_name) == len(found)
@@ -136,7 +148,7 @@ def test_a_failing_job_is_one_failed_run_and_the_sweep_goes_on(app: Path) -> Non
     assert summary.data.tags["ctxexp.kind"] == "summary"
     assert not summary.data.metrics  # else it would stand in every chart
     assert "| broken | FAILED |" in summary.data.tags["mlflow.note.content"]
-    client = database.client(tracking.prepare(app / "store with 'quotes'"))
+    client = database.client(database.prepare(app / "store with 'quotes'"))
     text = Path(client.download_artifacts(summary.info.run_id, "comparison.txt", str(app))).read_text()
     assert text == "bert 5\nelmo 3"
     expected = colours(["bert", "broken", "elmo"])
@@ -163,7 +175,7 @@ def test_parallel_jobs_lose_nothing(app: Path, jobs: int) -> None:
     assert {run.info.status for run in found.values()} == {"FINISHED"}
     assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
     assert len({found[name].data.tags["mlflow.runColor"] for name in names}) == jobs
-    client = database.client(tracking.prepare(app / "store with 'quotes'"))
+    client = database.client(database.prepare(app / "store with 'quotes'"))
     for name in names:
         history = client.get_metric_history(found[name].info.run_id, "self_similarity/adjusted")
         assert sorted(m.step for m in history) == [0, 1, 2, 3, 4]
@@ -206,7 +218,7 @@ def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path,
 
 
 def test_store_that_cannot_be_opened_stops_the_sweep_before_any_job(app: Path) -> None:
-    code, out, err = sweep(app, "model=bert,gpt2", "tracking.uri=./mlruns")
+    code, out, err = sweep(app, "model=bert,gpt2", "sink.mlflow.uri=./mlruns")
     assert code == 1
     assert "error: tracking uri './mlruns' is a folder" in err
     assert "jobs" not in out
@@ -221,9 +233,9 @@ def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
 
 
 def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:
-    found = tracking.job_folder(tmp_path, "s", 3, ["model=bert", "tracking.sweep=s", "dataset.path=/a b/c"])
+    found = job_folder(tmp_path, "s", 3, ["model=bert", "tracking.sweep=s", "dataset.path=/a b/c"])
     assert found == tmp_path / "results" / "s" / "003_model=bert_dataset.path=_a_b_c"
-    assert tracking.job_folder(tmp_path, "s") == tmp_path / "results" / "s" / "run"
+    assert job_folder(tmp_path, "s") == tmp_path / "results" / "s" / "run"
 
 
 @pytest.mark.parametrize("value", ["plain", "with space", "it's", "a\\b", "a\\'b", "${x}=1,2", "/ü/{}[]"])
@@ -234,25 +246,25 @@ def test_quoted_values_come_back_from_hydra(value: str) -> None:
     assert override.value() == value
 
 
-def stored_sweep(store: Path) -> tracking.Sweep:
-    uri = tracking.prepare(store)
-    experiment = tracking.experiment(database.client(uri), "study", store)
-    return tracking.Sweep("20260101-000000-abcdef", store, uri, "study", experiment, time.time(), ("model=a,b",))
+def stored_sweep(store: Path) -> tuple[Sweep, Sinks]:
+    sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
+    sinks.prepared(store)
+    return Sweep("20260101-000000-abcdef", store, time.time(), ("model=a,b",)), sinks
 
 
-def finish_job(sweep: tracking.Sweep, name: str, number: int) -> Path:
-    folder = tracking.job_folder(sweep.folder, sweep.id, number, [f"model={name}"])
-    sink = tracking.MlflowSink(sweep.uri, "study", folder, store=sweep.folder)
-    with tracking.job(sink, folder, name=name, key=name, params={}, config="", sweep=sweep.id) as job:
-        job.log(Results({"self_similarity/raw": np.ones(2)}, {}, {}))
+def finish_job(sweep: Sweep, name: str, number: int) -> Path:
+    folder = job_folder(sweep.store, sweep.id, number, [f"model={name}"])
+    run = new_run(folder, sweep.store, name=name, key=name, params={}, config="", sweep=sweep.id)
+    with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
+        running.log(Results({"self_similarity/raw": np.ones(2)}, {}, {}))
     return folder
 
 
 def test_a_sweep_ended_between_its_jobs_is_killed(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = stored_sweep(app / "store with 'quotes'")
-    monkeypatch.setattr("ctxexp.sinks.mlflow.sweep._current", found)
+    found, sinks = stored_sweep(app / "store with 'quotes'")
+    monkeypatch.setattr("ctxexp.command.sweep._current", (found, sinks))
     compared: list[str] = []
 
     def application() -> None:
@@ -287,42 +299,40 @@ def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixtur
 
 
 def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = stored_sweep(app / "store with 'quotes'")
+    found, sinks = stored_sweep(app / "store with 'quotes'")
     bad, good = finish_job(found, "bert", 0), finish_job(found, "elmo", 1)
     (bad / "results.json").write_bytes((good / "results.json").read_bytes()[:-9])
     compared: list[str] = []
-    report = tracking.close_sweep(found, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
+    report = close_sweep(found, sinks, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
     assert compared == ["elmo"]
     assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
     assert report.error.count("\n") == 0
-    assert [link for _, link, _ in on_disk(found.folder)] == [report.rows[1].link]  # nor the claims' report
+    assert [link for _, link, _ in on_disk(found.store)] == [report.rows[1].link]  # nor the claims' report
     assert "warning: left out: " in capsys.readouterr().err
 
 
 def test_summary_that_fails_hides_no_job(app: Path) -> None:
-    found = stored_sweep(app / "store with 'quotes'")
+    found, sinks = stored_sweep(app / "store with 'quotes'")
     finish_job(found, "bert", 0)
 
     def summarise(pairs: list, folder: Path) -> list[Path]:
         raise RuntimeError("no font")
 
-    report = tracking.close_sweep(found, summarise)
+    report = close_sweep(found, sinks, summarise)
     assert [row.status for row in report.rows] == ["FINISHED"]
     assert report.error.startswith("the comparison failed: Traceback")
     assert runs(app)["comparison of 1 jobs"].info.status == "FAILED"
-    shutil.rmtree(found.folder / "results")
-    assert tracking.close_sweep(found, summarise).rows == []  # nothing ran: no summary either
+    shutil.rmtree(found.store / "results")
+    assert close_sweep(found, sinks, summarise).rows == []  # nothing ran: no summary either
     assert len(runs(app)) == 2
 
 
 def test_note_is_a_table_of_linked_jobs() -> None:
-    row = tracking.Row(
-        "bert", [], "FAILED", "a | b\nc", "0123456789", "http://h/#/experiments/1/runs/0", Path(), Path()
-    )
-    lines = note([row], "http://h/#/experiments/1/runs?x").splitlines()
+    row = Row("bert", [], "FAILED", "a | b\nc", Path(), Path(), "http://h/#/experiments/1/runs/0")
+    lines = note([row], ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
     assert lines[0] == "[Curves of all jobs](#/experiments/1/runs?x)"
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
-    assert note([row]).splitlines() == lines[2:]
+    assert note([row], ["0123456789"]).splitlines() == lines[2:]
 
 
 def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,8 +355,8 @@ def test_an_interrupt_that_a_library_turns_into_something_else_is_one_still(caps
 def test_a_comparison_that_an_interrupt_left_no_library_for_is_one_line(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = stored_sweep(app / "store with 'quotes'")
-    monkeypatch.setattr("ctxexp.sinks.mlflow.sweep._current", found)
+    found, sinks = stored_sweep(app / "store with 'quotes'")
+    monkeypatch.setattr("ctxexp.command.sweep._current", (found, sinks))
 
     def application() -> None:
         finish_job(found, "bert", 0)

@@ -15,39 +15,51 @@ import pytest
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
+from ctxexp.jobs.closing import close_sweep
+from ctxexp.jobs.credentials import WHOLE
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder, new_id
 from ctxexp.results import Results
-from ctxexp.sinks import mlflow as tracking
+from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.credentials import WHOLE
-from ctxexp.sinks.mlflow.ui import free_port, server
+from ctxexp.sinks.mlflow.links import sweep_link
+from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
+from ctxexp.sinks.mlflow.upload import upload
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tracking.Sweep:
+def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
     store = tmp_path_factory.mktemp("ui")
     shutil.copy(template / "mlflow.db", store)
-    uri = tracking.prepare(store)
-    experiment = tracking.experiment(database.client(uri), "study", store)
-    sweep = tracking.Sweep(tracking.new_id(), store, uri, "study", experiment, time.time())
+    sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
+    sinks.prepared(store)
+    sweep = Sweep(new_id(), store, time.time())
     for number, (name, layers) in enumerate(MODELS.items()):
-        folder = tracking.job_folder(store, sweep.id, number, [f"model={name}"])
-        sink = tracking.MlflowSink(uri, "study", folder, store=store)
-        with tracking.job(sink, folder, name=name, key=name, params={}, config="", sweep=sweep.id) as job:
+        folder = job_folder(store, sweep.id, number, [f"model={name}"])
+        run = new_run(folder, store, name=name, key=name, params={}, config="", sweep=sweep.id)
+        with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
             curve = np.linspace(0.9, 0.2, layers) - number / 20
             keys = ("self_similarity/adjusted", "self_similarity/raw", "anisotropy/mean_cosine")
-            job.log(Results(dict.fromkeys(keys, curve), {}, {"model": name, "n_layers": layers}))
-    report = tracking.close_sweep(sweep, lambda pairs, folder: [])
+            running.log(Results(dict.fromkeys(keys, curve), {}, {"model": name, "n_layers": layers}))
+    report = close_sweep(sweep, sinks, lambda pairs, folder: [])
     assert report.error is None
     return sweep
 
 
+def where(stored: Sweep) -> str:
+    """The store's URI."""
+    return database.prepare(stored.store)
+
+
 @pytest.fixture(scope="module")
-def address(stored: tracking.Sweep) -> Iterator[str]:
+def address(stored: Sweep) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]  # the system's choice: tests run side by side
-    with server(stored.uri, port) as address:
+    with server(where(stored), port) as address:
         yield address
 
 
@@ -67,9 +79,10 @@ def browser() -> Iterator[object]:
     browser.quit()
 
 
-def test_printed_link_opens_on_the_overlaid_curves(stored: tracking.Sweep, address: str, browser) -> None:
-    link = tracking.last_sweep_link(stored.uri, "study", address)
-    assert link == tracking.sweep_link(address, stored.experiment_id, stored.id)
+def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
+    link = last_sweep_link(where(stored), "study", address)
+    experiment = database.experiment(database.client(where(stored)), "study", stored.store)
+    assert link == sweep_link(address, experiment, stored.id)
     browser.get(link)
     curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
         [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""
@@ -89,11 +102,11 @@ def test_printed_link_opens_on_the_overlaid_curves(stored: tracking.Sweep, addre
     assert "comparison" not in text  # the summary run is in no legend
 
 
-def test_upload_through_the_server(stored: tracking.Sweep, address: str) -> None:
-    assert tracking.prepare(stored.folder, address) == address
-    sent = tracking.upload(stored.results, uri=address, experiment="sent")
+def test_upload_through_the_server(stored: Sweep, address: str) -> None:
+    assert database.prepare(stored.store, address) == address
+    sent = upload(stored.results, uri=address, experiment="sent")
     assert [one.already for one in sent] == [False] * 3
-    assert [one.already for one in tracking.upload(stored.results, uri=address, experiment="sent")] == [True] * 3
+    assert [one.already for one in upload(stored.results, uri=address, experiment="sent")] == [True] * 3
     client = database.client(address)
     runs = client.search_runs([client.get_experiment_by_name("sent").experiment_id])
     assert sorted(run.info.run_name for run in runs) == sorted(MODELS)
@@ -102,15 +115,15 @@ def test_upload_through_the_server(stored: tracking.Sweep, address: str) -> None
         assert sorted(m.step for m in history) == list(range(MODELS[run.info.run_name]))
         assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
     assert sent[0].link.startswith(address)
-    assert (stored.folder / "artifacts" / runs[0].info.experiment_id).is_dir()  # and nothing in the working folder
+    assert (stored.store / "artifacts" / runs[0].info.experiment_id).is_dir()  # and nothing in the working folder
     client.delete_experiment(runs[0].info.experiment_id)
 
 
-def test_serve_says_where_the_curves_are_and_ends_its_server(stored: tracking.Sweep) -> None:
+def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> None:
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        tracking.serve(stored.uri, "study", port, say=said.append, until=lambda: True)
+        serve(where(stored), "study", port, say=said.append, until=lambda: True)
     used = free_port(port + 1)
     assert f"port {port} is taken; using" in said[1]
     assert said[2].startswith("curves: http://127.0.0.1:")
@@ -118,8 +131,8 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: tracking.Sw
     assert used  # the port is free again
 
 
-def test_link_of_an_empty_store(stored: tracking.Sweep) -> None:
-    assert tracking.last_sweep_link(stored.uri, "nothing here") is None
+def test_link_of_an_empty_store(stored: Sweep) -> None:
+    assert last_sweep_link(where(stored), "nothing here") is None
 
 
 def test_server_that_cannot_start_says_why() -> None:
@@ -140,7 +153,7 @@ def test_no_free_port() -> None:
 
 
 def test_a_password_is_in_no_file_no_store_and_no_message(
-    stored: tracking.Sweep,
+    stored: Sweep,
     address: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -160,7 +173,7 @@ def test_a_password_is_in_no_file_no_store_and_no_message(
         "model.path=vectors.txt",
         "metric=word_norm",
     ]
-    command += ["metric=word_norm", "min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", f"tracking.uri='{uri}'"]
+    command += ["metric=word_norm", "min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", f"sink.mlflow.uri='{uri}'"]
     for words in (["-m", "seed=0,1", *command], command):
         monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
         with pytest.raises(SystemExit) as end:
@@ -172,11 +185,11 @@ def test_a_password_is_in_no_file_no_store_and_no_message(
     [folder, *_] = tmp_path.glob("mlruns/results/*/*seed=0*")
     assert f"uri: {address}" in (folder / "config.yaml").read_text()
     assert "cache-${oc.env:TOKEN}" in (folder / "config.yaml").read_text()
-    [sent] = tracking.upload(folder)  # to the same server, with the password that this process knows
+    [sent] = upload(folder)  # to the same server, with the password that this process knows
     assert sent.already
     shutil.rmtree(tmp_path / f"cache-{token}")
     secrets = [text.encode() for text in (password, quote(password, safe=""), "ss@w0rd", "w0rd", "someone", token)]
-    for path in (*tmp_path.rglob("*"), *stored.folder.rglob("*")):
+    for path in (*tmp_path.rglob("*"), *stored.store.rglob("*")):
         held = path.read_bytes() if path.is_file() else b""
         assert not [s for s in secrets if s in held or s in str(path).encode()], path
     said = "".join(capfd.readouterr())

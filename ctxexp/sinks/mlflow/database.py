@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
+from ctxexp.jobs.credentials import VARIABLE, redact, whole
 from ctxexp.sinks.mlflow import sqlite
-from ctxexp.sinks.mlflow.credentials import VARIABLE, redact, whole
 from ctxexp.sinks.mlflow.failures import failures
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
         raise TrackingError(
             f"tracking uri {redact(uri)!r} is a folder, a kind of store that MLflow no longer writes; leave "
-            f"tracking.uri and {VARIABLE} unset for SQLite at {folder / DATABASE}, or give sqlite:////absolute/path.db "
-            "or a server's http:// address (old folders: mlflow migrate-filestore)"
+            f"sink.mlflow.uri and {VARIABLE} unset for SQLite at {folder / DATABASE}, or give "
+            "sqlite:////absolute/path.db or a server's http:// address (old folders: mlflow migrate-filestore)"
         )
     if not scheme.startswith("sqlite"):
         _ask(uri)
@@ -76,7 +76,7 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
                     raise error
     if found.lifecycle_stage == "deleted":
         raise TrackingError(
-            f"experiment {name!r} of {redact(uri)} is deleted; choose another (tracking.experiment=...) or bring it "
+            f"experiment {name!r} of {redact(uri)} is deleted; choose another (sink.mlflow.experiment=...) or bring it "
             f"back: mlflow experiments restore --experiment-id {found.experiment_id}"
         )
     return str(found.experiment_id)
@@ -88,8 +88,7 @@ def _ask(uri: str) -> None:
         sqlite.check_schema(uri)
     with failures(
         f"the tracking store {redact(uri)} does not answer",
-        "; start it, or set tracking.uri to another (tracking.uri=null with "
-        f"{VARIABLE} unset: a SQLite file, no server needed)",
+        f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server needed)",
     ):
         try:
             client(uri).search_experiments(max_results=1)

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import MAKE_ROOM
-from ctxexp.sinks.mlflow.credentials import mask, redact
-
-__all__ = ["failures", "redact"]
+from ctxexp.jobs.credentials import mask
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Where results are sent: the protocol, MLflow, and a list in memory for tests and plugin authors."""
+"""MLflow as a sink: a run, its curves with the layer as the step, its files."""
 
 from __future__ import annotations
 
@@ -8,141 +8,110 @@ import random
 import re
 import shlex
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.errors import TrackingError
+from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.jobs.credentials import redact, whole
+from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, doctor
-from ctxexp.sinks.mlflow.credentials import redact
-from ctxexp.sinks.mlflow.environment import command, git, user
+from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
+from ctxexp.sinks.mlflow import database, doctor, sweeps
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.process import process_tags
-from ctxexp.sinks.mlflow.state import STATE
+from ctxexp.sinks.mlflow.links import run_link, sweep_link
+from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, SWEEP, tags_of
 from ctxexp.sinks.mlflow.values import flat, headline, metric_names, overview
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import DatasetInput
 
-Status = Literal["FINISHED", "FAILED", "KILLED"]
-
-# Tags of every run. `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the folder on
-# disk, so that uploading it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
-SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
-COLOUR = "mlflow.runColor"
-
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
-MAX_TAG, MAX_DIGEST = 8000, 36
+MAX_DIGEST = 36
 
 
-class Sink(Protocol):
-    """What takes a run's results: `start` once, `log` once, `finish` once, also where `start` failed."""
+class MlflowSink(Sink):
+    """MLflow: curves by layer as charts, files as artifacts; a SQLite file in the tracking folder, or any store."""
 
-    def start(
-        self, *, name: str, tags: Mapping[str, str], params: Mapping[str, Any], config: str, began: int | None = None
-    ) -> str:
-        """Open a run and return its id; `config` is its whole configuration as YAML, `began` in ms since 1970."""
-        ...
+    # Through the client alone: no active run, no global state, MLFLOW_RUN_ID plays no part.
 
-    def log(self, results: Results, folder: Path) -> None:
-        """Send the curves, layer = step, and every file of `folder`."""
-        ...
+    client: MlflowClient
 
-    def finish(self, status: Status, error: str | None = None) -> None:
-        """Close the run; `error` says why it isn't FINISHED."""
-        ...
+    def __init__(self, *, uri: str | None = None, experiment: str = "ctxexp") -> None:
+        if not experiment.strip():
+            raise ConfigError(f"sink mlflow: experiment={experiment!r}: expected a name")
+        self.uri, self.experiment = uri, experiment
+        self.experiment_id = self.run_id = ""
+        self._began = 0
+        self._folder = Path()
 
-    def link(self) -> str:
-        """Where a person finds the run; empty if nowhere."""
-        ...
+    def prepare(self, store: Path) -> Mapping[str, Any]:
+        """Make store and experiment, once, and close what killed processes left open."""
+        given = self.uri
+        self._connect(store)
+        doctor.close_dead_runs(self.client, self.experiment_id)
+        return {"uri": redact(self.uri)} if self.uri and (given or self.uri.startswith("sqlite")) else {}
 
+    def start(self, run: Run) -> None:
+        self._connect(run.store, prepared=bool(run.sweep))
+        self._folder = run.folder
+        self.open(run.name, tags_of(run), run.params, run.config, run.began)
 
-@dataclass
-class MemorySink:
-    """A sink that keeps what it is given: look at its fields."""
+    def open(self, name: str, tags: Mapping[str, str], params: Mapping[str, Any], config: str, began: int) -> None:
+        """Make a run, and go on with it; `config` is its whole configuration as YAML, `began` in ms since 1970."""
+        from mlflow.entities import Param
 
-    name: str = ""
-    tags: dict[str, str] = field(default_factory=dict)
-    params: dict[str, str] = field(default_factory=dict)
-    config: str = ""
-    curves: dict[str, np.ndarray] = field(default_factory=dict)
-    scalars: dict[str, float] = field(default_factory=dict)
-    overview: dict[str, float] = field(default_factory=dict)
-    artifacts: list[str] = field(default_factory=list)
-    status: str = ""
-    error: str | None = None
+        self._began = began
+        with self._failures("start a run"):
+            run = self.client.create_run(
+                self.experiment_id, began, {k: str(v)[:MAX_TAG] for k, v in tags.items()}, name
+            )
+            self.run_id = run.info.run_id
+            self._batches(params=[Param(k, v) for k, v in flat(params).items()])
+            self.client.log_text(self.run_id, config, "config.yaml")
 
-    def start(
-        self, *, name: str, tags: Mapping[str, str], params: Mapping[str, Any], config: str, began: int | None = None
-    ) -> str:
-        self.name, self.tags, self.params, self.config = name, dict(tags), flat(params), config
-        self.status = "RUNNING"
-        return "memory"
+    def send(self, run: Run) -> bool:
+        """Send a saved run, its results with it, once: what an interruption left incomplete is completed. Whether it
+        was there already, whole."""
+        results = Results.load(run.folder)
+        self._connect(run.store)
+        self._folder = run.folder
+        with failures(f"cannot look for the run of {run.folder} in {redact(self.uri or '')}"):
+            runs = self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{run.id}'", max_results=1)
+        held = runs[0] if runs else None
+        if held is None:
+            self.start(run)
+        else:
+            self.run_id, self._began = held.info.run_id, run.began
+            if held.data.tags.get(LOGGED) == "true" and held.info.status == "FINISHED":
+                return True
+        self.log(results, run.folder)
+        self.finish("FINISHED")
+        return False
 
-    def log(self, results: Results, folder: Path) -> None:
-        self.curves.update(results.curves)
-        self.scalars.update(results.scalars)
-        self.overview.update(overview(results))
-        self.params.update(flat({"info": results.info}))
-        self.artifacts = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-
-    def finish(self, status: Status, error: str | None = None) -> None:
-        self.status, self.error = status, error
-
-    def link(self) -> str:
-        return ""
-
-
-class MlflowSink:
-    """One MLflow run, through the client alone: no active run, no global state, MLFLOW_RUN_ID plays no part.
-
-    `folder` holds the results on disk: errors name it, with the command that sends them again.
-    """
-
-    def __init__(self, uri: str, experiment: str, folder: Path, *, store: Path | None = None) -> None:
-        self.uri, self.folder, self.store = uri, folder, store or folder
-        with failures(f"cannot open the tracking store {redact(uri)}"):
-            self.client = database.client(uri)
+    def _connect(self, store: Path, *, prepared: bool = False) -> None:
+        """Open store and experiment, unless they are open; `prepared`: a sweep has made them for its jobs."""
+        if self.experiment_id:
+            return
+        self.uri = whole(self.uri) if prepared and self.uri else database.prepare(store, self.uri)
+        with failures(f"cannot open the tracking store {redact(self.uri)}"):
+            self.client = database.client(self.uri)
         try:
-            self.experiment_id = database.experiment(self.client, experiment, self.store)
+            self.experiment_id = database.experiment(self.client, self.experiment, store)
         except TrackingError as error:
             raise TrackingError(
                 f"{error}. Nothing was computed; when the store answers again, repeat the command with resume=true, "
                 "which skips the jobs that finished"
             ) from error
-        self.run_id = ""
-        self._began = 0
 
     def _failures(self, what: str) -> Any:
-        words = f"ctxexp upload {shlex.quote(str(self.folder))}"
-        then = f". The results are safe in {self.folder}; when the store answers again, send them with: {words}"
-        return failures(f"cannot {what} in {redact(self.uri)}", then if (self.folder / "results.json").exists() else "")
-
-    def start(
-        self, *, name: str, tags: Mapping[str, str], params: Mapping[str, Any], config: str, began: int | None = None
-    ) -> str:
-        from mlflow.entities import Param
-
-        self._began = began or int(time.time() * 1000)
-        if SWEEP not in tags:  # a sweep does it once, before its jobs
-            doctor.close_dead(self.client, self.experiment_id, self.store)
-        tags = {**source_tags(), **process_tags(), **tags}
-        with self._failures("start a run"):
-            run = self.client.create_run(
-                self.experiment_id, self._began, {k: str(v)[:MAX_TAG] for k, v in tags.items()}, name
-            )
-            self.run_id = run.info.run_id
-            self._batches(params=[Param(k, v) for k, v in flat(params).items()])
-            self.client.log_text(self.run_id, config, "config.yaml")
-        return self.run_id
-
-    def reopen(self, run_id: str, began: int) -> None:
-        """Go on with a run that an interruption left incomplete."""
-        self.run_id, self._began = run_id, began
+        words = f"ctxexp upload {shlex.quote(str(self._folder))}"
+        then = f". The results are safe in {self._folder}; when the store answers again, send them with: {words}"
+        saved = (self._folder / "results.json").exists()
+        return failures(f"cannot {what} in {redact(self.uri or '')}", then if saved else "")
 
     def log(self, results: Results, folder: Path) -> None:
         """One batch (of at most 1000): logging the same results again changes nothing, since times are the run's own.
@@ -167,7 +136,7 @@ class MlflowSink:
         with self._failures("log"):
             self._batches(metrics, [Param(k, v) for k, v in flat({"info": results.info}).items()], tags)
             self._inputs(_dataset(results))
-            self._artifacts(folder)
+            self.send_files(folder)
             self.client.set_tag(self.run_id, LOGGED, "true")
 
     def _inputs(self, data: list[DatasetInput], tries: int = 10) -> None:
@@ -192,7 +161,8 @@ class MlflowSink:
             )
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], []
 
-    def _artifacts(self, folder: Path) -> None:
+    def send_files(self, folder: Path) -> None:
+        """Every file of the folder as an artifact."""
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
                 continue
@@ -200,7 +170,7 @@ class MlflowSink:
             self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
 
     def finish(self, status: Status, error: str | None = None) -> None:
-        if not self.run_id:
+        if not self.run_id:  # it never started
             return
         with self._failures("close a run"):
             if error:
@@ -212,29 +182,46 @@ class MlflowSink:
             if error:
                 self.client.log_text(self.run_id, error, "error.txt")
 
-    def link(self) -> str:
-        return run_link(self.uri, self.experiment_id, self.run_id)
+    def about(self) -> Mapping[str, str]:
+        if not self.run_id:
+            return {}
+        uri = redact(self.uri or "")
+        link = run_link(uri, self.experiment_id, self.run_id)
+        return {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment}
 
+    def read(self) -> Mapping[str, Mapping[int, float]]:
+        with self._failures("read"):
+            keys = self.client.get_run(self.run_id).data.metrics
+            points = {key: self.client.get_metric_history(self.run_id, key) for key in keys}
+        return {key: {point.step: point.value for point in found} for key, found in points.items()}
 
-def base(uri: str) -> str:
-    """The UI's address: the server itself, or where `ctxexp ui` serves a local store."""
-    return redact(uri).rstrip("/") if uri.startswith("http") else "http://127.0.0.1:5000"
+    def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
+        self._folder = sweep.summary
+        sweeps.settle(self, sweep, report, [one.get("run_id", "") for one in about])
 
+    def charts(self, sweep: Sweep) -> str:
+        if not self.experiment_id:
+            return ""
+        uri = self.uri or ""
+        hint = "" if uri.startswith("http") else "\n            after `make ui` (or `ctxexp ui`), which serves them"
+        return sweep_link(uri, self.experiment_id, sweep.id) + hint
 
-def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
-    """A run's page, or the page of one of its tabs (`model-metrics`: the curves, `artifacts`: the files)."""
-    page = f"{run_id}/{tab}" if tab else run_id
-    return f"{base(uri)}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
+    def fetch(self, run: Run, folder: Path) -> bool:
+        self._connect(run.store, prepared=bool(run.sweep))
+        run_id = sweeps.finished_run(self.client, self.experiment_id, run.key)
+        if run_id:
+            with failures(f"cannot fetch the results of run {run_id}"):
+                self.client.download_artifacts(run_id, "", str(folder))
+        return bool(run_id)
 
-
-def source_tags() -> dict[str, str]:
-    """MLflow's own columns User, Source and Version, which its client leaves empty."""
-    tags = {"mlflow.user": user(), "mlflow.source.name": command(), "mlflow.source.type": "LOCAL"}
-    found = git()
-    if found:
-        tags["mlflow.source.git.commit"] = found["commit"]
-        tags["ctxexp.git_dirty"] = str(found["dirty"]).lower()
-    return tags
+    def adopt(self, run: Run, saved: Run) -> None:
+        self._connect(run.store, prepared=bool(run.sweep))
+        self.run_id = sweeps.finished_run(self.client, self.experiment_id, run.key)
+        if not self.run_id:
+            self.send(saved)
+        if run.sweep:
+            with failures(f"cannot reuse the finished run of {redact(self.uri or '')}"):
+                self.client.set_tag(self.run_id, SWEEP, run.sweep)
 
 
 def _dataset(results: Results) -> list[DatasetInput]:

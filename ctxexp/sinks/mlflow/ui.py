@@ -12,33 +12,16 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from urllib.parse import urlencode
 
 from ctxexp.errors import TrackingError
+from ctxexp.jobs.credentials import mask, redact
+from ctxexp.jobs.process import terminated_like_interrupted
 from ctxexp.sinks.mlflow import database, sqlite
-from ctxexp.sinks.mlflow.credentials import mask, redact
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.process import terminated_like_interrupted
-from ctxexp.sinks.mlflow.sink import KIND, SWEEP, base, run_link
+from ctxexp.sinks.mlflow.links import base, run_link, sweep_link
+from ctxexp.sinks.mlflow.tags import KIND, SWEEP
 
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
-
-
-def sweep_link(uri: str, experiment_id: str, sweep: str) -> str:
-    """The page where MLflow overlays the curves of a sweep's jobs; `uri` is the store's or the UI's address.
-
-    MLflow's front page and its Compare button show no curves: this is the experiment's run list with charts.
-    """
-    query = {
-        "searchFilter": f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'",
-        "orderByKey": "attributes.start_time",
-        "orderByAsc": "true",
-        "startTime": "ALL",
-        "lifecycleFilter": "Active",
-        "workflowType": "machine_learning",
-        "compareRunsMode": "CHART",
-    }
-    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query)}"
 
 
 def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> str | None:
@@ -173,6 +156,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     finally:
         send("SIGKILL")  # workers that outlived it; no such group is fine
         process.wait(timeout=10)
-
-
-__all__ = ["free_port", "last_sweep_link", "serve", "server", "sweep_link"]

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.results import FILE, Results
-from ctxexp.sinks.mlflow import database, sqlite
-from ctxexp.sinks.mlflow.failures import failures, redact
-from ctxexp.sinks.mlflow.jobs import RUN
-from ctxexp.sinks.mlflow.sink import BUNDLE, LOGGED, MlflowSink
-from ctxexp.sinks.mlflow.state import read_json, write_state
+from ctxexp.jobs.job import saved_run
+from ctxexp.jobs.state import RUN, read_state, write_state
+from ctxexp.results import FILE
+from ctxexp.sinks.mlflow import sqlite
+from ctxexp.sinks.mlflow.sink import MlflowSink
 
 
 @dataclass(frozen=True)
@@ -44,30 +43,15 @@ def upload(
 
 
 def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path | None) -> Upload:
-    known, results = read_json(folder / RUN), Results.load(folder)
-    try:
-        name, tags, params, began = known["name"], known["tags"], known["params"], int(known["began"])
-        bundle = tags[BUNDLE]
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
-    store = store or _store_of(folder)
-    uri = database.prepare(store, uri or _still_there(known.get("uri")))
-    sink = MlflowSink(uri, experiment or known.get("experiment") or "ctxexp", folder, store=store)
-    with failures(f"cannot look for the run of {folder} in {redact(uri)}"):
-        runs = sink.client.search_runs([sink.experiment_id], f"tags.`{BUNDLE}` = '{bundle}'", max_results=1)
-    held = runs[0] if runs else None
-    already = held is not None and held.data.tags.get(LOGGED) == "true" and held.info.status == "FINISHED"
-    if held is not None:
-        sink.reopen(held.info.run_id, began)
-    else:
-        config = folder / "config.yaml"
-        text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
-        sink.start(name=name, tags=tags, params=params, config=text, began=began)
-    if not already:
-        sink.log(results, folder)
-        sink.finish("FINISHED")
-    write_state(folder, status="FINISHED", error=None, logged=True, run_id=sink.run_id, link=sink.link())
-    return Upload(folder, sink.run_id, sink.link(), already)
+    run, told = saved_run(folder, store or _store_of(folder)), read_state(folder).get("sinks", {})
+    known = told.get("mlflow", {})
+    uri, experiment = uri or _still_there(known.get("uri")), experiment or known.get("experiment") or "ctxexp"
+    sink = MlflowSink(uri=uri, experiment=experiment)
+    already = sink.send(run)
+    about = sink.about()
+    told = {**told, "mlflow": about}
+    write_state(folder, status="FINISHED", error=None, logged=True, sinks=told, link=about["link"])
+    return Upload(folder, about["run_id"], about["link"], already)
 
 
 def _still_there(uri: str | None) -> str | None:

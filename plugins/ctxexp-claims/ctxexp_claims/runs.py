@@ -24,7 +24,7 @@ Found = tuple[Results, str, Callable[[str], Table | None]]  # results, link to t
 
 def on_disk(folder: Path) -> Iterator[Found]:
     """Finished jobs under `<folder>/results`, the newest first; their tables are the CSV files beside."""
-    from ctxexp.sinks.mlflow.state import STATE, read_json
+    from ctxexp.jobs.state import STATE, read_json
 
     for state_file in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
         place, state = state_file.parent, read_json(state_file)
@@ -39,9 +39,11 @@ def on_disk(folder: Path) -> Iterator[Found]:
 
 def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
     """Finished runs of an MLflow experiment, the newest first; tables are fetched when they are asked for."""
+    from ctxexp.jobs.credentials import redact
     from ctxexp.sinks.mlflow import database, sqlite
-    from ctxexp.sinks.mlflow.failures import failures, redact
-    from ctxexp.sinks.mlflow.sink import KIND, LOGGED, run_link
+    from ctxexp.sinks.mlflow.failures import failures
+    from ctxexp.sinks.mlflow.links import run_link
+    from ctxexp.sinks.mlflow.tags import KIND, LOGGED
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar a file
     if uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():

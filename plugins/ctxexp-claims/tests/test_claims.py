@@ -715,13 +715,15 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ctxexp.sinks.mlflow import MlflowSink, job, prepare
+    from ctxexp.jobs.job import job, new_run
+    from ctxexp.jobs.sinks import Sinks
+    from ctxexp.sinks.mlflow.sink import MlflowSink
 
-    uri = prepare(tmp_path)
+    sink = MlflowSink()
+    uri = sink.prepare(tmp_path)["uri"]
     place = tmp_path / "results" / "one" / "run"
-    with job(
-        lambda: MlflowSink(uri, "ctxexp", place, store=tmp_path), place, name="elmo", key="k", params={}, config=""
-    ) as running:
+    run = new_run(place, tmp_path, name="elmo", key="k", params={}, config="")
+    with job(run, Sinks({"mlflow": sink})) as running:
         results = as_claimed("elmo")
         words = place / "self_similarity.csv"
         running.save(results)
@@ -733,7 +735,7 @@ def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFix
     assert command(["claims", f"uri={uri}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"elmo +yes +0.000 .*2 of 2 layers; in layer 1 0.0% of the words are below 'the'", said)
-    assert f"/runs/{running.run_id}" in said
+    assert f"/runs/{sink.run_id}" in said
     assert command(["claims", f"uri={uri}", "experiment=other"]) == 2
     assert "no experiment 'other' in sqlite:///" in capsys.readouterr().err
 

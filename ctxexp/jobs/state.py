@@ -1,18 +1,36 @@
-"""What a job's folder says of it without asking MLflow: JSON files that a reader sees old or new, never half."""
+"""What a job's folder is called and what it says of the job: JSON files that a reader sees old or new, never half."""
 
 from __future__ import annotations
 
 import json
+import re
+import secrets
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import DiskError
+from ctxexp.files.paths import user_path
 from ctxexp.files.writing import write_text
-from ctxexp.sinks.mlflow.credentials import masked
+from ctxexp.jobs.credentials import masked
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
-SUMMARY = "summary"  # the folder of a sweep's comparison, and the kind of its run
+RUN = "run.json"  # what names the job
+
+
+def new_id() -> str:
+    """A name for a sweep or a single run: readable, sortable, and no two alike within a second."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+def job_folder(folder: Path | str, group: str, number: int | None = None, overrides: Sequence[str] = ()) -> Path:
+    """`<folder>/results/<sweep or single id>/<number and overrides>`: the same path from the same arguments."""
+    words = "_".join(o for o in overrides if not o.lstrip("+~").startswith(("tracking.", "sink", "plugins=")))
+    label = re.sub(r"[^\w.=+-]+", "_", words)[:80].strip("_")
+    name = "_".join(part for part in ("" if number is None else f"{number:03d}", label) if part)
+    return user_path(folder).resolve() / "results" / group / (name or "run")
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -42,8 +60,11 @@ def try_state(folder: Path, **changes: Any) -> None:
 
 def read_state(folder: Path) -> dict[str, Any]:
     """What status.json says; entries of another type than we write are left out."""
-    types = {"overrides": list, "process": dict, "results": str, "status": str, "key": str, "name": str, "error": str}
+    texts = ("results", "status", "key", "name", "error", "link")
+    types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "sinks": dict}
     state: dict[str, Any] = {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))}
     if "overrides" in state:
         state["overrides"] = [o for o in state["overrides"] if isinstance(o, str)]
+    if "sinks" in state:
+        state["sinks"] = {label: about for label, about in state["sinks"].items() if isinstance(about, dict)}
     return state

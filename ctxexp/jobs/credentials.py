@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, unquote
 
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
-from omegaconf.resolvers import oc
-
 VARIABLE = "MLFLOW_TRACKING_URI"
 WHOLE = "CTXEXP_TRACKING_URI"  # the URI as it was given, for this process and the workers that it starts
 _USER = re.compile(r"://(?!/).*@", re.DOTALL)  # to the last @: passwords hold / and @; sqlite:/// has no user
@@ -68,36 +65,3 @@ def masked(document: Any) -> Any:
     if isinstance(document, dict):
         return {key: masked(value) for key, value in document.items()}
     return [masked(value) for value in document] if isinstance(document, list | tuple) else document
-
-
-def hide(config: DictConfig) -> None:
-    """Take credentials out of a composed config and its overrides, before Hydra writes them; `whole` has them again."""
-    given = str(_plain(config.tracking).get("uri") or "")
-    job = _plain(config.hydra.job)
-    overrides = [str(text) for text in _plain(config.hydra.overrides)["task"]]
-    clean = [redact(text) if re.match(r"\+*tracking\.uri=", text) else text for text in overrides]
-    with read_write(config), open_dict(config):
-        if redact(given) != given:
-            whole(str(config.tracking.uri))
-            config.tracking.uri = redact(given)
-        if clean != overrides:
-            config.hydra.overrides.task = clean
-            names = str(job.get("override_dirname"))
-            for old, new in zip(overrides, clean, strict=True):
-                names = names.replace(old, new)
-            config.hydra.job.override_dirname = names
-
-
-def _plain(config: DictConfig, resolve: bool = False) -> dict[str, Any]:
-    plain = OmegaConf.to_container(config, resolve=resolve)
-    assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items()}
-
-
-def as_written(config: DictConfig) -> dict[str, Any]:
-    """The config as plain values, interpolations resolved but for those of the environment, which stay as written."""
-    OmegaConf.register_new_resolver("oc.env", lambda *words: f"${{oc.env:{','.join(map(str, words))}}}", replace=True)
-    try:
-        return {key: value for key, value in _plain(config, resolve=True).items() if key != "hydra"}
-    finally:
-        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)

@@ -14,7 +14,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from ctxexp.sinks.mlflow.credentials import mask, redact
+from ctxexp.jobs.credentials import mask, redact
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def _git(folder: Path) -> dict[str, Any] | None:
 
 def git() -> dict[str, Any] | None:
     """Commit of the checkout that ctxexp runs from, else of the working folder; None outside any repository."""
-    source = Path(__file__).resolve().parents[3]
+    source = Path(__file__).resolve().parents[2]
     return _git(source if (source / ".git").exists() else Path.cwd())
 
 
@@ -51,6 +51,13 @@ def command() -> str:
     program = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path(sys.executable)
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
     return mask(shlex.join(redact(word) for word in [*words, *sys.argv[1:]]))
+
+
+def source() -> dict[str, str]:
+    """Who started this process, how, and from which commit."""
+    found = git()
+    commit = {"commit": found["commit"], "dirty": str(found["dirty"]).lower()} if found else {}
+    return {"user": user(), "command": command(), **commit}
 
 
 def _processor() -> str:

@@ -1,0 +1,157 @@
+"""One job: its folder on disk, its run in the sinks, and how it ends.
+
+A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
+and status.json, which says how the job stands without asking any sink.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.files.manifest import MANIFEST, seal
+from ctxexp.files.writing import full, unwritten, write_text
+from ctxexp.jobs.credentials import mask, masked
+from ctxexp.jobs.dead import close_dead_jobs
+from ctxexp.jobs.environment import environment, source
+from ctxexp.jobs.process import held_back, process_tags, terminated_like_interrupted
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import RUN, read_json, try_state, write_json, write_state
+from ctxexp.results import FILE, Results
+from ctxexp.sink import Run, Status
+
+
+def new_run(
+    folder: Path,
+    store: Path,
+    *,
+    name: str,
+    key: str,
+    params: Mapping[str, Any],
+    config: str,
+    sweep: str | None = None,
+) -> Run:
+    """A run that begins now, for the job in `folder`; credentials are masked."""
+    return Run(
+        name=name,
+        key=key,
+        id=secrets.token_hex(16),
+        folder=folder,
+        store=store,
+        began=int(time.time() * 1000),
+        params=masked(dict(params)),
+        config=mask(config),
+        source=masked(source()),
+        sweep=sweep,
+    )
+
+
+def saved_run(folder: Path, store: Path) -> Run:
+    """The run of the job in this folder, as it was. Raises TrackingError."""
+    known, config = read_json(folder / RUN), folder / "config.yaml"
+    try:
+        return Run(
+            **{key: known[key] for key in ("name", "key", "id", "params", "source", "sweep")},
+            began=int(known["began"]),
+            folder=folder,
+            store=store,
+            config=config.read_text(encoding="utf-8", errors="replace") if config.exists() else "",
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
+
+
+@dataclass
+class Job:
+    """A running job: where its files go, and its sinks."""
+
+    run: Run
+    sinks: Sinks
+    link: str = ""
+    saved: bool = False
+
+    def save(self, results: Results) -> None:
+        """Put the results on disk: from here on nothing is lost."""
+        results.save(self.run.folder)
+        seal(self.run.folder)
+        self.saved = True
+        write_state(self.run.folder, measured=True)
+
+    def log(self, results: Results) -> None:
+        """Send results and folder to the sinks; saves them first where that was not done."""
+        if not self.saved:
+            self.save(results)
+        self.sinks.log(results, self.run.folder)
+        write_state(self.run.folder, logged=True)
+
+
+@contextlib.contextmanager
+def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Job]:
+    """Run the block as one job and record how it ends: FINISHED, FAILED with its error, or KILLED."""
+    folder = run.folder
+    if run.sweep is None:  # a sweep does it once, before its jobs
+        close_dead_jobs(run.store)
+    for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
+        (folder / stale).unlink(missing_ok=True)
+    known = {key: getattr(run, key) for key in ("name", "key", "id", "sweep", "began", "params", "source")}
+    write_text(folder / "config.yaml", run.config)
+    write_json(folder / "environment.json", environment())
+    write_json(folder / RUN, {**known, "overrides": list(overrides)})
+    write_state(
+        folder,
+        fresh=True,
+        status="RUNNING",
+        name=run.name,
+        key=run.key,
+        overrides=list(overrides),
+        process=process_tags(),
+    )
+    status: Status = "FINISHED"
+    error: str | None = None
+    with terminated_like_interrupted():
+        try:
+            sinks.start(run)
+            yield Job(run, sinks, describe_sinks(folder, sinks))
+        except Exception as raised:
+            status, error = "FAILED", describe(raised)
+            raise
+        except BaseException as raised:
+            status, error = "KILLED", f"interrupted ({type(raised).__name__})"
+            raise
+        finally:
+            with held_back():
+                _finish(sinks, folder, status, error)
+
+
+def describe_sinks(folder: Path, sinks: Sinks) -> str:
+    """Note in status.json what the sinks call the run; the first one's link to it, empty if none has one."""
+    found = sinks.described()
+    link = next((about["link"] for about in found.values() if about.get("link")), "")
+    write_state(folder, sinks=found, link=link)
+    return link
+
+
+def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:
+    """Close the run and say on disk how the job ended."""
+    try:
+        sinks.finish(status, error)
+    except TrackingError as refused:
+        if error is None:
+            status, error = "FAILED", str(refused)
+            raise
+    finally:
+        (try_state if error else write_state)(folder, status=status, error=error)
+
+
+def describe(error: BaseException) -> str:
+    """The message of an error that ctxexp raises on purpose, or that a full disk raises; else the whole traceback."""
+    if isinstance(error, OSError) and full(error):
+        return unwritten(error)
+    return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))

@@ -1,0 +1,118 @@
+"""Sweeps in MLflow: their jobs' runs share a tag, and one summary run beside them carries the comparison.
+
+Runs lie flat, not nested: MLflow folds children away, and the charts of folded runs stay empty until one unfolds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ctxexp.errors import TrackingError
+from ctxexp.jobs import environment
+from ctxexp.jobs.credentials import redact
+from ctxexp.report.palette import colours
+from ctxexp.sink import Row, Sweep, SweepReport
+from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.links import sweep_link
+from ctxexp.sinks.mlflow.tags import COLOUR, KEY, KIND, LOGGED, SWEEP, source_tags
+from ctxexp.sinks.mlflow.values import headline
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+    from ctxexp.sinks.mlflow.sink import MlflowSink
+
+SUMMARY_COLOUR = "#7f7f7f"
+
+
+def search(client: MlflowClient, experiment_id: str, query: str) -> Iterator[Run]:
+    """Every run that the query finds, the newest first."""
+    token: str | None = None
+    while True:
+        page = client.search_runs(
+            [experiment_id], query, max_results=1000, order_by=["attributes.start_time DESC"], page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
+    """The id of the newest whole FINISHED run of a job key; empty if there is none."""
+    query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
+    with failures(f"cannot list the finished runs of {redact(client.tracking_uri)}"):
+        runs = client.search_runs(
+            [experiment_id],
+            f"{query} AND tags.`{KEY}` = '{key}'",
+            max_results=1,
+            order_by=["attributes.start_time DESC"],
+        )
+    return str(runs[0].info.run_id) if runs else ""
+
+
+def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
+    """Colour and settle the jobs' runs, then make the summary run. Raises TrackingError.
+
+    `run_ids` belong to the report's rows; empty where a job has none.
+    """
+    client, uri = sink.client, redact(sink.uri or "")
+    link = sweep_link(uri, sink.experiment_id, sweep.id)
+    colour = colours([row.label for row in report.rows])
+    with failures(f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"):
+        held = {run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")}
+        for row, run_id in zip(report.rows, run_ids, strict=True):
+            run = held.pop(run_id, None)
+            if run is None:
+                continue
+            client.set_tag(run_id, COLOUR, colour[row.label])
+            if run.info.run_name != row.label and not row.reused:
+                client.update_run(run_id, name=row.label)
+            if run.info.status == "RUNNING":
+                client.set_terminated(run_id, row.status)
+        for run_id, run in held.items():  # of jobs that left nothing on this disk
+            if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
+                client.set_terminated(run_id, "KILLED")
+        counts = Counter(row.status for row in report.rows)
+        sink.open(
+            f"comparison of {report.compared} jobs" if report.compared else "comparison (no job finished)",
+            {
+                **source_tags(environment.source()),
+                KIND: "summary",
+                SWEEP: sweep.id,
+                COLOUR: SUMMARY_COLOUR,
+                "mlflow.note.content": note(report.rows, run_ids, link),
+                **{f"ctxexp.jobs_{status.lower()}": str(n) for status, n in counts.items()},
+            },
+            {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
+            "\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
+            int(sweep.began * 1000),
+        )
+    failed: TrackingError | None = None
+    try:
+        with failures(f"cannot send the comparison of sweep {sweep.id} to {uri}", f". It is in {sweep.summary}"):
+            sink.send_files(sweep.summary)
+            client.set_tag(sink.run_id, LOGGED, "true")
+    except TrackingError as error:
+        failed = error
+    errors = [f"{row.label}: {headline(row.error)}" for row in report.rows if row.error]
+    errors += [str(problem) for problem in (report.error, failed) if problem]
+    broken = (report.error or failed) and report.status == "FINISHED"
+    sink.finish("FAILED" if broken else report.status, "\n".join(errors) or None)
+    if failed:
+        raise failed
+
+
+def note(rows: Sequence[Row], run_ids: Sequence[str], link: str = "") -> str:
+    """The jobs as a Markdown table, shown on the summary run's page."""
+    lines = ["| job | status | run | error |", "|---|---|---|---|"]
+    for row, run_id in zip(rows, run_ids, strict=True):
+        error = headline(row.error or "").replace("|", "/")
+        run = f"[{run_id[:8]}](#{row.link.partition('#')[2]})" if run_id else ""
+        lines.append(f"| {row.label} | {row.status}{' (reused)' if row.reused else ''} | {run} | {error} |")
+    if link:
+        lines = [f"[Curves of all jobs](#{link.partition('#')[2]})", "", *lines]
+    return "\n".join(lines)[:7900]
