@@ -53,7 +53,7 @@ class Progress:
     """
 
     def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None) -> None:
-        self.stream = stream or (_Cell() if bars is not False and _in_notebook() else sys.stderr)
+        self.stream: TextIO | _Cell = stream or (_Cell() if bars is not False and _in_notebook() else sys.stderr)
         self.bars = self.stream.isatty() if bars is None else bars
 
     @contextmanager
@@ -96,7 +96,7 @@ class _Line:
 
 
 class _Bar:
-    def __init__(self, name: str, total: float, unit: str, stream: TextIO) -> None:
+    def __init__(self, name: str, total: float, unit: str, stream: TextIO | _Cell) -> None:
         from tqdm import tqdm
 
         where: dict[str, Any] = (
