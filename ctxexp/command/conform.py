@@ -52,6 +52,7 @@ def conform(name: str, values: Node) -> str:
         "transform": testing.check_transform,
         "dataset": partial(testing.check_dataset, elsewhere=partial(_elsewhere, *again)),
         "baseline": testing.check_baseline,
+        "control": testing.check_control,
     }
     return str(checks[offer.kind](make, name=title))
 

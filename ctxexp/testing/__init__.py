@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ctxexp.errors import ConformanceError
 from ctxexp.testing.baselines import check_baseline
+from ctxexp.testing.controls import check_control
 from ctxexp.testing.datasets import check_dataset
 from ctxexp.testing.encoders import check_encoder
 from ctxexp.testing.metrics import check_metric
@@ -23,6 +24,7 @@ __all__ = [
     "ConformanceError",
     "Report",
     "check_baseline",
+    "check_control",
     "check_dataset",
     "check_encoder",
     "check_metric",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,16 +11,7 @@ from ctxexp.baselines.drawn import Baseline
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.testing.report import Broken, Report
-
-
-@dataclass(frozen=True)
-class _Shelf:
-    """The units of a corpus as a store would hold them."""
-
-    vocabulary: list[str]
-    unit_codes: np.ndarray
-    offsets: np.ndarray
-    stored_of: np.ndarray
+from ctxexp.testing.shelf import shelve
 
 
 def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
@@ -50,11 +40,7 @@ def _occurrences(n: int) -> Occurrences:
     words = [f"w{i}" for i in range(40)] + ["."] * 8
     lists = [[f"s{i}", *rng.choice(words, rng.integers(1, 12))] for i in range(n)]
     corpus = Corpus.of("of the kit", lists)
-    vocabulary = sorted({w for words in lists for w in words})
-    code = {w: i for i, w in enumerate(vocabulary)}
-    codes = np.array([code[w] for words in lists for w in words], np.int32)
-    offsets = np.cumsum([0, *map(len, lists)])
-    return Occurrences.of(_Shelf(vocabulary, codes, offsets, np.arange(n)), corpus, min_contexts=2, keep=str.isalnum)
+    return Occurrences.of(shelve(corpus), corpus, min_contexts=2, keep=str.isalnum)
 
 
 def _drawn(make: Callable[[], Baseline], occurrences: Occurrences, seed: int) -> list[np.ndarray]:
