@@ -7,25 +7,14 @@ keeps its traceback. A job's failure is recorded and the sweep goes on; the exit
 from __future__ import annotations
 
 import logging
-import os
 import sys
-from argparse import Namespace
-from collections.abc import Callable
-from pathlib import Path
-from typing import NoReturn
-
-import hydra
-from hydra._internal.utils import get_args_parser
-from hydra.errors import HydraException
-from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
+from collections.abc import Sequence
 
 from ctxexp import __version__
-from ctxexp.command import compose
-from ctxexp.command.overrides import plain
-from ctxexp.command.words import call
-from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
-from ctxexp.files.writing import full, unwritten
+from ctxexp.command.help import help_of
+from ctxexp.command.names import registry
+from ctxexp.command.words import HELP, call, usage
+from ctxexp.errors import CtxexpError, line
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
 
@@ -35,12 +24,12 @@ def main() -> None:
     sys.exit(command(sys.argv[1:]))
 
 
-def command(argv: list[str]) -> int | str | None:
+def command(words: Sequence[str]) -> int | str | None:
     """The exit status of these words of the command line, after all that they ask for."""
     logging.raiseExceptions = False  # whatever the verb: a closed stderr is no reason for tracebacks on it
     status: int | str | None
     try:
-        status = _dispatch(argv)
+        status = _dispatch(list(words))
     except CtxexpError as error:
         show(f"error: {error}", sys.stderr)
         status = 2
@@ -60,107 +49,38 @@ def command(argv: list[str]) -> int | str | None:
     return status
 
 
-def _dispatch(argv: list[str]) -> int:
-    words = argv
-    if argv and argv[0].startswith("plugins="):  # a file may bring the verb
-        compose.take_plugins(argv[:1])
-        words = argv[1:]
-    verb = compose.registry().offers.get((COMMAND, words[0])) if words else None
-    return call(verb.name, verb.factory, words[1:]) if verb else experiment(argv)
-
-
-def _asked(argv: list[str]) -> Namespace:
-    """What Hydra's parser makes of the words. Raises ConfigError for flags that it doesn't know or can't combine."""
-
-    def refuse(message: str) -> NoReturn:
-        raise ConfigError(f"{message}; ctxexp --help says what there is")
-
-    parser = get_args_parser()
-    parser.error = refuse
-    asked: Namespace = parser.parse_args(argv)
-    if asked.cfg and asked.multirun:
-        raise ConfigError("--cfg shows the config of one run: leave -m out")
-    if asked.resolve and not (asked.cfg or asked.help):
-        raise ConfigError("--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve")
-    exclusive = {"--run": asked.run, "--multirun": asked.multirun, "--cfg": asked.cfg, "--info": asked.info}
-    if len(given := [flag for flag, value in exclusive.items() if value]) > 1:
-        raise ConfigError(f"{' and '.join(given)}: expected one of them")
-    for flag, value in (("--config-name", asked.config_name), ("--config-path", asked.config_path)):
-        if value:
-            raise ConfigError(f"{flag}: ctxexp's config is its own; a plugin's config_folders adds options")
-    if asked.experimental_rerun:
-        raise ConfigError("--experimental-rerun runs a pickle; repeat the command with resume=true instead")
-    return asked
-
-
-def experiment(argv: list[str]) -> int:
-    """The exit status of a run or a sweep, or of what shows its config."""
-    if "--version" in argv:
+def _dispatch(words: list[str]) -> int:
+    """The exit status of the verb that comes first, or of an experiment; a plugin's file first may bring the verb."""
+    if "--version" in words:
         show(f"ctxexp {__version__}")
         return 0
-    _log_to_stderr()
-    asked = _asked(argv)
-    if not asked.shell_completion:
-        taken = compose.take_plugins(plain(asked.overrides))
-        absolute = dict(zip(asked.overrides, taken, strict=True))
-        sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
-        asked.overrides = taken
-    compose.prepare()
-    if not asked.shell_completion:
-        for broken in compose.registry().broken:
-            show(f"warning: {line(broken)}", sys.stderr)
-    only_shows = asked.help or asked.hydra_help or asked.cfg or asked.shell_completion or asked.info
-    if not only_shows:
-        from ctxexp.command import jobs
+    files = [word for word in words if word.startswith("plugins=") and (word is words[0] or HELP & set(words))]
+    if files:
+        from ctxexp.command.compose import take_plugins
 
-        for problem in compose.check_command(asked.overrides, multirun=asked.multirun):
-            jobs.tell(problem)  # at once; the job that it is of fails with it, is recorded, and a sweep's others go on
-    # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    application: Callable[[], None] = hydra.main(
-        version_base="1.3", config_path=str(compose.config_folder()), config_name="config"
-    )(task)
-    if only_shows:
-        try:
-            application()
-        except (HydraException, OmegaConfBaseException) as error:
-            raise ConfigError(compose.explain(error)) from error
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise CtxexpError(f"what is printed can't be written: {error.strerror}") from error
-        finally:  # Hydra leaves by SystemExit
-            if asked.help:
-                show(f"\n== What each option and command is ==\n\n{compose.options()}")
-        return 0
-    try:
-        return jobs.conduct(application, multirun=asked.multirun)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise CtxexpError(compose.explain(error)) from error
-    except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        if full(error):
-            folder = [o.partition("=")[2].strip("'\"") for o in asked.overrides if o.startswith("tracking.folder=")]
-            raise DiskError(unwritten(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
-        raise ConfigError(
-            f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
-        ) from error
+        take_plugins(files)
+    rest = words[1:] if files and words[0] in files else words
+    verb = registry().offers.get((COMMAND, rest[0])) if rest else None
+    if verb:
+        return call(verb.name, verb.factory, rest[1:])
+    return experiment(words)
 
 
-def task(cfg: DictConfig) -> None:
-    """One job; runs in a worker process under some launchers, so it is importable and prepares itself."""
-    from ctxexp.command import jobs
+def experiment(words: list[str]) -> int:
+    """The exit status of a run or a sweep, or of what its flags ask for instead."""
+    if HELP & set(words):
+        return explain(words)
+    from ctxexp.command.experiment import measure
 
-    _log_to_stderr()
-    jobs.execute(cfg)
+    return measure(words)
 
 
-def _log_to_stderr() -> None:
-    """ctxexp's own log lines, bare, on stderr; once a process."""
-    logging.raiseExceptions = False  # nor in a worker
-    log = logging.getLogger("ctxexp")
-    if not log.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-        log.propagate = False
+def explain(words: list[str]) -> int:
+    """Print the help on the words that are no flags, on everything if there are none."""
+    for broken in registry().broken:
+        show(f"warning: {line(broken)}", sys.stderr)
+    asked = [word for word in words if not word.startswith(("-", "plugins="))]
+    verbs = [registry().offers[COMMAND, word] for word in asked if (COMMAND, word) in registry().offers]
+    texts = [usage(verb.name, verb.factory) for verb in verbs]
+    show("\n\n".join(texts or [help_of(asked)]))
+    return 0

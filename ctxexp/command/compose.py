@@ -5,10 +5,8 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import config as configs
-from ctxexp.command.overrides import GROUPS, LISTS, choices, parse, plain
+from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
+from ctxexp.command.overrides import choices, parse, plain
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import COMMAND, KINDS, OFFERED, TABLE, Registry, arguments, build_registry
+from ctxexp.plugins import COMMAND, KINDS, Registry, arguments
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -36,30 +35,7 @@ MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the fir
 # So that Hydra's own files lie where ours do: it knows no `~`.
 OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
 
-_files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
 _stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
-
-
-@cache
-def registry() -> Registry:
-    """The registry of this process. What is broken is in its `broken`; the command says it once, not every worker."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "plugin", UserWarning)
-        return build_registry(files=_files)
-
-
-def use(files: Sequence[str] | None) -> None:
-    """Take the names that these plugin files bring into the registry; what was asked for before stays out."""
-    global _files
-    if files is not None and not (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files)):
-        raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
-    wanted = tuple(user_path(file).absolute() for file in files or ())
-    if wanted != _files:
-        _files = wanted
-        registry.cache_clear()
-        for group, name in _stored:
-            ConfigStore.instance().repo.get(group, {}).pop(f"{name}.yaml", None)
-        _stored.clear()
 
 
 def take_plugins(overrides: Sequence[str]) -> list[str]:
@@ -92,13 +68,6 @@ def quote(value: str) -> str:
     return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
-def config_folder() -> Path:
-    """`conf`: inside the package in a wheel, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
-
-
 class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
     """Adds the config folders that plugins offer."""
 
@@ -111,7 +80,10 @@ def prepare() -> None:
     """Make every registered name a Hydra option: from its YAML, else from its factory's signature. Idempotent."""
     Plugins.instance().register(_PluginConfigs)
     store = ConfigStore.instance()
-    folders = [config_folder(), *map(Path, registry().folders)]
+    while _stored:
+        group, name = _stored.pop()
+        store.repo.get(group, {}).pop(f"{name}.yaml", None)
+    folders = config_folders()
     for (kind, name), offer in registry().offers.items():
         if kind not in KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
             continue
@@ -119,13 +91,6 @@ def prepare() -> None:
         package = f"{kind}.{name}" if kind in LISTS else None
         store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
         _stored.add((kind, name))
-
-
-def options() -> str:
-    """Every name that can be chosen, then every verb, a line each: `metric=name   the first line of its docstring`."""
-    offers = [offer for offer in registry().offers.values() if offer.kind != TABLE]
-    offers.sort(key=lambda o: (OFFERED.index(o.kind), o.name))
-    return "\n".join(f"{o.typed:<36} {o.about}".rstrip() for o in offers)
 
 
 def _defaults(factory: Any, kind: str) -> dict[str, Any]:
@@ -176,7 +141,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
             except Exception as error:  # an interpolation's, whatever its resolver raises
                 raise ConfigError(explain(error, job)) from None
             configs.check(composed, registry())
-            if [Path(file) for file in composed["plugins"]] != list(_files):
+            if [Path(file) for file in composed["plugins"]] != list(used()):
                 raise ConfigError(
                     f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"

@@ -12,12 +12,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
 
+from ctxexp.command.names import GROUPS, LISTS
 from ctxexp.errors import ConfigError, UnknownName, line, said, short, suggestions
-from ctxexp.plugins import COMMAND, KINDS
+from ctxexp.plugins import COMMAND
 from ctxexp.plugins.published import brought_by
 
-GROUPS = (*KINDS, "weights", "experiment")
-LISTS = ("metric", "sink")  # groups of which a run may have several
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep
 

@@ -1,4 +1,7 @@
-"""Values against types, by pydantic: arguments of a config's nodes, the config's own values, words of verbs."""
+"""Values against types, by pydantic: arguments of a config's nodes, the config's own values, words of verbs.
+
+pydantic is imported where it is needed: `--help` needs none.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import yaml
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from ctxexp.errors import ConfigError, line, near, short
 
-RULES = ConfigDict(strict=True, allow_inf_nan=False)
 BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
 
 
 def typed(place: str, value: Any, expected: Any) -> Any:
     """The value as the type has it, nothing converted but what JSON can't tell apart (an int is a float, a list a
     tuple, a text a path). A type that pydantic doesn't know lets anything through. Raises ConfigError."""
+    from pydantic import PydanticUserError, ValidationError
+
     try:
         return _validated(value, expected)
     except PydanticUserError:
@@ -41,13 +44,16 @@ def typed(place: str, value: Any, expected: Any) -> Any:
 def _passes(value: Any, expected: Any) -> bool:
     try:
         _validated(value, expected)
-    except ValidationError:
+    except ValueError:  # pydantic's ValidationError is one
         return False
     return True
 
 
 def _validated(value: Any, expected: Any) -> Any:
-    return TypeAdapter(expected, config=RULES).validate_json(json.dumps(value, default=str))
+    from pydantic import ConfigDict, TypeAdapter
+
+    rules = ConfigDict(strict=True, allow_inf_nan=False)
+    return TypeAdapter(expected, config=rules).validate_json(json.dumps(value, default=str))
 
 
 def type_text(expected: Any) -> str:
@@ -64,6 +70,8 @@ def type_text(expected: Any) -> str:
 def read(place: str, written: str, expected: Any) -> Any:
     """The value that a word of the command line writes, as YAML or, where the type takes it, as it stands. Raises
     ConfigError."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
     try:
         value = yaml.safe_load(written)
         return _validated(value, expected)

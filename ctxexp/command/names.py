@@ -1,0 +1,53 @@
+"""The names of this process: its registry, with the files that were asked for, and where config files lie."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from ctxexp.errors import ConfigError
+from ctxexp.files.paths import user_path
+from ctxexp.plugins import KINDS, Registry, build_registry
+
+GROUPS = (*KINDS, "weights", "experiment")
+LISTS = ("metric", "sink")  # groups of which a run may have several
+
+_files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
+
+
+@cache
+def registry() -> Registry:
+    """The registry of this process. What is broken is in its `broken`; the command says it once, not every worker."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "plugin", UserWarning)
+        return build_registry(files=_files)
+
+
+def use(files: Sequence[str] | None) -> None:
+    """Take the names that these plugin files bring into the registry; what was asked for before stays out."""
+    global _files
+    if files is not None and not (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files)):
+        raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
+    wanted = tuple(user_path(file).absolute() for file in files or ())
+    if wanted != _files:
+        _files = wanted
+        registry.cache_clear()
+
+
+def used() -> tuple[Path, ...]:
+    """The files whose names are in the registry."""
+    return _files
+
+
+def config_folder() -> Path:
+    """`conf`: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def config_folders() -> list[Path]:
+    """The folders that config files are looked up in: our own, then those of plugins."""
+    return [config_folder(), *map(Path, registry().folders)]

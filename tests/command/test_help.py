@@ -1,0 +1,113 @@
+"""Help: what `--help` says of everything, of a group, of one option and of a key; by files and docstrings."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ctxexp.command.cli import command
+from ctxexp.command.help import help_of, keys_of, names
+from ctxexp.command.names import GROUPS, config_folder, registry
+from ctxexp.errors import UnknownName
+from ctxexp.plugins import Offer
+
+
+def test_every_key_of_the_config_has_its_line_with_value_and_comment() -> None:
+    said = help_of([])
+    written = yaml.safe_load((config_folder() / "config.yaml").read_text())
+    for key, value in written.items():
+        if key not in ("defaults", "hydra"):
+            assert re.search(rf"\n  {key}{r'.' if isinstance(value, dict) else '='}", said), key
+    assert re.search(r"\n  words\.tokenizer=english +english, unicode, whitespace\n", said)
+    assert re.search(r"\n  sentence\.mixes=\[\] +of layers, beside them", said)
+    assert "hydra.run" not in said
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_option_of_a_group_has_its_line(group: str) -> None:
+    lines = help_of([group]).splitlines()
+    assert lines[0] == f"{group}=NAME, one of"
+    said = dict(re.split(" {2,}", line.strip(), maxsplit=1) for line in lines[1:] if re.match("  [^ ]", line))
+    assert list(said) == names(group)
+    assert all(said.values())
+
+
+def test_an_option_has_its_arguments_from_its_file_or_its_signature() -> None:
+    said = help_of(["transform=whitening"])
+    assert said.startswith("transform=whitening   Uncorrelated columns of variance 1")
+    assert re.search(r"\n  transform\.kind=pca +pca: components, strongest first; zca", said)
+    assert re.search(r"\n  metric\.sts\.similarity=cosine +cosine, dot, euclidean", help_of(["metric=sts"]))
+    assert re.search(r"\n  min_contexts=2", help_of(["experiment=frequency"]))
+    assert "transform=flow/0" in help_of(["transform=flow/0"])
+
+
+def test_an_option_without_a_file_says_what_its_docstring_does() -> None:
+    def mine(*, k: int, names: list[str] | None = None, rate: float = 0.5) -> None:
+        """Rows turned. The strongest `k` of them stay.
+
+        rate: how fast
+        """
+
+    registry().add(Offer("transform", "mine", mine, "tests"))
+    try:
+        lines = help_of(["transform=mine"]).splitlines()
+    finally:
+        del registry().offers["transform", "mine"]
+    assert [re.split(" {2,}", line.strip()) for line in lines] == [
+        ["transform=mine", "Rows turned."],
+        [""],
+        ["transform.k=???", "The strongest `k` of them stay."],
+        ["transform.names=null", "list[str] | null"],
+        ["transform.rate=0.5", "how fast"],
+    ]
+
+
+def test_keys_are_read_with_what_stands_beside_them() -> None:
+    text = "a: 1  # one\nb:   # two\n  c: [1, 2]\n  d:\n    e: null # three\nf: 'x'\n"
+    assert [tuple(key) for key in keys_of(text)] == [
+        ("a", "1", "one"),
+        ("b", "", "two"),
+        ("b.c", "[1, 2]", ""),
+        ("b.d", "", ""),
+        ("b.d.e", "null", "three"),
+        ("f", "'x'", ""),
+    ]
+
+
+def test_what_there_is_no_help_on_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnknownName, match=r"no metric 'stss'; did you mean 'sts'\?"):
+        help_of(["metric=stss"])
+    assert command(["--help", "metrc"]) == 2
+    assert "error: no group, key or verb 'metrc'; did you mean 'metric'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["--help", "cache"], "usage: ctxexp cache "),
+        (["run", "--help"], "ctxexp measures how contextual"),
+        (["--help", "words"], "  words.tokenizer=english"),
+        (["model=bert", "--help"], "model=bert   All layers of BERT"),
+        (["-m", "-h"], "ctxexp measures how contextual"),
+    ],
+)
+def test_the_words_beside_it_say_what_help_is_asked_for(
+    words: list[str], start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(words) == 0
+    assert capsys.readouterr().out.startswith(start)
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from ctxexp.command.cli import command; command(['--help']); command(['--help', 'metric']);"
+        "heavy = {'torch', 'mlflow', 'transformers', 'pandas', 'matplotlib', 'scipy', 'hydra', 'pydantic'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "[]"
