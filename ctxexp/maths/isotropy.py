@@ -13,7 +13,7 @@ class Moments:
     """Sums over rows (n, d), in float64: number, mean, scatter about the mean, sum of the unit rows.
 
     Chan, Golub and LeVeque's update keeps the scatter exact for rows far from the origin, whatever the pieces that
-    they come in.
+    they come in, and so does merging.
     """
 
     def __init__(self) -> None:
@@ -24,20 +24,28 @@ class Moments:
     def add(self, x: np.ndarray) -> Self:
         """Take the rows x (n, d)."""
         for at in range(0, len(x), ROWS):
-            part = np.asarray(x[at : at + ROWS], np.float64)
+            rows, part = np.asarray(x[at : at + ROWS], np.float64), type(self)()
             with np.errstate(invalid="ignore", over="ignore"):  # infinite rows make everything NaN
-                length = np.sqrt((part**2).sum(axis=1, keepdims=True))
+                length = np.sqrt((rows**2).sum(axis=1, keepdims=True))
                 has = length[:, 0] != 0
-                unit = part[has] / length[has]
-                self.unit = self.unit + unit.sum(axis=0)
-                self.ones += float((unit**2).sum())
-                mean = part.mean(axis=0)
-                part = part - mean
-                total, step = self.n + len(part), mean - self.mean
-                self.scatter = self.scatter + part.T @ part + np.outer(step, step) * (self.n * len(part) / total)
-                self.mean = self.mean + step * (len(part) / total)
-            self.n, self.n_unit = total, self.n_unit + int(has.sum())
+                unit = rows[has] / length[has]
+                part.n, part.n_unit = len(rows), int(has.sum())
+                part.unit, part.ones = unit.sum(axis=0), float((unit**2).sum())
+                part.mean = rows.mean(axis=0)
+                rows = rows - part.mean
+                part.scatter = rows.T @ rows
+                self.merge(part)
         return self
+
+    def merge(self, other: Self) -> None:
+        """Take another's rows too."""
+        if not other.n:
+            return
+        self.unit, self.ones = self.unit + other.unit, self.ones + other.ones
+        total, step = self.n + other.n, other.mean - self.mean
+        self.scatter = self.scatter + other.scatter + np.outer(step, step) * (self.n * other.n / total)
+        self.mean = self.mean + step * (other.n / total)
+        self.n, self.n_unit = total, self.n_unit + other.n_unit
 
     def mean_cosine(self) -> float:
         """Mean cosine over all pairs of distinct rows, in [-1/(n-1), 1]: (|sum u|^2 - sum |u|^2) / (n (n - 1)).
@@ -48,16 +56,20 @@ class Moments:
             return float("nan")
         return (float(self.unit @ self.unit) - self.ones) / (self.n_unit * (self.n_unit - 1))
 
-    def covariance(self) -> np.ndarray:
-        """The scatter divided by its trace (w, w), of the w columns that aren't zero in every row: those are what a
-        transform leaves that returns fewer columns. NaN if the rows are equal up to rounding."""
-        used = (np.diag(self.scatter) != 0) | (self.mean != 0)
-        s = self.scatter[np.ix_(used, used)]
+    def covariance(self, *, centred: bool = True) -> np.ndarray:
+        """The second moments about the mean (or as they are) divided by their trace, (d, d); NaN if the rows are equal
+        up to rounding (or zero)."""
+        s = self.scatter if centred else self.scatter + self.n * np.outer(self.mean, self.mean)
         trace = float(np.trace(s))
         rounding = self.n * float(self.mean @ self.mean) * (16 * np.finfo(np.float64).eps) ** 2
         # NaN where not above: what rounding leaves of equal rows is no shape, and neither is an infinite one
         result: np.ndarray = s / trace if rounding < trace < np.inf else np.full_like(s, np.nan)
         return result
+
+    def used(self) -> np.ndarray:
+        """Which columns aren't zero in every row (d,): those that a transform leaves which returns fewer."""
+        found: np.ndarray = (np.diag(self.scatter) != 0) | (self.mean != 0)
+        return found
 
 
 def participation_ratio(s: np.ndarray) -> float:
@@ -82,11 +94,15 @@ def isoscore(s: np.ndarray) -> float:
 
 
 def effective_rank(s: np.ndarray) -> float:
-    """exp of the entropy of the singular values, of rows with covariance s (d, d), divided by their sum, in [1, d]
-    (Roy and Vetterli 2007, Definition 1, of the rows about their mean)."""
+    """Effective rank of rows with covariance s (d, d), in [1, d]: `entropy_rank` of the rows about their mean."""
     if not s.size or not np.isfinite(s).all():
         return float("nan")
-    squares = np.linalg.eigvalsh(s)  # squared singular values, ascending
-    squares = squares[squares > len(squares) * np.finfo(np.float64).eps * squares[-1]]
-    p = np.sqrt(squares) / np.sqrt(squares).sum()
-    return float(np.exp(-(p * np.log(p)).sum()))
+    return entropy_rank(np.sqrt(np.clip(np.linalg.eigvalsh(s), 0, None)))
+
+
+def entropy_rank(sigma: np.ndarray) -> float:
+    """exp of the entropy of singular values divided by their sum, in [1, len(sigma)] (Roy and Vetterli 2007, Definition
+    1); those that are rounding beside the largest don't count, and NaN without any."""
+    some = sigma[sigma**2 > len(sigma) * np.finfo(np.float64).eps * np.square(sigma).max(initial=0.0)]
+    p = some / some.sum()
+    return float(np.exp(-(p * np.log(p)).sum())) if len(some) else float("nan")

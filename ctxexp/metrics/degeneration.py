@@ -13,6 +13,7 @@ from ctxexp.errors import MetricError
 from ctxexp.maths.cosines import positive_pairs
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.hull import chance_of_direction, cone_aperture, negative_direction
+from ctxexp.maths.isotropy import entropy_rank
 from ctxexp.metric import GroupBy, Metric
 from ctxexp.results import Table
 
@@ -92,11 +93,9 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
     spectrum = _spectrum(kept)
     energy = spectrum**2
     share = energy / energy.sum() if energy.sum() > 0 else np.full(len(energy), math.nan)
-    some = spectrum[energy > len(energy) * np.finfo(np.float64).eps * energy.max(initial=0.0)]  # the rest is rounding
-    p = some / some.sum()
     stats = {
         "mean_cosine": float(mean_cosine(x)) if len(x) > 1 else math.nan,
-        "effective_rank": float(np.exp(-(p * np.log(p)).sum())) if n else math.nan,
+        "effective_rank": entropy_rank(spectrum),
         "participation_ratio": float(1 / (share @ share)) if n else math.nan,
         "energy_1": float(share[0]) if n else math.nan,
         "energy_2": float(share[:2].sum()) if n else math.nan,

@@ -50,7 +50,8 @@ class SentenceGeometry(PairMetric):
 
     def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
         moments = self._moments
-        s = moments.covariance()
+        used = moments.used()
+        s = moments.covariance()[np.ix_(used, used)]
         return {
             "mean_cosine": moments.mean_cosine(),
             "isoscore": isoscore(s),

@@ -8,53 +8,26 @@ from typing import ClassVar, Self
 import numpy as np
 
 import ctxexp
+from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.metric import GroupBy
-
-ROWS = 1024  # rows that are widened to float64 at a time
 
 
 class Spectrum(ctxexp.Metric):
-    """A function of the covariance of all occurrences: mean and scatter matrix (d, d), whatever their number.
-
-    Chan, Golub & LeVeque's update keeps both exact for vectors far from the origin and makes merging exact too.
-    """
+    """A function of the covariance of all occurrences: mean and scatter matrix (d, d), whatever their number."""
 
     over: ClassVar[GroupBy] = "occurrence"
 
     def __init__(self) -> None:
-        self.n, self.mean, self.scatter = 0, np.zeros(1), np.zeros((1, 1))
+        self.moments = Moments()
 
     def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.update_block([key], x[None])
+        self.moments.add(x)
 
     def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        rows = x.reshape(-1, x.shape[-1])
-        for at in range(0, len(rows), ROWS):
-            part = rows[at : at + ROWS].astype(np.float64)
-            with np.errstate(invalid="ignore"):  # infinite rows make it NaN
-                mean = part.mean(axis=0)
-                part -= mean
-                self._add(len(part), mean, part.T @ part)
+        self.moments.add(x.reshape(-1, x.shape[-1]))
 
     def merge(self, other: Self) -> None:
-        if other.n:
-            self._add(other.n, other.mean, other.scatter)
-
-    def _add(self, n: int, mean: np.ndarray, scatter: np.ndarray) -> None:
-        total, step = self.n + n, mean - self.mean
-        self.scatter = self.scatter + scatter + np.outer(step, step) * (self.n * n / total)
-        self.mean = self.mean + step * (n / total)
-        self.n = total
-
-    def gram(self) -> np.ndarray:
-        """The second moments about the origin, (d, d): scatter with the mean's share put back."""
-        result: np.ndarray = self.scatter + self.n * np.outer(self.mean, self.mean)
-        return result
-
-    def noise(self) -> float:
-        """The trace that rounding alone may leave in the scatter matrix of equal rows."""
-        size = self.n * float(self.mean @ self.mean)
-        return size * (16 * np.finfo(np.float64).eps) ** 2
+        self.moments.merge(other.moments)
 
 
 class IsoScore(Spectrum):
@@ -74,12 +47,8 @@ class IsoScore(Spectrum):
 
     def compute(self) -> dict[str, float]:
         """raw, in [0, 1]; dimensions, in [1, d]; n occurrences. NaN for equal vectors, and for d = 1."""
-        k, d = float("nan"), self.scatter.shape[0]
-        trace = float(np.trace(self.scatter))
-        if trace > self.noise():
-            s = self.scatter / trace
-            k = 1.0 / float(np.vdot(s, s))
-        return {"raw": (k - 1) / (d - 1) if d > 1 else float("nan"), "dimensions": k, "n": float(self.n)}
+        s = self.moments.covariance()
+        return {"raw": isoscore(s), "dimensions": participation_ratio(s), "n": float(self.moments.n)}
 
 
 class EffectiveRank(Spectrum):
@@ -101,14 +70,7 @@ class EffectiveRank(Spectrum):
 
     def compute(self) -> dict[str, float]:
         """raw, n occurrences; NaN if all vectors are zero (equal, when centred)."""
-        gram = self.scatter if self.centred else self.gram()
-        rank = float("nan")
-        if float(np.trace(gram)) > self.noise():
-            squares = np.linalg.eigvalsh(gram)  # squared singular values
-            squares = squares[squares > len(squares) * np.finfo(np.float64).eps * squares[-1]]
-            p = np.sqrt(squares) / np.sqrt(squares).sum()
-            rank = float(np.exp(-(p * np.log(p)).sum()))
-        return {"raw": rank, "n": float(self.n)}
+        return {"raw": effective_rank(self.moments.covariance(centred=self.centred)), "n": float(self.moments.n)}
 
 
 class ParticipationRatio(Spectrum):
@@ -130,9 +92,6 @@ class ParticipationRatio(Spectrum):
 
     def compute(self) -> dict[str, float]:
         """raw, in [1, d]; share, raw / d; n occurrences. NaN if all vectors are equal (zero, when not centred)."""
-        gram = self.scatter if self.centred else self.gram()
-        ratio, trace = float("nan"), float(np.trace(gram))
-        if trace > self.noise():
-            s = gram / trace
-            ratio = 1.0 / float(np.vdot(s, s))
-        return {"raw": ratio, "share": ratio / len(gram), "n": float(self.n)}
+        s = self.moments.covariance(centred=self.centred)
+        ratio = participation_ratio(s)
+        return {"raw": ratio, "share": ratio / len(s), "n": float(self.moments.n)}
