@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from ctxexp_isotropy.softmax_link import of_model, softmax_link
 from scipy.stats import pearsonr
 from test_tables import SENTENCES, TEXTS, with_head
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ModelError
-from ctxexp.maths.softmax_link import of_model, softmax_link
 from ctxexp.models.gpt2 import gpt2
 from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
