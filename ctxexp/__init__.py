@@ -10,7 +10,7 @@ from ctxexp.metric import GroupMean, Metric
 from ctxexp.model import Encoded, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.plugins import hookimpl
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 from ctxexp.sink import Run, Sink
 from ctxexp.transform import Transform
 
@@ -30,7 +30,6 @@ __all__ = [
     "Sense",
     "Sentence",
     "Sink",
-    "Table",
     "Transform",
     "__version__",
     "compare",

@@ -86,7 +86,7 @@ def measure(
 
 def load(folder: str | Path) -> Results:
     """The results in a run's folder (`mlruns/results/.../...`), tables included. Raises TrackingError if none are."""
-    return Results.load(Path(folder).expanduser(), tables=True)
+    return Results.load(Path(folder).expanduser())
 
 
 def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str, Results]:
@@ -107,7 +107,7 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
         if told.get("status") != "FINISHED" or (sweep not in (None, name) and not (sweep == "last" and name == newest)):
             continue
         results = load(told.get("results") or state.parent)
-        found.append((str(results.info.get("model") or name), results))
+        found.append((results.info.title or name, results))
     if not found:
         raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
     return dict(unique_labels(found))
@@ -118,9 +118,7 @@ def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
     from ctxexp.report.comparison import Comparison
     from ctxexp.report.wording import unique_labels
 
-    named = (
-        results.items() if isinstance(results, Mapping) else ((str(r.info.get("model") or "run"), r) for r in results)
-    )
+    named = results.items() if isinstance(results, Mapping) else ((r.info.title or "run", r) for r in results)
     return Comparison(tuple(unique_labels(list(named))))
 
 

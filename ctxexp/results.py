@@ -1,135 +1,192 @@
-"""What a run yields: curves (a value per layer), tables, and the choices behind them; on disk before anywhere else."""
+"""What a run yields: a frame of values, tables, and the choices behind them; on disk before anywhere else."""
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, near
 from ctxexp.files.manifest import damaged
+from ctxexp.files.tables import read_csv, types, write_csv
 from ctxexp.files.writing import replacing, write_text
+from ctxexp.run_info import RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
+FORMAT = 2  # of these files
+LAYER = "layer"  # the place of what has a value a layer
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
-INTERVAL = ("_ci_low", "_ci_high")
-FILE, REPLICATES = "results.json", "replicates.npz"
 
 
-@dataclass
-class Table:
-    """A table by columns; every column has the same length."""
+class Key(NamedTuple):
+    """What a value is of: a curve by layer, or at another place (a mix of layers, an embedding table) a scalar."""
 
-    columns: dict[str, Sequence[Any]]
+    measure: str
+    statistic: str
+    task: str = ""
+    place: str = LAYER
 
-    def write_csv(self, path: Path) -> None:
-        """Full precision, UTF-8, one header line; NaN as an empty cell."""
-        with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.columns)
-            for row in zip(*self.columns.values(), strict=True):
-                writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row])
-
-    @classmethod
-    def read_csv(cls, path: Path) -> Table:
-        """What `write_csv` wrote: columns of whole numbers, of numbers (an empty cell is NaN), or of text."""
-        with path.open(newline="", encoding="utf-8") as file:
-            names, *rows = csv.reader(file)
-        return cls({name: _typed([row[i] for row in rows]) for i, name in enumerate(names)})
-
-    def head(self, n: int) -> Table:
-        return Table({name: column[:n] for name, column in self.columns.items()})
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
+    def __str__(self) -> str:
+        """As messages, charts and sinks call it: `sts/STS12/all`, `sts.last2/STS12/all`."""
+        measured = self.measure if self.place == LAYER else f"{self.measure}.{self.place}"
+        return "/".join(part for part in (measured, self.task, self.statistic) if part)
 
 
-@dataclass
+class Held(NamedTuple):
+    """The values of a key with the ends of their 95% intervals, (n_layers,) each, (1,) off the layers."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Values:
+    """What a run has measured so far, as the engine fills it."""
+
+    def __init__(self) -> None:
+        self.held: dict[Key, Held] = {}
+        self.replicates: dict[Key, np.ndarray] = {}
+
+    def add(
+        self,
+        key: Key,
+        values: np.ndarray | float,
+        *,
+        low: np.ndarray | float | None = None,
+        high: np.ndarray | float | None = None,
+        replicates: np.ndarray | None = None,
+    ) -> None:
+        """Take the values of a key, (n_layers,) or off the layers one number, NaN where undefined, in place of those
+        that it had; `low` and `high` end their 95% intervals, `replicates` (..., r) are their bootstrap's."""
+        value = _row(values)
+        nothing = np.full(len(value), math.nan)
+        self.held[key] = Held(value, *(nothing if end is None else _row(end) for end in (low, high)))
+        if replicates is not None and replicates.size:
+            self.replicates[key] = replicates
+
+    def add_all(self, measure: str, found: Mapping[str, np.ndarray | float], place: str = LAYER) -> None:
+        """Take a metric's statistics by the names that it gives them: `STS12/all` is `all` of the task STS12, and
+        `all_ci_low` and `all_ci_high` end the interval of `all`."""
+        for name, values in found.items():
+            base = name.removesuffix("_ci_low").removesuffix("_ci_high")
+            if base == name or base not in found:
+                ends = found.get(f"{name}_ci_low"), found.get(f"{name}_ci_high")
+                self.add(named(measure, name, place), values, low=ends[0], high=ends[1])
+
+    def frame(self) -> pd.DataFrame:
+        """A row a value, as `Results.frame`."""
+        import pandas as pd
+
+        rows = []
+        for key, held in self.held.items():
+            counted = self.held.get(key._replace(statistic="n"))
+            same = counted is not None and len(counted.value) == len(held.value)
+            counts = counted.value if counted and same else np.full(len(held.value), math.nan)
+            named = key.measure, key.task, key.statistic, key.place
+            for layer, numbers in enumerate(np.stack([*held, counts], axis=1).tolist()):
+                rows.append((*named, layer if key.place == LAYER else None, *numbers))
+        kinds = dict.fromkeys(COLUMNS[:4], "str") | {"layer": "Int64"} | dict.fromkeys(COLUMNS[5:], "float64")
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(kinds)
+
+
+@dataclass(frozen=True, eq=False)
 class Results:
-    """Curves by key `<measure>/<statistic>`, each (n_layers,) float64, NaN where undefined.
+    """What a run measured.
 
-    Statistics of a group-mean measure: raw, baseline, adjusted (raw - baseline), raw_ci_low, raw_ci_high,
-    adjusted_ci_low, adjusted_ci_high, median, sd, n (groups with a score), undefined (groups without one); with the
-    size-matched chance level also size_matched_baseline and size_matched_adjusted (and its _ci_low, _ci_high).
-    Of anisotropy: mean_cosine, mean_cosine_ci_low, mean_cosine_ci_high. Of word_norm: raw, sd, ...
+    `frame` has a row a value: measure, task, statistic, place, layer, value, low, high, n. `place` is `layer`, or the
+    name of a mix of layers or an embedding table, where `layer` is missing. `low` and `high` are the ends of the 95%
+    interval, `n` how many groups the value is over; NaN where there is none. Statistics of a group-mean measure: raw,
+    baseline, adjusted (raw - baseline), median, sd, n (groups with a score), undefined (groups without one); with the
+    size-matched chance level also size_matched_baseline and size_matched_adjusted. Of anisotropy: mean_cosine. Of
+    word_norm: raw, sd, ...
 
-    `scalars` holds what has no layer, by the same kind of key: `<measure>.<mix>/<statistic>` of a named mix of layers,
-    `<measure>.<table>/<statistic>` of an embedding table.
-
-    `replicates` holds bootstrap replicates of some curves, (n_layers, r) float32, and scalars, (r,), by the same key.
-    Runs on the same pairs with the same seed drew the same resamples.
-
-    `info` holds what names the run: model (chart label), encoder (identity), n_layers, dim, corpus, fingerprint,
-    baseline, seed, and per measure its definition and unit under `measures`. Only JSON types.
+    `tables` are what metrics tell of words, sentences or sub-sets. `replicates` holds bootstrap replicates of some
+    curves, (n_layers, r) float32, and scalars, (r,): runs on the same text with the same seed drew the same resamples.
+    `info` says what the run was.
     """
 
-    curves: dict[str, np.ndarray] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
-    info: dict[str, Any] = field(default_factory=dict)
-    scalars: dict[str, float] = field(default_factory=dict)
-    replicates: dict[str, np.ndarray] = field(default_factory=dict)
+    frame: pd.DataFrame = field(default_factory=lambda: Values().frame())
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    replicates: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    info: RunInfo = field(default_factory=RunInfo)
 
-    @property
-    def n_layers(self) -> int:
-        return int(self.info.get("n_layers") or max((len(c) for c in self.curves.values()), default=0))
+    @classmethod
+    def of(
+        cls, values: Values, *, tables: Mapping[str, pd.DataFrame] | None = None, info: RunInfo | None = None
+    ) -> Results:
+        """The results that hold these values."""
+        return cls(values.frame(), dict(tables or {}), dict(values.replicates), info or RunInfo())
 
-    def measures(self) -> list[str]:
-        """The measures that have curves, in order of appearance."""
-        return list(dict.fromkeys(key.rsplit("/", 1)[0] for key in self.curves))
+    @cached_property
+    def held(self) -> dict[Key, Held]:
+        """The frame by key, in order of appearance: what looks values up."""
+        where: dict[Key, list[int]] = {}
+        names = (self.frame[column] for column in ("measure", "statistic", "task", "place"))
+        for row, key in enumerate(zip(*names, strict=True)):
+            where.setdefault(Key(*key), []).append(row)
+        numbers = self.frame[["value", "low", "high"]].to_numpy(np.float64)
+        return {key: Held(*numbers[rows].T) for key, rows in where.items()}
+
+    @cached_property
+    def curves(self) -> dict[str, np.ndarray]:
+        return _flat(self, layers=True)
+
+    @cached_property
+    def scalars(self) -> dict[str, float]:
+        return {key: float(value[0]) for key, value in _flat(self, layers=False).items()}
 
     def get(self, key: str) -> np.ndarray | None:
         return self.curves.get(key)
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """A row a value: measure, task, statistic, place, layer, value, low, high, n.
+    def n_layers(self) -> int:
+        longest = max((len(held.value) for key, held in self.held.items() if key.place == LAYER), default=0)
+        return self.info.model.n_layers or longest
 
-        `place` is `layer`, or the name of a mix of layers or an embedding table, where `layer` is missing. `low` and
-        `high` are the ends of the 95% interval, `n` how many groups the mean is over, missing where there is none.
-        """
-        import pandas as pd
+    def measures(self) -> list[str]:
+        """The measures that have curves, those by task as `sts/STS12`, in order of appearance."""
+        return list(dict.fromkeys(str(key).rpartition("/")[0] for key in self.held if key.place == LAYER))
 
-        rows = []
-        for key, curve in self.curves.items():
-            if key.endswith(INTERVAL):
-                continue
-            name, statistic = key.rsplit("/", 1)
-            measure, _, task = name.partition("/")
-            low, high, n = (self.curves.get(k) for k in (f"{key}_ci_low", f"{key}_ci_high", f"{name}/n"))
-            for layer, value in enumerate(curve.tolist()):
-                ends = [math.nan if c is None else float(c[layer]) for c in (low, high, n)]
-                rows.append((measure, task, statistic, "layer", layer, value, *ends))
-        for key, value in self.scalars.items():
-            if key.endswith(INTERVAL):
-                continue
-            name, statistic = key.rsplit("/", 1)
-            measured, _, task = name.partition("/")
-            measure, _, place = measured.partition(".")
-            ends = [self.scalars.get(k, math.nan) for k in (f"{key}_ci_low", f"{key}_ci_high", f"{name}/n")]
-            rows.append((measure, task, statistic, place, None, value, *ends))
-        frame = pd.DataFrame(rows, columns=list(COLUMNS))
-        return frame.astype({"layer": "Int64"})
+    @overload
+    def values(self, measure: str, statistic: str, *, task: str = "") -> np.ndarray | None: ...
+    @overload
+    def values(self, measure: str, statistic: str, *, task: str = "", place: str) -> np.ndarray | float | None: ...
+    def values(self, measure: str, statistic: str, *, task: str = "", place: str = LAYER) -> np.ndarray | float | None:
+        """A curve (n_layers,), NaN where undefined; of a place off the layers one number; None if there is none."""
+        held = self.held.get(Key(measure, statistic, task, place))
+        if held is None:
+            return None
+        return held.value if place == LAYER else float(held.value[0])
+
+    def interval(
+        self, measure: str, statistic: str, *, task: str = "", place: str = LAYER
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Low and high ends of the 95% intervals, (n_layers,) each, (1,) off the layers; None if there are none."""
+        held = self.held.get(Key(measure, statistic, task, place))
+        return (held.low, held.high) if held is not None and np.isfinite(held.low).any() else None
 
     def curve(self, measure: str, statistic: str = "raw", *, task: str = "") -> pd.Series:
         """One curve by layer. Raises MetricError naming the curves that there are."""
         import pandas as pd
 
-        key = f"{measure}/{task}/{statistic}" if task else f"{measure}/{statistic}"
-        if key not in self.curves:
-            raise MetricError(f"no curve {key!r} in these results{near(key, self.curves)}")
-        index = pd.RangeIndex(self.n_layers, name="layer")
-        return pd.Series(self.curves[key], index=index, name=key)
+        key, values = Key(measure, statistic, task), self.values(measure, statistic, task=task)
+        if values is None:
+            curves = [str(each) for each in self.held if each.place == LAYER]
+            raise MetricError(f"no curve {str(key)!r} in these results{near(str(key), curves)}")
+        return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
 
     def plot(self, measure: str | None = None) -> Figure:
         """One measure by layer with its interval; None: the overview. Raises MetricError naming the measures."""
@@ -138,88 +195,107 @@ class Results:
 
         figure = run_figure(self, measure) if measure else None
         if figure is None:
-            return Comparison(((str(self.info.get("model") or "run"), self),)).plot(measure)
+            return Comparison(((self.info.title or "run", self),)).plot(measure)
         return figure
 
     def __repr__(self) -> str:
-        return f"<Results of {self.info.get('model') or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
+        return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
 
     def _repr_html_(self) -> str:
         """What was measured, and each measure's main curve by layer."""
-        from html import escape
-
         from ctxexp.report.comparison import Comparison
 
-        label, told = str(self.info.get("model") or "run"), self.info
-        head = f"{label}, {told.get('corpus')}: {self.n_layers} layers, baseline {told.get('baseline')}"
+        label, told = self.info.title or "run", self.info
+        head = f"{label}, {told.corpus.name}: {self.n_layers} layers, baseline {told.baseline.name or 'none'}"
         return f"<p>{escape(head)}</p>{Comparison(((label, self),))._repr_html_()}"
 
     def joined(self, others: Results) -> Results:
         """These results after `others` of the same run; what both say in `info` is the others'."""
-        measures = {**others.info.get("measures", {}), **self.info.get("measures", {})}
-        return Results(
-            curves={**others.curves, **self.curves},
-            tables={**others.tables, **self.tables},
-            info={**self.info, **others.info, "measures": measures},
-            scalars={**others.scalars, **self.scalars},
-            replicates={**others.replicates, **self.replicates},
-        )
+        import pandas as pd
+
+        frame = pd.concat([others.frame, self.frame], ignore_index=True)
+        tables, replicates = {**others.tables, **self.tables}, {**others.replicates, **self.replicates}
+        return Results(frame, tables, replicates, self.info | others.info)
 
     def save(self, folder: Path) -> None:
-        """Write results.json and one CSV a table, atomically: a crash leaves the old file or none."""
+        """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none."""
         for name, table in self.tables.items():
-            table.write_csv(folder / f"{name}.csv")
+            write_csv(table, folder / f"{name}.csv")
         if self.replicates:
             with replacing(folder / REPLICATES) as part, part.open("wb") as file:
-                np.savez_compressed(file, **self.replicates)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
+                names = np.array(list(self.replicates), dtype=str)
+                np.savez_compressed(file, *self.replicates.values(), keys=names)
+        with replacing(folder / FRAME) as part:
+            self.frame.to_parquet(part, engine="pyarrow", index=False)
         document = {
-            "info": self.info,
-            "curves": {k: [_to_json(v) for v in curve.tolist()] for k, curve in self.curves.items()},
-            "scalars": {k: _to_json(v) for k, v in self.scalars.items()},
+            "format": FORMAT,
+            "info": self.info.to_json(),
+            "tables": {name: types(table) for name, table in self.tables.items()},
+            "values": [{**key._asdict(), **_ends(held)} for key, held in self.held.items()],
         }
         write_text(folder / FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
     @classmethod
-    def load(cls, folder: Path, *, tables: bool = False) -> Results:
-        """Curves, scalars, info and replicates back from disk; with `tables`, those of its CSV files.
+    def load(cls, folder: Path) -> Results:
+        """All of it back from disk.
 
-        Raises TrackingError for a file that is missing, damaged since its folder was sealed, or not of this kind.
+        Raises TrackingError for a file that is missing, damaged since its folder was sealed, not of this kind, or
+        written by a version of ctxexp whose files are of another format.
         """
         path = folder / FILE
+        if not path.exists():
+            raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring")
         try:
             text = path.read_bytes().decode()
-            if what := damaged(folder, (FILE, REPLICATES)):
+            if what := damaged(folder, (FILE, FRAME, REPLICATES)):
                 raise ValueError(what)
             document = json.loads(text)
-            info, curves = dict(document["info"]), dict(document["curves"])
-            return cls(
-                curves={k: np.array([_from_json(v) for v in values], dtype=np.float64) for k, values in curves.items()},
-                scalars={k: _from_json(v) for k, v in document.get("scalars", {}).items()},
-                info=info,
-                replicates=_replicates(folder / REPLICATES),
-                tables={path.stem: Table.read_csv(path) for path in sorted(folder.glob("*.csv"))} if tables else {},
-            )
-        except FileNotFoundError:
-            raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring") from None
+            if (found := document.get("format")) != FORMAT:
+                raise TrackingError(f"{path} is of format {found}, this version reads {FORMAT}: run again")
+            if what := damaged(folder, [f"{name}.csv" for name in document["tables"]]):
+                raise ValueError(what)
+            values = Values()
+            for each in document["values"]:
+                ends = {end: np.array([_from_json(v) for v in each.pop(end)]) for end in Held._fields if end in each}
+                values.add(Key(**each), ends.pop("value"), **ends)
+            tables = {name: read_csv(folder / f"{name}.csv", kinds) for name, kinds in document["tables"].items()}
+            return cls(values.frame(), tables, _replicates(folder / REPLICATES), RunInfo.from_json(document["info"]))
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
 
 
-def _typed(cells: list[str]) -> Sequence[Any]:
-    for kind in (int, lambda cell: float(cell or "nan")):
-        try:
-            return [kind(cell) for cell in cells]
-        except ValueError:
-            continue
-    return cells
+def named(measure: str, statistic: str, place: str = LAYER) -> Key:
+    """The key of a metric's statistic by the name that the metric gives it, in which a task may come first."""
+    task, _, name = statistic.rpartition("/")
+    return Key(measure, name, task, place)
 
 
-def _replicates(path: Path) -> dict[str, np.ndarray]:
+def _flat(results: Results, *, layers: bool) -> dict[str, np.ndarray]:
+    found = {}
+    for key, held in results.held.items():
+        if (key.place == LAYER) == layers:
+            found[str(key)] = held.value
+            if np.isfinite(held.low).any():
+                found |= {f"{key}_ci_low": held.low, f"{key}_ci_high": held.high}
+    return found
+
+
+def _row(values: np.ndarray | float) -> np.ndarray:
+    return np.atleast_1d(np.asarray(values, np.float64))
+
+
+def _ends(held: Held) -> dict[str, list[float | str | None]]:
+    """The values, and their intervals if any is known, in JSON's types."""
+    known = Held._fields if not np.isnan([held.low, held.high]).all() else ("value",)
+    return {name: [_to_json(v) for v in getattr(held, name).tolist()] for name in known}
+
+
+def _replicates(path: Path) -> dict[Key, np.ndarray]:
     if not path.exists():
         return {}
     try:
         with np.load(path) as held:
-            return {key: held[key] for key in held.files}
+            return {Key(*key): held[f"arr_{i}"] for i, key in enumerate(held["keys"].tolist())}
     except (OSError, EOFError, ValueError, LookupError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path.name}: {error}") from error
 

@@ -6,7 +6,7 @@ The command builds one from a config, a notebook by hand; neither knows more tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from ctxexp.errors import DataError, blamed
 from ctxexp.model import Encoder, details
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
+from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.transform import Calibration, Measured, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.pool import WORDS
@@ -103,13 +104,12 @@ class Study:
             results, fitted = self._measure_words(spaces, others, folder)
         if pairs:
             results = self._measure_pairs(spaces, pairs, calibration, folder).joined(results)
-            results.info |= spaces.pooling_info
-        if (fits := fit_table(fitted, calibration)) is not None:
-            results.tables["transform_fit"] = fits
-        if calibration.fitted:
-            results.info |= self._fit_info()
-        results.info |= self._info(spaces)
-        return results
+        fits = fit_table(fitted, calibration)
+        return replace(
+            results,
+            tables=results.tables if fits is None else {**results.tables, "transform_fit": fits},
+            info=results.info | self._info(spaces, fitted=calibration.fitted, pooled=bool(pairs)),
+        )
 
     def _require_gold(self, pairs: list[str], over: Mapping[str, Any]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels; `over` by label."""
@@ -146,8 +146,7 @@ class Study:
                 folder=folder,
                 eps=PRECISION[getattr(self.encoder, "dtype", "float32")] if store.dtype == np.float16 else None,
             )
-        measure_tables(
-            results,
+        of_tables = measure_tables(
             self.encoder,
             self.corpus,
             metrics,
@@ -156,7 +155,7 @@ class Study:
             title=self.title or self.encoder.name,
             model=blamed("model"),
         )
-        return results, space
+        return of_tables.joined(results), space
 
     def _measure_pairs(
         self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], calibration: Calibration, folder: Path
@@ -178,45 +177,49 @@ class Study:
                 folder=folder,
             )
 
-    def _fit_info(self) -> dict[str, Any]:
-        """What the transform was fitted on: the text, whether the measured sentences were all in it (`transductive`),
-        their share, and how many sentences it has."""
+    def _fit_info(self) -> FitInfo:
+        """What the transform was fitted on."""
         from ctxexp.command.fit import overlap
 
         text = self.fit_on
         share = 1.0 if text is None else overlap(text, self.corpus)
-        return {
-            "fit_on": "target" if text is None else text.name,
-            "transductive": share == 1,
-            "fit_overlap": share,
-            "fit_sentences": len(set(self.corpus.sentences) if text is None else text.sentences),
-        }
+        return FitInfo(
+            text="target" if text is None else text.name,
+            transductive=share == 1,
+            overlap=share,
+            sentences=len(set(self.corpus.sentences) if text is None else text.sentences),
+        )
 
-    def _info(self, spaces: Spaces) -> dict[str, Any]:
+    def _info(self, spaces: Spaces, *, fitted: bool, pooled: bool) -> RunInfo:
         """What names the run, as far as the study knows it."""
         from ctxexp import __version__
 
-        corpus = self.corpus
+        corpus, encoder = self.corpus, self.encoder
         unknown, pieces = spaces.unknown(corpus)
-        return {
-            "version": __version__,
-            "model": self.title or self.model or self.encoder.name,
-            "encoder": self.encoder.name,
-            "details": dict(details(self.encoder)),
-            "dtype": getattr(self.encoder, "dtype", "float32"),
-            "transform": self.transform_name,
-            "control": self.control.words or "none",
-            "left_out": spaces.left_out.get(corpus.fingerprint, 0),
-            "corpus": corpus.name,
-            "fingerprint": corpus.fingerprint,
-            "choices": corpus.choices,
-            "n_sentences": len(corpus.sentences),
-            "skipped": spaces.skipped(corpus)[0],
-            "skipped_share": spaces.skipped(corpus)[1],
-            "unknown": unknown,
-            "pieces": pieces,
-            "unknown_share": unknown / pieces if pieces else None,  # an encoder without pieces has no share of them
-            "encoded": spaces.encoded,
-            "min_contexts": self.words.min_contexts,
-            "seed": self.seed,
-        }
+        skipped, skipped_share = spaces.skipped(corpus)
+        return RunInfo(
+            title=self.title or self.model or encoder.name,
+            model=ModelInfo(
+                encoder=encoder.name,
+                dtype=getattr(encoder, "dtype", "float32"),
+                details=dict(details(encoder)),
+            ),
+            corpus=CorpusInfo(
+                name=corpus.name,
+                fingerprint=corpus.fingerprint,
+                choices=dict(corpus.choices),
+                sentences=len(corpus.sentences),
+                min_contexts=self.words.min_contexts,
+                left_out=spaces.left_out.get(corpus.fingerprint, 0),
+                skipped=skipped,
+                skipped_share=skipped_share,
+                unknown=unknown,
+                pieces=pieces,
+            ),
+            control=self.control.words or "none",
+            transform=TransformInfo(name=self.transform_name, fit=self._fit_info() if fitted else None),
+            pooling=spaces.pooling_info if pooled else PoolingInfo(),
+            seed=self.seed,
+            encoded=spaces.encoded,
+            version=__version__,
+        )

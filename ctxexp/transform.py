@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from ctxexp.errors import CtxexpError, TransformError, said, stranger
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.results import Table
 from ctxexp.vectors.layers import Layers, lent
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHUNK_BYTES = 16 << 20  # rows that are transformed at a time
 
@@ -128,7 +130,7 @@ class Calibration:
         return y
 
 
-def fit_table(words: Any, sentences: Calibration) -> Table | None:
+def fit_table(words: Any, sentences: Calibration) -> pd.DataFrame | None:
     """What the fits of a run recorded: a table whose first columns are `over` (words or sentences) and `at` (`layer 3`,
     or a mix); None if nothing. `words` is what `transformed` returned, or None."""
     of_words = words.calibration.records if isinstance(words, Transformed) else {}
@@ -141,7 +143,11 @@ def fit_table(words: Any, sentences: Calibration) -> Table | None:
             for name in {**columns, **added}:
                 columns.setdefault(name, [None] * done).extend(added.get(name, [None] * n))
             done += n
-    return Table(dict(columns)) if done else None
+    if not done:
+        return None
+    import pandas as pd
+
+    return pd.DataFrame(columns)
 
 
 class Transformed:

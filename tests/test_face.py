@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.run_info import RunInfo
 from ctxexp.transforms.center import Center
 
 SENTENCES = [
@@ -59,7 +61,7 @@ def test_a_path_measured_here_is_the_command_s_run_to_the_last_bit(command: Path
     (label, there), *others = ctxexp.runs(command / "mlruns", sweep="last").items()
     assert (label, others) == ("bert", [])
     same(here, there)
-    assert there.info["fingerprint"] == here.info["fingerprint"]
+    assert there.info.corpus.fingerprint == here.info.corpus.fingerprint
     assert list(there.tables) == sorted(here.tables) or set(there.tables) == set(here.tables)
     same(ctxexp.load(next((command / "mlruns/results").glob("*/*"))), here)
 
@@ -91,8 +93,8 @@ def test_a_model_in_memory_is_its_checkpoint_to_the_last_bit() -> None:
     mine = ctxexp.measure(model, SENTENCES, options=FAST, **chosen)
     theirs = ctxexp.measure("huggingface", SENTENCES, options=[*FAST, f"model.checkpoint={folder}"], **chosen)
     same(mine, theirs)
-    assert mine.info["model"] == "mine"
-    assert model.name != theirs.info["encoder"]  # another key in the cache of vectors
+    assert mine.info.title == "mine"
+    assert model.name != theirs.info.model.encoder  # another key in the cache of vectors
 
 
 def test_a_model_that_was_trained_on_is_another_model() -> None:
@@ -119,21 +121,21 @@ class Mine(Control):
 
 
 @pytest.mark.parametrize(
-    ("part", "label", "key", "value"),
+    ("part", "label", "said", "value"),
     [
-        ({"transform": Center}, "elmo + Center", "transform", "Center"),
-        ({"transform": "center"}, "elmo + center", "transform", "center"),
-        ({"control": NoFirst(first=2)}, "elmo (no first 2 words)", "control", "no first 2 words"),
-        ({"control": Mine()}, "elmo (mine)", "control", "mine"),
-        ({"baseline": Uniform(size=5)}, "elmo", "baseline", "uniform"),
+        ({"transform": Center}, "elmo + Center", lambda info: info.transform.name, "Center"),
+        ({"transform": "center"}, "elmo + center", lambda info: info.transform.name, "center"),
+        ({"control": NoFirst(first=2)}, "elmo (no first 2 words)", lambda info: info.control, "no first 2 words"),
+        ({"control": Mine()}, "elmo (mine)", lambda info: info.control, "mine"),
+        ({"baseline": Uniform(size=5)}, "elmo", lambda info: info.baseline.name, "uniform"),
     ],
 )
 def test_parts_may_be_objects_and_results_call_them_by_their_names(
-    part: dict[str, object], label: str, key: str, value: str
+    part: dict[str, object], label: str, said: Callable[[RunInfo], str], value: str
 ) -> None:
     results = ctxexp.measure("elmo", SENTENCES, metrics="anisotropy", options=FAST, progress=False, **part)
-    assert results.info["model"] == label
-    assert results.info[key] == value
+    assert results.info.title == label
+    assert said(results.info) == value
 
 
 def test_a_transform_object_is_the_named_one_to_the_last_bit() -> None:

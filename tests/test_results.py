@@ -6,41 +6,120 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ctxexp.errors import TrackingError
+from ctxexp.files.manifest import seal
 from ctxexp.jobs.state import read_state, write_json
-from ctxexp.results import Results, Table
+from ctxexp.results import Key, Results, Values
+from tests.made import told
 
 
-def test_round_trip_is_exact(tmp_path: Path) -> None:
+def results() -> Results:
+    values = Values()
     curve = np.array([1 / 3, np.nan, np.inf, -np.inf, 1e-300])
-    results = Results(
-        curves={"self_similarity/raw": curve},
-        tables={"words": Table({"word": ["a", 'q"u,o'], "raw_0": [0.1 + 0.2, float("nan")]})},
-        scalars={"sts.first_last/all": 2 / 3, "sts.last2/all": float("nan")},
-        info={"model": "bert", "n_layers": 5},
+    values.add(Key("self_similarity", "raw"), curve, low=curve - 1, high=curve + 1, replicates=curve[:, None] * [1, 2])
+    values.add(Key("self_similarity", "n"), np.arange(5.0))
+    values.add(Key("sts", "all", "STS12"), np.arange(5.0))
+    values.add(Key("sts", "all", "STS12", "last2"), 2 / 3, low=0.5, high=0.9)
+    values.add(Key("sts", "all", "STS13", "last2"), np.nan)
+    words = {"word": ["a", 'q"u,o', "nan", ""], "n": [1, 2, 3, 2**53 + 1], "raw_0": [0.1 + 0.2, np.nan, 1e-300, np.inf]}
+    tables = {
+        "words": pd.DataFrame(words).assign(known=[True, False, True, True]),
+        "years": pd.DataFrame({"word": ["2012"]}),
+    }
+    return Results.of(
+        values, tables=tables, info=told(title="bert", n_layers=5, fit_on="nli", choices={"tasks": ["a"]})
     )
-    results.save(tmp_path)
+
+
+def test_the_round_trip_is_exact(tmp_path: Path) -> None:
+    made = results()
+    made.save(tmp_path)
     back = Results.load(tmp_path)
-    assert np.array_equal(back.curves["self_similarity/raw"], curve, equal_nan=True)
-    assert back.scalars["sts.first_last/all"] == 2 / 3
-    assert np.isnan(back.scalars["sts.last2/all"])
-    assert back.info == results.info
-    assert back.n_layers == 5
-    assert back.measures() == ["self_similarity"]
+    pd.testing.assert_frame_equal(back.frame, made.frame, check_exact=True)
+    assert back.info == made.info
+    assert (back.n_layers, back.measures()) == (5, ["self_similarity", "sts/STS12"])
+    assert back.tables.keys() == made.tables.keys()
+    for name, table in made.tables.items():
+        pd.testing.assert_frame_equal(back.tables[name], table, check_exact=True)
+    assert back.replicates.keys() == made.replicates.keys()
+    for key, drawn in made.replicates.items():
+        np.testing.assert_array_equal(back.replicates[key], drawn)
     with (tmp_path / "words.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert rows == [["word", "raw_0"], ["a", repr(0.1 + 0.2)], ['q"u,o', ""]]
+    assert rows[:3] == [
+        ["word", "n", "raw_0", "known"],
+        ["a", "1", repr(0.1 + 0.2), "True"],
+        ['q"u,o', "2", "", "False"],
+    ]
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_frame_is_what_every_reader_sees(tmp_path: Path) -> None:
+    """In memory, as Parquet for other tools, by key, and the counts beside the values."""
+    made = results()
+    made.save(tmp_path)
+    frame = made.frame
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "results.parquet"), frame, check_exact=True)
+    assert list(frame.columns) == ["measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
+    raw = frame[(frame["measure"] == "self_similarity") & (frame["statistic"] == "raw")]
+    assert raw["layer"].tolist() == raw["n"].tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(raw["value"], made.values("self_similarity", "raw"))
+    off = frame[frame["place"] == "last2"]
+    assert off["layer"].isna().all()
+    assert made.values("sts", "all", task="STS12", place="last2") == 2 / 3
+    assert [float(end[0]) for end in made.interval("sts", "all", task="STS12", place="last2") or ()] == [0.5, 0.9]
+    assert made.interval("sts", "all", task="STS12") is None
+    assert made.values("sts", "all") is None
+    part = made.curve("sts", "all", task="STS12")
+    assert (part.name, part.index.name) == ("sts/STS12/all", "layer")
+
+
+def test_what_a_metric_names_is_taken_apart_once() -> None:
+    values = Values()
+    values.add_all(
+        "sts", {"STS12/MSRpar/all": np.ones(2), "all_ci_low": np.zeros(2), "all": np.ones(2), "x_ci_low": np.ones(2)}
+    )
+    assert list(values.held) == [Key("sts", "all", "STS12/MSRpar"), Key("sts", "all"), Key("sts", "x_ci_low")]
+    assert values.held[Key("sts", "all")].low.tolist() == [0, 0]
 
 
 def test_load_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(TrackingError, match=r"no results\.json in .* never finished measuring"):
         Results.load(tmp_path)
     (tmp_path / "results.json").write_text('{"curves": 3}')
-    with pytest.raises(TrackingError, match=r"results\.json is not a results file of ctxexp"):
+    with pytest.raises(TrackingError, match=r"results\.json is of format None, this version reads 2: run again"):
         Results.load(tmp_path)
+    for damage in ('{"format": 2, "curves": 3}', "[]", "{"):
+        (tmp_path / "results.json").write_text(damage)
+        with pytest.raises(TrackingError, match=r"results\.json is not a results file of ctxexp"):
+            Results.load(tmp_path)
+    results().save(tmp_path)
+    (tmp_path / "words.csv").unlink()
+    with pytest.raises(TrackingError, match=r"is not a results file of ctxexp: .*words\.csv"):
+        Results.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["results.json", "results.parquet", "replicates.npz", "words.csv"])
+def test_damage_is_noticed_in_every_file(tmp_path: Path, name: str) -> None:
+    results().save(tmp_path)
+    seal(tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(TrackingError, match=f"{name} is not as it was written"):
+        Results.load(tmp_path)
+
+
+def test_infos_of_stages_are_put_together() -> None:
+    one, other = (
+        told(title="a", n_layers=3, choices={"x": 1}),
+        told(name="bert", choices={"y": 2}, fit_on="nli", seed=4),
+    )
+    both = told(title="a", n_layers=3, name="bert", choices={"x": 1, "y": 2}, fit_on="nli", seed=4)
+    assert one | other == both
+    assert both | told() == told() | both == both
 
 
 def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:

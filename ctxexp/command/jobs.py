@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.wording import mains
 from ctxexp.results import Results
+from ctxexp.run_info import PluginInfo, RunInfo
 from ctxexp.vectors.code_version import package_version
 
 CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
@@ -105,8 +107,9 @@ def _execute(cfg: DictConfig) -> None:
             assert missing is not None
             raise missing
         results = run(config, corpus, encoder, registry, folder, Progress(), text)
-        results.info["published"] = config["figures"]["published"]
-        results.info["plugins"] = plugins
+        used = tuple(PluginInfo(**{**each, "supplies": tuple(each["supplies"])}) for each in plugins)
+        info = results.info | RunInfo(published=config["figures"]["published"], plugins=used)
+        results = replace(results, info=info)
         running.save(results)
         _draw(config, results, folder / "figures")
         if not sweep:
@@ -211,7 +214,7 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
 
 def summary(results: Results) -> str:
     """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
-    lines = [f"{results.info['model']}, {results.info['corpus']}: layers 0 to {results.n_layers - 1}"]
+    lines = [f"{results.info.title}, {results.info.corpus.name}: layers 0 to {results.n_layers - 1}"]
     for measure in results.measures():
         for statistic in mains(results, measure):
             curve = results.get(f"{measure}/{statistic}")
@@ -221,18 +224,19 @@ def summary(results: Results) -> str:
             continue
         values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in curve)
         label, slash, task = measure.partition("/")
-        for mix in results.info.get("mixes") or ():
+        for mix in results.info.pooling.mixes:
             value = results.scalars.get(f"{label}.{mix}{slash}{task}/{statistic}")
             values += f"  {mix} {value:.3f}" if value is not None else ""
         lines.append(f"  {measure + ' ' + statistic:<44}{values}")
-    if n := results.info.get("skipped"):
-        lines.append(f"  without a vector, not measured: {n:,} words ({results.info['skipped_share']:.1%} of the text)")
-    if pieces := results.info.get("pieces"):
-        n, share = results.info["unknown"], results.info["unknown_share"]
-        lines.append(f"  unknown to the model's tokenizer: {n:,} of {pieces:,} pieces ({share:.1%})")
-    if pooling := results.info.get("pooling"):
-        lines.append(f"  sentence vectors: {pooling}")
-        lines += [f"  mix {mix}" for mix in (results.info.get("mixes") or {}).values()]
+    text, pooling = results.info.corpus, results.info.pooling
+    if n := text.skipped:
+        lines.append(f"  without a vector, not measured: {n:,} words ({text.skipped_share:.1%} of the text)")
+    if text.pieces:
+        said = f"{text.unknown:,} of {text.pieces:,} pieces ({text.unknown_share:.1%})"
+        lines.append(f"  unknown to the model's tokenizer: {said}")
+    if pooling.name:
+        lines.append(f"  sentence vectors: {pooling.name}")
+        lines += [f"  mix {mix}" for mix in pooling.mixes.values()]
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -17,6 +18,7 @@ from ctxexp.model import Encoder
 from ctxexp.plugins import Registry, Source, arguments
 from ctxexp.progress import Progress
 from ctxexp.results import Results
+from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, RunInfo, TransformInfo
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.vectors.pool import WORDS
 
@@ -140,23 +142,23 @@ def measured(study: Study, config: Node, registry: Registry, folder: Path, progr
         kind, at = error.of
         with registry.credit(kind, (config["metric"][at] if kind == "metric" else config[kind])["name"]):
             raise
-    results.info |= names(config, registry, study.control)
-    results.info["choices"] = {**study.corpus.choices, **{k: str(v) for k, v in config["words"].items()}}
-    if "fit_on" in results.info:
-        results.info["fit_on"] = _text_name(config["fit_on"])
-    return results
+    fit = results.info.transform.fit
+    return replace(results, info=results.info | names(config, registry, study.control, fit))
 
 
-def names(config: Node, registry: Registry, chosen: Control) -> Node:
-    """What results call the run and its parts, as the config has them; `chosen` is the run's control."""
-    return {
-        "model": label(config, registry, chosen),
-        "name": config["model"]["name"],
-        "weights": weights(config),
-        "dtype": config["dtype"],
-        "transform": calibration(config, registry),
-        "transform_arguments": dict(config["transform"]),
-    }
+def names(config: Node, registry: Registry, chosen: Control, fit: FitInfo | None = None) -> RunInfo:
+    """What results call the run and its parts, as the config has them; `chosen` is the run's control, `fit` what its
+    transform was fitted on."""
+    return RunInfo(
+        title=label(config, registry, chosen),
+        model=ModelInfo(name=config["model"]["name"], weights=weights(config) or "", dtype=config["dtype"]),
+        corpus=CorpusInfo(choices={name: str(value) for name, value in config["words"].items()}),
+        transform=TransformInfo(
+            name=calibration(config, registry),
+            arguments=dict(config["transform"]),
+            fit=fit and replace(fit, text=_text_name(config["fit_on"])),
+        ),
+    )
 
 
 def vector_cache(config: Node) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.strata import StrataLevel
 from ctxexp.measuring.units import Units
 from ctxexp.metric import GroupMean, Metric
-from ctxexp.results import Results, Table
+from ctxexp.results import Key, Results, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TOP = 10  # words in the lists of extremes
 INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each
@@ -89,24 +92,24 @@ def assemble(
     resamples: Resamples,
 ) -> Results:
     """Curves of every measure, their intervals and replicates, and the tables of those over words and sentences."""
-    results = Results()
+    values = Values()
+    tables: dict[str, pd.DataFrame] = {}
     for label, c in collected.items():
-        for statistic in dict.fromkeys(name for stats in c.stats for name in stats):
-            results.curves[f"{label}/{statistic}"] = c.curve(statistic)
+        values.add_all(label, {name: c.curve(name) for name in dict.fromkeys(n for stats in c.stats for n in stats)})
         if isinstance(c.probe, GroupMean) and c.scores and len(c.scores[0]):
-            _groups(results, label, c, index[label], occurrences, matched.get(label), baseline, resamples)
+            tables |= _groups(values, label, c, index[label], occurrences, matched.get(label), baseline, resamples)
             continue
         level = c.level()
         if statistic := c.probe.cosine_level if not isinstance(c.probe, GroupMean) else "":
-            _keep(results, f"{label}/{statistic}", level, resamples)
+            _keep(values, Key(label, statistic), level, resamples)
         elif "raw" in (c.stats[0] if c.stats else ()) and label not in matched and np.isfinite(level.value).any():
-            results.curves[f"{label}/baseline"] = level.value
-            results.curves[f"{label}/adjusted"] = c.curve("raw") - level.value
-    return results
+            values.add(Key(label, "baseline"), level.value)
+            values.add(Key(label, "adjusted"), c.curve("raw") - level.value)
+    return Results.of(values, tables=tables)
 
 
 def _groups(
-    results: Results,
+    values: Values,
     label: str,
     c: Collected,
     chosen: np.ndarray | None,
@@ -114,8 +117,8 @@ def _groups(
     family: Matched | None,
     baseline: Baseline,
     resamples: Resamples,
-) -> None:
-    """The curves and tables of a mean over groups."""
+) -> dict[str, pd.DataFrame]:
+    """Take the curves of a mean over groups; its tables."""
     kind, units = c.probe.over, occurrences.units
     counts = occurrences.groups(kind).counts
     counts = counts if chosen is None else counts[chosen]
@@ -125,43 +128,43 @@ def _groups(
             f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
         )
     raw = Curve(c.curve("raw"), _moved(c, scores, units))
-    _keep(results, f"{label}/raw", raw, resamples)
+    _keep(values, Key(label, "raw"), raw, resamples)
     adjusted_groups = None
     main_is_matched = isinstance(baseline, SizeMatched)
     if family:
         each, chance = _ladder(c, scores, counts, family)
         adjusted = Curve(raw.value, _moved(c, scores - each, units)) - chance
         name = "" if main_is_matched else "size_matched_"
-        results.curves[f"{label}/{name}baseline"] = chance.value
-        _keep(results, f"{label}/{name}adjusted", adjusted, resamples)
+        values.add(Key(label, f"{name}baseline"), chance.value)
+        _keep(values, Key(label, f"{name}adjusted"), adjusted, resamples)
         adjusted_groups = scores - each if main_is_matched else None
     if c.twins:  # each group has a level of its own
         own = np.stack([level.of_group for level in c.twins], axis=1)
         adjusted_groups = scores - own
-        results.curves[f"{label}/baseline"] = level = _mean(np.where(np.isfinite(scores), own, np.nan))
+        level = _mean(np.where(np.isfinite(scores), own, np.nan))
+        values.add(Key(label, "baseline"), level)
         moved = _moved(c, adjusted_groups, units) - np.stack([level.moved for level in c.twins])
-        _keep(results, f"{label}/adjusted", Curve(raw.value - level, moved), resamples)
+        _keep(values, Key(label, "adjusted"), Curve(raw.value - level, moved), resamples)
     elif not main_is_matched:
         base = c.level()
         if np.isfinite(base.value).any():
-            results.curves[f"{label}/baseline"] = base.value
-            _keep(results, f"{label}/adjusted", raw - base, resamples)
+            values.add(Key(label, "baseline"), base.value)
+            _keep(values, Key(label, "adjusted"), raw - base, resamples)
         adjusted_groups = scores - base.value
     if kind == "word":
-        _word_tables(results, label, c, occurrences, chosen, adjusted_groups)
-    elif kind == "sense":
-        results.tables[label] = _sense_table(c, counts)
-    elif kind == "sentence":
-        results.tables[label] = _table({"sentence": c.keys, "length": counts.tolist()}, raw=scores)
+        return _word_tables(label, c, occurrences, chosen, adjusted_groups)
+    if kind == "sense":
+        return {label: _sense_table(c, counts)}
+    if kind == "sentence":
+        return {label: _table({"sentence": c.keys, "length": counts.tolist()}, raw=scores)}
+    return {}
 
 
-def _keep(results: Results, key: str, curve: Curve, resamples: Resamples) -> None:
+def _keep(values: Values, key: Key, curve: Curve, resamples: Resamples) -> None:
     """The curve with its interval and replicates."""
     drawn = resamples.of(curve)
-    results.curves[key] = curve.value
-    results.curves[f"{key}_ci_low"], results.curves[f"{key}_ci_high"] = interval(drawn)
-    if drawn.size:
-        results.replicates[key] = drawn
+    low, high = interval(drawn)
+    values.add(key, curve.value, low=low, high=high, replicates=drawn)
 
 
 def _moved(c: Collected, scores: np.ndarray, units: Units) -> np.ndarray:
@@ -207,11 +210,13 @@ def _mean(values: np.ndarray) -> np.ndarray:
     return result
 
 
-def _table(columns: dict[str, Sequence[Any]], **per_layer: np.ndarray) -> Table:
+def _table(columns: dict[str, Sequence[Any]], **per_layer: np.ndarray) -> pd.DataFrame:
     """Columns, then for each array (rows, layers) its columns name_0, name_1, ..."""
+    import pandas as pd
+
     for name, values in per_layer.items():
         columns |= {f"{name}_{i}": column.tolist() for i, column in enumerate(values.T)}
-    return Table(columns)
+    return pd.DataFrame(columns)
 
 
 def _first_share(occurrences: Occurrences) -> np.ndarray:
@@ -224,7 +229,7 @@ def _first_share(occurrences: Occurrences) -> np.ndarray:
     return result
 
 
-def _sense_table(c: Collected, counts: np.ndarray) -> Table:
+def _sense_table(c: Collected, counts: np.ndarray) -> pd.DataFrame:
     """A row a word: its labels with how often each, by the mean over layers as the word tables."""
     raw = np.stack(c.scores, axis=1)
     words, labels = zip(*c.keys, strict=True)  # keys of this kind are pairs
@@ -234,13 +239,12 @@ def _sense_table(c: Collected, counts: np.ndarray) -> Table:
 
 
 def _word_tables(
-    results: Results,
     label: str,
     c: Collected,
     occurrences: Occurrences,
     chosen: np.ndarray | None,
     adjusted: np.ndarray | None,
-) -> None:
+) -> dict[str, pd.DataFrame]:
     """The measure's word table, and its lists of extremes if it has any: by the mean over layers, ties by word."""
     raw = np.stack(c.scores, axis=1)
     where = np.arange(len(occurrences.words)) if chosen is None else chosen
@@ -253,10 +257,12 @@ def _word_tables(
         "mean": overall.tolist(),
     }
     per_layer = {"raw": raw} if adjusted is None else {"raw": raw, "adjusted": adjusted}
-    results.tables[label] = table = _table(columns, **per_layer)
+    table = _table(columns, **per_layer)
+    tables = {label: table}
     extremes = c.probe.extremes if isinstance(c.probe, GroupMean) else None
     if extremes:
         order = np.lexsort([np.array([str(key) for key in c.keys]), overall])
         known = order[np.isfinite(overall[order])].tolist()
         for name, chosen_words in zip(extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
-            results.tables[name] = Table({k: [v[i] for i in chosen_words] for k, v in table.columns.items()})
+            tables[name] = table.iloc[chosen_words].reset_index(drop=True)
+    return tables

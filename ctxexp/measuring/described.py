@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+from ctxexp.run_info import MeasureInfo
+
 
 class Described:
     """The attributes that every metric has and a run records under `measures`; a metric's class or instance sets them.
@@ -26,15 +28,16 @@ class Described:
     line: ClassVar[float | None] = None
 
 
-def describe(label: str, metric: Described) -> dict[str, Any]:
-    """What a run records of a metric: its class's name in snake case and its attributes."""
-    return {
-        "name": re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(metric).__name__).lower(),
-        "title": metric.title,
-        "variant": metric.variant,
-        "definition": metric.definition or label.replace("_", " "),
-        "unit": metric.unit,
-        "over": metric.over,
-        "main": metric.main,
-        "line": metric.line,
-    }
+def describe(label: str, metric: Described, level: str = "") -> MeasureInfo:
+    """What a run records of a metric: its class's name in snake case, its attributes, how its chance level is found."""
+    return MeasureInfo(
+        name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(metric).__name__).lower(),
+        title=metric.title,
+        variant=metric.variant,
+        definition=metric.definition or label.replace("_", " "),
+        unit=metric.unit,
+        over=metric.over,
+        main=metric.main,
+        line=metric.line,
+        level=level,
+    )

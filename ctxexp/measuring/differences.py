@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.measuring.bootstrap import interval
-from ctxexp.results import Results
+from ctxexp.results import Key, Results
 
 
 class Difference(NamedTuple):
@@ -21,7 +21,7 @@ class Difference(NamedTuple):
 def difference(
     one: Results,
     other: Results,
-    key: str,
+    key: Key,
     *,
     layers: list[int] | None = None,
     others: list[int] | None = None,
@@ -33,7 +33,7 @@ def difference(
     are paired at random, as of independent runs. `layers` and `others` choose the layers to compare (all; negative ones
     count from the last): `difference(run, run, key, layers=[3], others=[0])` compares two layers of one run.
     """
-    a, b = one.curves[key], other.curves[key]
+    a, b = one.held[key].value, other.held[key].value
     at = list(range(min(len(a), len(b)))) if layers is None else layers
     against = at if others is None else others
     value = a[at] - b[against]
@@ -49,5 +49,5 @@ def difference(
 
 def paired(one: Results, other: Results) -> bool:
     """Whether both runs' replicates are of the same resamples of the same text."""
-    names = ("seed", "bootstrap", "fingerprint", "resampled", "n_resampled", "n_pairs", "resampled_pairs")
-    return all(one.info.get(name) == other.info.get(name) for name in names)
+    a, b = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (one.info, other.info))
+    return a == b

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, SupportsFloat, get_args
@@ -24,6 +25,7 @@ from ctxexp.measuring.streams import Stream
 from ctxexp.metric import GroupBy, GroupMean, Metric
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
+from ctxexp.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.vectors.layers import Layers, lent
 
 BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
@@ -81,22 +83,18 @@ def measure(
             stage.advance(1)
     resamples = Resamples(occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
     results = assemble(collected, plan.index, occurrences, plan.matched, baseline, resamples)
-    results.info |= {
-        "n_layers": store.n_layers,
-        "dim": store.dim,
-        "n_occurrences": occurrences.n_occurrences,
-        "n_words": len(occurrences.words),
-        "baseline": getattr(baseline, "name", type(baseline).__name__),
-        "baseline_size": len(plan.samples[0]),
-        "baseline_matched": isinstance(baseline, SizeMatched | Twins),
-        "levels": {label: words for label in metrics if (words := plan.level_words(label))},
-        "resampled": occurrences.units.name,
-        "n_resampled": occurrences.units.n,
-        "seed": seed,
-        "bootstrap": bootstrap,
-        "measures": {label: describe(label, probe) for label, probe in plan.probes.items()},
-    }
-    return results
+    matched = isinstance(baseline, SizeMatched | Twins)
+    name = getattr(baseline, "name", type(baseline).__name__)
+    info = RunInfo(
+        model=ModelInfo(n_layers=store.n_layers, dim=store.dim),
+        corpus=CorpusInfo(occurrences=occurrences.n_occurrences, words=len(occurrences.words)),
+        baseline=BaselineInfo(name=name, size=len(plan.samples[0]), matched=matched),
+        resampled=Resampled(unit=occurrences.units.name, n=occurrences.units.n),
+        seed=seed,
+        bootstrap=bootstrap,
+        measures={label: describe(label, probe, plan.level_words(label)) for label, probe in plan.probes.items()},
+    )
+    return replace(results, info=info)
 
 
 class Gather:

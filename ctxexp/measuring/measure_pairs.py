@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,15 @@ from ctxexp.measuring.pairs import PairMetric, Pairs
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import guard
 from ctxexp.progress import Progress, Silent
-from ctxexp.results import Results, Table
+from ctxexp.results import Results, Values, named
+from ctxexp.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.transform import Calibration
 from ctxexp.vectors.layers import lent
 from ctxexp.vectors.mixes import Mix
 from ctxexp.vectors.pool import SentenceVectors, finite_rows, mixed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,8 @@ def measure_pairs(
 ) -> Results:
     """Every pair metric (label -> factory, one instance a layer or mix) over the corpus's gold pairs.
 
-    Curves `<label>/<statistic>` over layers, scalars `<label>.<mix>/<statistic>`, and the metric's rows as a table
-    named by the label, its first column the layer or mix. The calibration is fitted anew for each layer and mix, on
+    Curves over layers, scalars whose place is the mix, and the metric's rows as a table named by the label, its first
+    column the layer or mix. The calibration is fitted anew for each layer and mix, on
     the sentence vectors of `text` (None: of the corpus's own distinct sentences). A pair one of whose sentences has no
     vector is left out and counted in `undefined`; a layer without any vector is NaN, and so is one whose
     vectors are all equal where there is a calibration. Bootstrap resamples are the same pairs in each layer. One layer
@@ -74,7 +78,7 @@ def measure_pairs(
     once = distinct(corpus)
     collected: dict[str, dict[str, dict[int | str, float]]] = {label: {} for label in metrics}
     rows: dict[str, list[dict[str, Any]]] = {label: [] for label in metrics}
-    drawn: dict[str, dict[int | str, np.ndarray]] = {}
+    drawn: dict[tuple[str, str], dict[int | str, np.ndarray]] = {}
     probes = {label: factory() for label, factory in metrics.items()}
     places: list[tuple[int | str, Mix | None]] = [(i, None) for i in range(vectors.n_layers)]
     places += [(mix.name, mix) for mix in mixes]
@@ -114,7 +118,7 @@ def measure_pairs(
                     for statistic, value in found.items():
                         collected[label].setdefault(statistic, {})[place] = float(value)
                     for statistic, sample in guard(label, metric, f"{where}, replicates()", metric.replicates).items():
-                        drawn.setdefault(f"{label}/{statistic}", {})[place] = np.asarray(sample, np.float32)
+                        drawn.setdefault((label, statistic), {})[place] = np.asarray(sample, np.float32)
                     for row in guard(label, metric, f"{where}, rows()", metric.rows):
                         rows[label].append({"layer": place, **row})
                     if folder is not None and type(metric).save is not PairMetric.save:
@@ -126,33 +130,28 @@ def measure_pairs(
                 left_out[place] = left_out.get(place, 0.0) + undefined
             del x
             stage.advance(1)
-    results = Results()
+    values = Values()
+    layers = range(vectors.n_layers)
     for label, statistics in collected.items():
-        for statistic, values in statistics.items():
-            curve = np.array([values.get(i, np.nan) for i in range(vectors.n_layers)])
-            results.curves[f"{label}/{statistic}"] = curve
+        values.add_all(label, {name: np.array([at.get(i, np.nan) for i in layers]) for name, at in statistics.items()})
+        for mix in mixes:
+            values.add_all(label, {name: at.get(mix.name, np.nan) for name, at in statistics.items()}, mix.name)
+    for (label, statistic), samples in drawn.items():
+        missing = np.full(max(map(len, samples.values())), np.nan, np.float32)
+        if missing.size:
+            curve = np.stack([samples.get(i, missing) for i in range(vectors.n_layers)])
+            values.replicates[named(label, statistic)] = curve
             for mix in mixes:
-                results.scalars[f"{label}.{mix.name}/{statistic}"] = values.get(mix.name, float("nan"))
-        if rows[label]:
-            results.tables[label] = table(rows[label])
-    for key, samples in drawn.items():
-        size = max(map(len, samples.values()))
-        missing = np.full(size, np.nan, np.float32)
-        if size:
-            results.replicates[key] = np.stack([samples.get(i, missing) for i in range(vectors.n_layers)])
-            label, _, statistic = key.partition("/")
-            for mix in mixes:
-                results.replicates[f"{label}.{mix.name}/{statistic}"] = samples.get(mix.name, missing)
-    results.info = {
-        "n_layers": vectors.n_layers,
-        "dim": vectors.dim,
-        "seed": seed,
-        "bootstrap": bootstrap,
-        "n_pairs": len(corpus.pairs),
-        "resampled_pairs": resampled_unit([subset.ends() for subset in subsets]),
-        "measures": {label: describe(label, probe) for label, probe in probes.items()},
-    }
-    return results
+                values.replicates[named(label, statistic, mix.name)] = samples.get(mix.name, missing)
+    info = RunInfo(
+        model=ModelInfo(n_layers=vectors.n_layers, dim=vectors.dim),
+        corpus=CorpusInfo(pairs=len(corpus.pairs)),
+        seed=seed,
+        bootstrap=bootstrap,
+        resampled=Resampled(pairs=resampled_unit([subset.ends() for subset in subsets])),
+        measures={label: describe(label, probe) for label, probe in probes.items()},
+    )
+    return Results.of(values, tables={label: table(of) for label, of in rows.items() if of}, info=info)
 
 
 def require_pairs(corpus: Corpus, labels: Sequence[str]) -> None:
@@ -185,10 +184,12 @@ def distinct(corpus: Corpus) -> np.ndarray:
     return np.array([seen.setdefault(s, i) == i for i, s in enumerate(corpus.sentences)], bool)
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows as columns, in order of first appearance; what a row lacks is empty."""
+def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows under their names, in order of first appearance; what a row lacks is empty."""
+    import pandas as pd
+
     names = dict.fromkeys(name for row in rows for name in row)
-    return Table({name: [row.get(name, "") for row in rows] for name in names})
+    return pd.DataFrame({name: [row.get(name, "") for row in rows] for name in names})
 
 
 def _all_equal(x: np.ndarray, defined: np.ndarray) -> bool:

@@ -15,12 +15,12 @@ from ctxexp.errors import CtxexpError, EncodingError, MetricError, said, strange
 from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable, Encoder
 from ctxexp.progress import Progress
-from ctxexp.results import Results
+from ctxexp.results import Results, Values
+from ctxexp.run_info import RunInfo, TableInfo
 from ctxexp.vectors.layers import lent
 
 
 def measure_tables(
-    results: Results,
     encoder: Encoder,
     corpus: Corpus,
     metrics: Mapping[str, Callable[[], Any]],
@@ -29,11 +29,11 @@ def measure_tables(
     *,
     title: str,
     model: AbstractContextManager[Any],
-) -> None:
-    """Add what the metrics that have a method `table` say of each table that the encoder offers, and let them finish.
+) -> Results:
+    """What the metrics that have a method `table` say of each table that the encoder offers; then they may finish.
 
-    `table(EmbeddingTable) -> dict[str, float]` is called on a fresh instance for each table; its values become the
-    scalars `<label>.<table>/<statistic>`, and its `save` writes under `<label>/table_<name>`. Then a metric that has
+    `table(EmbeddingTable) -> dict[str, float]` is called on a fresh instance for each table; its values become
+    scalars whose place is the table, and its `save` writes under `<label>/table_<name>`. Then a metric that has
     `finish(folder, n_layers=..., title=...)` is called once on another instance, with its own folder: what it draws
     of several layers or tables. Tables are measured as they are: transforms and baselines don't reach them. Raises
     EncodingError for a malformed table (within the context `model`), MetricError naming metric and table.
@@ -42,6 +42,7 @@ def measure_tables(
     users = [label for label, metric in built.items() if hasattr(metric, "table")]
     offered = getattr(encoder, "tables", None)
     tables: list[EmbeddingTable] = []
+    values = Values()
     if users and offered is not None:
         with model:
             tables = list(offered(corpus.sentences))
@@ -52,27 +53,26 @@ def measure_tables(
             for table in tables:
                 shown = replace(table, vectors=lent(table.vectors))
                 for label in users:
-                    _measure(results, label, metrics[label](), shown, folder / label / f"table_{table.name}")
+                    found = _measure(label, metrics[label](), shown, folder / label / f"table_{table.name}")
+                    values.add_all(label, found, table.name)
                 stage.advance(1)
-        results.info["tables"] = {
-            t.name: {"rows": len(t.tokens), "dim": int(t.vectors.shape[1]), "note": t.note, "tied": t.tied}
-            for t in tables
-        }
     for label, metric in built.items():
         finish = getattr(metric, "finish", None)
         if finish is not None and (folder / label).is_dir():
-            call = {"n_layers": results.n_layers, "title": title}
+            call = {"n_layers": encoder.n_layers, "title": title}
             _guard(label, "finish()", lambda f=finish, p=folder / label, c=call: f(p, **c))  # type: ignore[misc]
+    told = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
+    return Results.of(values, info=RunInfo(tables=told))
 
 
-def _measure(results: Results, label: str, metric: Any, table: EmbeddingTable, place: Path) -> None:
+def _measure(label: str, metric: Any, table: EmbeddingTable, place: Path) -> dict[str, float]:
     values = _guard(label, f"table {table.name!r}", lambda: metric.table(table))
     if not isinstance(values, dict):
         raise _named(label, f"metric {label!r}: table() gave a {type(values).__name__}; expected numbers by name")
-    results.scalars |= {f"{label}.{table.name}/{name}": float(value) for name, value in values.items()}
     if type(metric).save is not Metric.save:
         place.mkdir(parents=True, exist_ok=True)
         _guard(label, f"save() of table {table.name!r}", lambda: metric.save(place))
+    return {name: float(value) for name, value in values.items()}
 
 
 def _guard(label: str, where: str, call: Callable[[], Any]) -> Any:

@@ -9,11 +9,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import replacing
 from ctxexp.maths.cosines import BINS, histogram
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.metric import GroupBy, Metric
-from ctxexp.results import Table
 
 MOST = 2000  # occurrences whose pairs are listed one by one
 FILE = "cosine_histogram.csv"
@@ -69,10 +69,12 @@ class Anisotropy(Metric):
 
     def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
         """One table of all layers: each bin's lower and upper edge, and how many pairs of each layer are in it."""
+        import pandas as pd
+
         edges = (2 * np.arange(BINS + 1) - BINS) / BINS
         columns: dict[str, Sequence[float]] = {"from": edges[:-1].tolist(), "to": edges[1:].tolist()}
         for path in sorted(folder.glob(f"layer_*/{FILE}")):
             columns[path.parent.name] = np.loadtxt(path, dtype=np.int64).tolist()
             path.unlink()
             path.parent.rmdir()
-        Table(columns).write_csv(folder / FILE)
+        write_csv(pd.DataFrame(columns), folder / FILE)

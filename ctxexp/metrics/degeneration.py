@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from ctxexp.errors import MetricError
+from ctxexp.files.tables import write_csv
 from ctxexp.maths.cosines import positive_pairs
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.hull import chance_of_direction, cone_aperture, negative_direction
 from ctxexp.maths.isotropy import entropy_rank
 from ctxexp.metric import GroupBy, Metric
-from ctxexp.results import Table
 
 if TYPE_CHECKING:
     from ctxexp.model import EmbeddingTable
@@ -72,10 +72,12 @@ class Degeneration(Metric):
 
     def save(self, folder: Path) -> None:
         """Write spectrum.csv: singular values, relative to the first."""
+        import pandas as pd
+
         for _, spectrum in self._found.values():
             relative = spectrum / spectrum[0] if len(spectrum) and spectrum[0] > 0 else np.full(len(spectrum), math.nan)
-            table = Table({"i": range(1, len(spectrum) + 1), "sigma": spectrum.tolist(), "relative": relative.tolist()})
-            table.write_csv(folder / "spectrum.csv")
+            table = pd.DataFrame({"i": range(1, len(spectrum) + 1), "sigma": spectrum, "relative": relative})
+            write_csv(table, folder / "spectrum.csv")
 
 
 def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float], np.ndarray]:

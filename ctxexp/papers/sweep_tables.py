@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
 from ctxexp.plugins import TABLE, Registry
 from ctxexp.report.wording import Run, one_line
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILES = "table_*.md"
 
@@ -19,7 +24,7 @@ class SweepTable:
     """A table of several runs: `numbers` in full for the CSV, `shown` with cells as they are read."""
 
     title: str
-    numbers: Table
+    numbers: pd.DataFrame
     columns: Sequence[str]
     shown: Sequence[Sequence[str]]  # rows of as many cells as columns
     notes: Sequence[str] = ()  # a line each: sources and choices
@@ -33,7 +38,7 @@ def write_tables(runs: Sequence[Run], folder: Path, registry: Registry) -> list[
             table: SweepTable | None = registry.find(TABLE, name).factory(runs)
         if table:
             csv, text = folder / f"table_{name}.csv", folder / f"table_{name}.md"
-            table.numbers.write_csv(csv)
+            write_csv(table.numbers, csv)
             paths += [csv, write_text(text, markdown(table))]
     return paths
 
@@ -55,5 +60,5 @@ def written(folder: Path) -> list[str]:
 
 def row_label(label: str, results: Results) -> str:
     """The run's label with the weights that it used, which a chart's label leaves out where they are the default."""
-    weights = one_line(results.info.get("weights") or "")
+    weights = one_line(results.info.model.weights)
     return label if not weights or weights in label else f"{label} ({weights})"

@@ -157,11 +157,11 @@ def main_statistic(results: Results, measure: str, wanted: str = "adjusted") -> 
 
 def paper_model(label: str, results: Results, *, published: bool) -> str | None:
     """bert, gpt2 or elmo if the published curves of that model belong beside this run."""
-    words = str(results.info.get("name") or results.info.get("model") or label).replace("(", " ").split()
+    words = (results.info.model.name or results.info.title or label).replace("(", " ").split()
     name = words[0].casefold() if words else ""
     if name not in reference.models():
         return None
-    return name if published or results.info.get("weights") == "published" else None
+    return name if published or results.info.model.weights == "published" else None
 
 
 def finite(curve: np.ndarray | None) -> np.ndarray | None:

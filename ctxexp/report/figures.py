@@ -51,7 +51,7 @@ def sweep_figures(runs: Sequence[Run], folder: Path, *, published: bool = False)
 
 def run_figure(results: Results, measure: str, *, published: bool = False) -> Figure | None:
     """One run's measure by layer: adjusted with its 95% interval, raw and baseline thinner; None without a value."""
-    ((label, _),) = wording.unique_labels([(str(results.info.get("model") or "run"), results)])
+    ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
     colour = colours([label])[label]
     main = charts.main_statistic(results, measure)
     line = charts.curve_line(results, measure, main, label=wording.readable(main), colour=colour, marker=0)

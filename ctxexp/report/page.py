@@ -6,10 +6,11 @@ import html
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
 from ctxexp.papers import sweep_tables
 from ctxexp.papers.calibration_league.figure import write_league_figure
@@ -19,53 +20,63 @@ from ctxexp.report import charts, figures, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.palette import colours
 from ctxexp.report.wording import Run
-from ctxexp.results import Table
+from ctxexp.run_info import RunInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPORT, COMPARISON = "report.html", "comparison.csv"
 _PAGE = Path(__file__).with_name("page.html")
 _STATISTICS = ("adjusted", "raw", "baseline")
-_RUN_COLUMNS = {
-    "encoder": "encoder",
-    "weights": "weights",
-    "n_layers": "layers",
-    "dim": "width",
-    "dtype": "dtype",
-    "transform": "transform",
-    "corpus": "corpus",
-    "control": "control",
-    "left_out": "occurrences left out",
-    "skipped": "words without a vector",
-    "unknown": "unknown pieces",
-    "pieces": "pieces",
-    "fingerprint": "fingerprint",
-    "n_sentences": "sentences",
-    "n_occurrences": "occurrences",
-    "n_words": "words",
-    "min_contexts": "contexts a word needs",
-    "baseline": "baseline",
-    "baseline_size": "baseline size",
-    "resampled": "intervals over",
-    "resampled_pairs": "intervals of pairs over",
-    "seed": "seed",
-    "choices": "corpus choices",
-    "details": "encoder details",
-}
+
+
+def _about(info: RunInfo) -> dict[str, object]:
+    """The facts of a run by the names that the page gives them."""
+    model, text, resampled = info.model, info.corpus, info.resampled
+    return {
+        "encoder": model.encoder,
+        "weights": model.weights,
+        "layers": model.n_layers or "",
+        "width": model.dim or "",
+        "dtype": model.dtype,
+        "transform": info.transform.name,
+        "corpus": text.name,
+        "control": info.control,
+        "occurrences left out": text.left_out,
+        "words without a vector": text.skipped,
+        "unknown pieces": text.unknown,
+        "pieces": text.pieces,
+        "fingerprint": text.fingerprint,
+        "sentences": text.sentences,
+        "occurrences": text.occurrences,
+        "words": text.words,
+        "contexts a word needs": text.min_contexts,
+        "baseline": info.baseline.name,
+        "baseline size": info.baseline.size,
+        "intervals over": resampled.unit,
+        "intervals of pairs over": resampled.pairs,
+        "seed": info.seed,
+        "corpus choices": text.choices,
+        "encoder details": model.details,
+    }
 
 
 def summarise(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
     """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths."""
-    published = any(results.info.get("published") for _, results in runs)
+    published = any(results.info.published for _, results in runs)
     paths = figures.sweep_figures(runs, folder, published=published)
     paths.append(write_report(runs, folder / REPORT, published=published))
     paths += sweep_tables.write_tables(runs, folder, registry)
     paths += write_league_figure(runs, folder)
     comparison = folder / COMPARISON
-    compare(runs).write_csv(comparison)
+    write_csv(compare(runs), comparison)
     return [*paths, comparison]
 
 
-def compare(runs: Sequence[Run]) -> Table:
+def compare(runs: Sequence[Run]) -> pd.DataFrame:
     """Every curve in long format: model, measure, statistic, layer, value (full precision, NaN undefined)."""
+    import pandas as pd
+
     columns: dict[str, list[Any]] = {name: [] for name in ("model", "measure", "statistic", "layer", "value")}
     for label, results in wording.unique_labels(runs):
         for key, curve in results.curves.items():
@@ -73,7 +84,7 @@ def compare(runs: Sequence[Run]) -> Table:
             for layer, value in enumerate(curve.tolist()):
                 for name, cell in zip(columns, (label, measure, statistic, layer, value), strict=True):
                     columns[name].append(cell)
-    return Table(dict(columns))
+    return pd.DataFrame(columns)
 
 
 def write_report(
@@ -151,11 +162,9 @@ def _numbers(y: np.ndarray) -> list[float | None]:
 def _runs_table(runs: Sequence[Run]) -> str:
     """One column a run, one row a fact: identities are long, models few."""
     named = wording.unique_labels(runs)
-    rows = []
-    for key, name in _RUN_COLUMNS.items():
-        cells = [_cell(results.info.get(key)) for _, results in named]
-        if any(cells):
-            rows.append([name, *cells])
+    facts = [_about(results.info) for _, results in named]
+    rows = [[name, *(_cell(each[name]) for each in facts)] for name in facts[0]] if facts else []
+    rows = [row for row in rows if any(row[1:])]
     return _table("Runs", ["", *(label for label, _ in named)], rows)
 
 

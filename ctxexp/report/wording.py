@@ -58,8 +58,8 @@ def task(measure: str) -> str:
 def attribute(results: Results, measure: str, key: str) -> Any:
     """An attribute of a measure as its run recorded it (`ctxexp.measuring.described`), None where the run doesn't say;
     a task's measure is the metric's own."""
-    measures = results.info.get("measures") or {}
-    return (measures.get(measure) or measures.get(measure.split("/")[0]) or {}).get(key)
+    measures = results.info.measures
+    return getattr(measures.get(measure) or measures.get(measure.split("/")[0]), key, None)
 
 
 def stated(results: Results, measure: str, key: str) -> str:
@@ -92,7 +92,7 @@ def mains(results: Results, measure: str) -> tuple[str, ...]:
 def define(measure: str, results: Results) -> str:
     """The definition that the run states, of a task's measure with the task; else an empty text."""
     said = stated(results, measure, "definition")
-    if said and task(measure) and measure not in (results.info.get("measures") or {}):
+    if said and task(measure) and measure not in results.info.measures:
         said = f"{task(measure)}: {said}"
     return said
 
@@ -137,21 +137,21 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
     runs differ. `transforms=False` leaves these out, for a figure that names them."""
     said = []
     chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
-    used = [one_line(r.info.get("transform") or "none") for _, r in runs]
-    fits = [one_line(r.info.get("fit_on") or "target") for _, r in runs]
+    used = [one_line(r.info.transform.name) for _, r in runs]
+    fits = [one_line(fit.text if (fit := r.info.transform.fit) else "target") for _, r in runs]
     if set(fits) == {"target"}:
         fits = []
     if set(used) == {"none"}:
         fits = []
     if set(used) == {"none"} or not transforms:
         used = []
-    resampled = [one_line(r.info.get("resampled") or r.info.get("resampled_pairs") or "") for _, r in runs]
-    controls = [one_line(r.info.get("control") or "none") for _, r in runs]
+    resampled = [one_line(r.info.resampled.unit or r.info.resampled.pairs) for _, r in runs]
+    controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
     for kind, plural, words in (
-        ("weights", "kinds of weights", [one_line(r.info.get("weights") or "") for _, r in runs]),
-        ("corpus", "corpora", [one_line(r.info.get("corpus") or "") for _, r in runs]),
+        ("weights", "kinds of weights", [one_line(r.info.model.weights) for _, r in runs]),
+        ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
         ("control:", "controls", controls),
         ("transform", "transforms", used),
         ("fitted on", "fitted texts", fits),
@@ -161,7 +161,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         known = sorted(set(words) - {""})
         if known:
             said.append(f"{kind} {known[0]}" if len(known) == 1 else f"{len(known)} {plural}")
-    unknown = max((r.info.get("unknown_share") or 0 for _, r in runs), default=0)
+    unknown = max((r.info.corpus.unknown_share or 0 for _, r in runs), default=0)
     if unknown > MANY:
         said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
     return said
@@ -174,12 +174,12 @@ def identities(runs: Sequence[Run]) -> list[str]:
     """
     said = []
     for label, results in unique_labels(runs):
-        name = one_line(results.info.get("encoder") or "")
+        name = one_line(results.info.model.encoder)
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
             name = ""
         size = (
-            f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info['dim']}"
-            if results.info.get("dim")
+            f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info.model.dim}"
+            if results.info.model.dim
             else ""
         )
         if name or size:
@@ -198,15 +198,13 @@ def baseline_words(results: Results, measure: str | None = None) -> str:
 
     Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
     """
-    name, size = results.info.get("baseline"), results.info.get("baseline_size")
-    if results.info.get("baseline_matched") and (measure is None or stated(results, measure, "over") != "sample"):
-        size = None
-    levels = results.info.get("levels") or {}
-    kinds = set(levels.values()) if measure is None else {levels.get(measure)}
-    drawn = f"{size:,} occurrences" if isinstance(size, int) else ""
+    chance = results.info.baseline
+    named = not chance.matched or (measure is not None and stated(results, measure, "over") == "sample")
+    kinds = {about.level for label, about in results.info.measures.items() if measure in (None, label)}
+    drawn = f"{chance.size:,} occurrences" if named and chance.size else ""
     if "exact" in kinds:
         drawn = f"exact or {drawn}" if drawn and "drawn" in kinds else "exact"
-    parts = [drawn, one_line(name or "").replace("_", " ")]
+    parts = [drawn, one_line(chance.name).replace("_", " ")]
     return ", ".join(part for part in parts if part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus
@@ -14,6 +14,7 @@ from ctxexp.errors import ConfigError, MetricError, blamed
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder, details
 from ctxexp.progress import Progress
+from ctxexp.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.mixes import layer_mixes
 from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
@@ -98,17 +99,13 @@ class Spaces:
         return sum(store.encoded for store in self.held.values())
 
     @property
-    def pooling_info(self) -> dict[str, Any]:
+    def pooling_info(self) -> PoolingInfo:
         """Which pooling and mixes of layers the run has, and what the encoder's view of sentences says of itself."""
         if self.view is None:
-            told: dict[str, Any] = {"what": POOLINGS[WORDS]}
+            told: dict[str, object] = {"what": POOLINGS[WORDS]}
         else:
             told = {"what": POOLINGS.get(self.pooling, ""), "name": self.view.name, **details(self.view)}
-        return {
-            "pooling": self.pooling,
-            "pooling_details": told,
-            "mixes": {mix.name: str(mix) for mix in self.mixes},
-        }
+        return PoolingInfo(name=self.pooling, details=told, mixes={mix.name: str(mix) for mix in self.mixes})
 
     def _store(self, corpus: Corpus, encoder: Encoder) -> Store:
         key = (encoder.name, corpus.fingerprint)

@@ -13,6 +13,7 @@ from warm import Warm
 
 from ctxexp.command.names import GROUPS, registry
 from ctxexp.plugins import TABLE
+from ctxexp.results import Key, Results
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +65,17 @@ def test_a_sweep_ends_in_mlflow_and_its_second_run_encodes_nothing(place: Path, 
     assert sum(r.data.tags["ctxexp.kind"] == "summary" for r in runs) == 1
     assert len({r.data.tags["mlflow.runColor"] for r in jobs.values()}) == 3
     for folder in job_folders(place):
-        results = json.loads((folder / "results.json").read_text())
-        run = jobs[results["info"]["model"]]
-        assert results["info"]["encoded"] > 0
-        for key in ("self_similarity/adjusted", "anisotropy/mean_cosine", "max_explainable_variance/raw"):
-            history = sorted(client.get_metric_history(run.info.run_id, key), key=lambda m: m.step)
-            assert [m.step for m in history] == list(range(results["info"]["n_layers"]))
-            assert [m.value for m in history] == pytest.approx(results["curves"][key], abs=0)
+        results = Results.load(folder)
+        run = jobs[results.info.title]
+        assert results.info.encoded > 0
+        for key in (
+            Key("self_similarity", "adjusted"),
+            Key("anisotropy", "mean_cosine"),
+            Key("max_explainable_variance", "raw"),
+        ):
+            history = sorted(client.get_metric_history(run.info.run_id, str(key)), key=lambda m: m.step)
+            assert [m.step for m in history] == list(range(results.n_layers))
+            assert [m.value for m in history] == results.held[key].value.tolist()
     summary = next(place.glob("mlruns/results/*/summary"))
     assert {"report.html", "comparison.csv", "overview.png"} <= {p.name for p in summary.iterdir()}
 

@@ -30,6 +30,7 @@ from ctxexp.plugins import Register, Registry, build_registry
 from ctxexp.progress import Silent
 from ctxexp.report import wording
 from ctxexp.results import Results
+from ctxexp.run_info import FitInfo, PoolingInfo
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
@@ -149,8 +150,8 @@ def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
     inside = {"target": 1.0, "train": 0.0, "all": 1.0, "nli": 0.5}[fit_on]
     n = {"target": 40, "train": 40, "all": 80, "nli": 40}[fit_on]
     named = "lines.txt" if fit_on == "nli" else fit_on
-    said = {k: results.info[k] for k in ("fit_on", "transductive", "fit_overlap", "fit_sentences")}
-    assert said == {"fit_on": named, "transductive": inside == 1, "fit_overlap": inside, "fit_sentences": n}
+    said = FitInfo(text=named, transductive=inside == 1, overlap=inside, sentences=n)
+    assert results.info.transform.fit == said
     assert label(made) == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
     facts = wording.facts([("a", results)])
     assert (f"fitted on {named}" in facts) == (fit_on != "target")
@@ -161,7 +162,7 @@ def test_nothing_is_fitted_for_none(registry: Registry, tmp_path: Path) -> None:
     made = config(tmp_path, "fit_on='nli:/not/there'")
     results = ran(made, registry, tmp_path)
     assert len(caches.entries(tmp_path)) == 1
-    assert "fit_on" not in results.info
+    assert results.info.transform.fit is None
     assert label(made) == "bert"
 
 
@@ -175,8 +176,8 @@ def test_a_run_encodes_what_its_metrics_need(
     results = ran(made, registry, tmp_path)
     (entry,) = caches.entries(tmp_path / "pairs")
     assert "sentences=mean,mean_text,cls,last" in entry.encoder
-    assert results.info["encoded"] == 40
-    assert (results.info["pooling"], results.info["pooling_details"]["long"]) == ("mean", "truncate")
+    assert results.info.encoded == 40
+    assert (results.info.pooling.name, results.info.pooling.details["long"]) == ("mean", "truncate")
     assert label(made) == "bert sentence.pooling=mean"
     encoder = load_encoder(made, registry)
     mean = Pooled(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
@@ -192,7 +193,7 @@ def test_a_run_encodes_what_its_metrics_need(
     results = ran(made, registry, tmp_path)
     (entry,) = caches.entries(tmp_path / "words")
     assert "sentences=" not in entry.encoder
-    assert "pooling" not in results.info
+    assert results.info.pooling == PoolingInfo()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from ctxexp.command.run import label, weights
 from ctxexp.report.charts import paper_model
-from ctxexp.results import Results
+from tests.made import results_with, told
 
 
 def config(**model: str | None) -> dict[str, dict[str, str | None]]:
@@ -36,7 +36,7 @@ def test_the_published_curves_stand_beside_the_published_weights_only(
 ) -> None:
     assert label(config(**model)) == named
     assert weights(config(**model)) == source
-    info = {"model": named, "name": "bert", "weights": source}
-    results = Results({"self_similarity/raw": np.zeros(13)}, info=info)
+    info = told(title=named, name="bert", weights=source)
+    results = results_with({"self_similarity/raw": np.zeros(13)}, info=info)
     assert paper_model(named, results, published=False) == overlaid
     assert paper_model(named, results, published=True) == "bert"

@@ -33,6 +33,7 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import build_registry
 from ctxexp.report.wording import facts
 from ctxexp.vectors.spaces import controlled
+from tests.made import results_with, told
 
 REGISTRY = build_registry(installed=False)
 control = partial(supplied, "control", registry=REGISTRY)
@@ -263,9 +264,8 @@ def test_the_label_names_the_control(node: dict[str, object], named: str) -> Non
 
 
 def test_figures_name_the_control() -> None:
-    from ctxexp.results import Results
 
-    plain, shuffled = Results(info={"control": "none"}), Results(info={"control": "shuffled contexts"})
+    plain, shuffled = results_with(info=told(control="none")), results_with(info=told(control="shuffled contexts"))
     assert facts([("bert", plain)]) == []
     assert facts([("bert", shuffled)]) == ["control: shuffled contexts"]
     assert facts([("bert", plain), ("bert (shuffled contexts)", shuffled)]) == ["2 controls"]
@@ -309,8 +309,8 @@ def test_places_alone_explain_what_places_make() -> None:
     adjusted = {}
     for scheme in (OnePerSentence(size=300), PositionMatched()):
         results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
-        curves, table = results.curves, results.tables["self"].columns
-        adjusted[scheme.name] = table["adjusted_0"][table["word"].index("first")]
+        curves, table = results.curves, results.tables["self"]
+        adjusted[scheme.name] = table.set_index("word")["adjusted_0"]["first"]
         assert curves["self/adjusted"][0] == pytest.approx(curves["self/raw"][0] - curves["self/baseline"][0])
         assert curves["self/adjusted"][0] == pytest.approx(np.mean(table["adjusted_0"]), abs=1e-9)
     assert adjusted["one_per_sentence"] > 0.5
@@ -363,7 +363,7 @@ def test_a_level_is_the_mean_score_of_the_twins() -> None:
     assert np.isfinite(results.curves["some/adjusted"]).all()
     assert np.isfinite(results.curves["some/size_matched_adjusted"]).all()
     assert results.curves["some/n"].tolist() == [30, 30]
-    assert results.info["baseline"] == "position_matched"
+    assert results.info.baseline.name == "position_matched"
 
 
 def to_mean(x: np.ndarray) -> float:

@@ -13,9 +13,9 @@ import numpy as np
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder
-from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
+from tests.made import results_with, told
 
 from . import Lost
 
@@ -60,10 +60,10 @@ def work(folder: Path, number: int, seed: int) -> None:
         sink = MlflowSink(experiment="study")
         sink.prepare(folder)
         place = job_folder(folder, "single", number)
-        info = {"model": "bert", "n_layers": 5, "corpus": "text", "fingerprint": str(seed)}
+        info = told(title="bert", n_layers=5, corpus="text", fingerprint=str(seed))
         run = new_run(place, folder, name=str(number), key=str(number), params={"seed": seed}, config="")
         with job(run, Sinks({"mlflow": sink})) as running:
-            running.log(Results({"self_similarity/raw": np.arange(5.0)}, info=info))
+            running.log(results_with({"self_similarity/raw": np.arange(5.0)}, info=info))
     except Exception as error:
         with (folder / "errors").open("a") as file:
             file.write(f"{number}: {error}\n")

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ctxexp.errors import TrackingError
 from ctxexp.jobs import closing
@@ -17,9 +18,10 @@ from ctxexp.jobs.finished import reuse
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow.sink import MlflowSink
+from tests.made import results_with, told
 
 from . import Lost, Silent
 
@@ -43,10 +45,10 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 def results(name: str) -> Results:
     rng = np.random.default_rng(len(name))
     curves = {"self_similarity/raw": rng.random(13), "self_similarity/adjusted": np.append(rng.random(12), np.nan)}
-    info = {"model": name, "n_layers": 13, "corpus": "text", "fingerprint": name, "measures": {}}
-    tables = {"words": Table({"word": ["bank", "river"], "raw": rng.random(2).tolist()})}
+    info = told(title=name, n_layers=13, corpus="text", fingerprint=name)
+    tables = {"words": pd.DataFrame({"word": ["bank", "river"], "raw": rng.random(2).tolist()})}
     replicates = {"self_similarity/raw": rng.random((13, 8), dtype=np.float32)}
-    return Results(curves, tables, info, {"sts.last2/all": float(rng.random())}, replicates)
+    return results_with(curves, {"sts.last2/all": float(rng.random())}, tables=tables, replicates=replicates, info=info)
 
 
 def make(folder: Path) -> Sweep:
@@ -95,7 +97,7 @@ def compared(sweep: Sweep, name: str, job: Path) -> None:
     """The other two are in the comparison; the damaged one is as it was, or left out by name."""
     rows = closing._rows(sweep, 0)
     held, problems = closing._compared(rows)
-    found = {str(r.info.get("model")): r for _, r in held}
+    found = {r.info.title: r for _, r in held}
     for one in JOBS:
         if one in found and not same(found[one], results(one)):
             raise Silent(f"other numbers of {one} in the comparison")
@@ -126,9 +128,14 @@ def resumed(sweep: Sweep, name: str, file: str, *, fetchable: bool) -> None:
 
 
 def same(one: Results, other: Results) -> bool:
-    pairs = [(one.curves, other.curves), (one.scalars, other.scalars), (one.replicates, other.replicates)]
-    return one.info == other.info and all(
-        a.keys() == b.keys() and all(np.array_equal(a[k], b[k], equal_nan=True) for k in a) for a, b in pairs
+    drawn, again = one.replicates, other.replicates
+    return (
+        one.info == other.info
+        and one.frame.equals(other.frame)
+        and one.tables.keys() == other.tables.keys()
+        and all(one.tables[name].equals(other.tables[name]) for name in one.tables)
+        and drawn.keys() == again.keys()
+        and all(np.array_equal(drawn[key], again[key], equal_nan=True) for key in drawn)
     )
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sqlalchemy
 from matplotlib.figure import Figure
@@ -26,9 +27,10 @@ from ctxexp.papers.sweep_tables import SweepTable, write_tables
 from ctxexp.plugins import TABLE, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.vectors.encode import open_store
+from tests.made import results_with, told
 
 
 @contextmanager
@@ -81,11 +83,10 @@ def test_what_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
 
 def results() -> Results:
     curve = np.linspace(0, 1, 40)
-    info = {"model": "m", "n_layers": 40, "measures": {"self_similarity": {"definition": "d", "unit": "u"}}}
+    info = told(title="m", n_layers=40, measures={"self_similarity": {"definition": "d", "unit": "u"}})
     replicates = np.random.default_rng(0).normal(size=(40, 50))
-    return Results(
-        {"self_similarity/raw": curve}, {"words": Table({"x": list(range(400))})}, info, {}, {"a/b": replicates}
-    )
+    tables = {"words": pd.DataFrame({"x": list(range(400))})}
+    return results_with({"self_similarity/raw": curve}, tables=tables, replicates={"a/b": replicates}, info=info)
 
 
 def figure() -> Figure:
@@ -95,7 +96,7 @@ def figure() -> Figure:
 
 
 def sweep_table(_: object) -> SweepTable:
-    return SweepTable("T", Table({"x": list(range(400))}), ["x"], [["1"]])
+    return SweepTable("T", pd.DataFrame({"x": list(range(400))}), ["x"], [["1"]])
 
 
 TABLES = Registry({(TABLE, "t"): Offer(TABLE, "t", sweep_table, "tests")})
@@ -104,7 +105,7 @@ POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6]
 WRITERS: dict[str, Callable[[Path], object]] = {
     "results": lambda folder: results().save(folder),
     "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
-    "curves": lambda folder: Results(results().curves).save(folder),
+    "curves": lambda folder: Results(results().frame).save(folder),
     "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
     "figure": lambda folder: frame.save(figure(), folder, "figure"),
     "projection": POINTS.save,
@@ -149,7 +150,7 @@ def run(folder: Path, results: Results) -> None:
 
 
 def test_a_job_whose_results_do_not_fit_has_failed_for_that_reason(tmp_path: Path) -> None:
-    large = Results(tables={"words": Table({"x": list(range(20_000))})}, info={"model": "m", "n_layers": 2})
+    large = results_with(tables={"words": pd.DataFrame({"x": list(range(20_000))})}, info=told(title="m", n_layers=2))
     with (
         room(50_000),
         pytest.raises(DiskError, match=r"^cannot write .*/words\.csv: File too large; choose a writable"),

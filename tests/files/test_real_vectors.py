@@ -62,7 +62,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 def test_self_similarity_is_the_double_loop(measured: tuple[Store, Corpus, Results]) -> None:
     store, corpus, results = measured
-    table = results.tables["self"].columns
+    table = results.tables["self"]
     for i in range(store.n_layers):
         found = dict(zip(table["word"], table[f"raw_{i}"], strict=True))
         words = by_word(store, corpus, store.layer(i))
@@ -94,7 +94,7 @@ def test_intra_sentence_similarity_is_the_loop(measured: tuple[Store, Corpus, Re
 @pytest.mark.parametrize("definition", ["uncentred", "centred", "released"])
 def test_explained_variance_is_the_full_decomposition(measured: tuple[Store, Corpus, Results], definition: str) -> None:
     store, corpus, results = measured
-    table = results.tables[definition].columns
+    table = results.tables[definition]
     for i in range(store.n_layers):
         found = dict(zip(table["word"], table[f"raw_{i}"], strict=True))
         for word, rows in by_word(store, corpus, store.layer(i)).items():

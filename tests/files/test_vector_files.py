@@ -311,16 +311,16 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
         config = compose.resolved(hydra_compose("config", overrides=[*overrides, f"cache.folder={tmp_path}/cache"]))
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
     results = run(config, corpus, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
-    assert (results.info["skipped"], results.info["skipped_share"]) == (2, pytest.approx(2 / 7))
+    assert (results.info.corpus.skipped, results.info.corpus.skipped_share) == (2, pytest.approx(2 / 7))
     assert "  without a vector, not measured: 2 words (28.6% of the text)" in summary(results).splitlines()
     assert results.scalars["degeneration.input/n"] == 3
     again = run(config, corpus, word_vectors(path=str(glove)), registry(), tmp_path, Silent())  # from the cache
-    assert (again.info["encoded"], again.info["skipped"]) == (0, 2)
+    assert (again.info.encoded, again.info.corpus.skipped) == (0, 2)
     whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])
     full = run(config, whole, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
-    assert (full.info["skipped"], full.info["skipped_share"]) == (0, 0)
+    assert (full.info.corpus.skipped, full.info.corpus.skipped_share) == (0, 0)
     assert "without a vector" not in summary(full)
-    assert (full.info["pieces"], full.info["unknown_share"]) == (0, None)  # an encoder without pieces
+    assert (full.info.corpus.pieces, full.info.corpus.unknown_share) == (0, None)  # an encoder without pieces
     assert "unknown to" not in summary(full)
 
     class Spelling(WordVectorEncoder):
@@ -331,9 +331,9 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
         told = run(config, whole, spelling, registry(), tmp_path, Silent())
-        assert (told.info["unknown"], told.info["pieces"], told.info["unknown_share"]) == (2, 16, 0.125)
+        assert (told.info.corpus.unknown, told.info.corpus.pieces, told.info.corpus.unknown_share) == (2, 16, 0.125)
         assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in summary(told).splitlines()
-    assert told.info["encoded"] == 0
+    assert told.info.encoded == 0
     assert facts([("a", told)])[-1] == "12.5% of the pieces unknown to the model"
     assert facts([("a", told), ("b", full)])[-1] == "up to 12.5% of the pieces unknown to the model"
     assert not any("unknown" in fact for fact in facts([("b", full)]))

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from ctxexp import Corpus, Pair, Results, Table
+from ctxexp import Corpus, Pair, Results
+from ctxexp.results import LAYER
 
 FILE = Path(__file__).parent / "golden.json"
 SENTENCES = 120  # of the embedded corpus; more than b100 draws
@@ -85,9 +87,16 @@ def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
 
 def numbers(results: Results) -> dict[str, Any]:
     """What the file holds of a run: every curve and scalar, and a digest of every table."""
+    curves: dict[str, Any] = {}
+    scalars: dict[str, Any] = {}
+    for key, held in results.held.items():
+        for end, values in zip(("", "_ci_low", "_ci_high"), held, strict=True):
+            if not end or not np.isnan(values).all():
+                found = [plain(v) for v in values.tolist()]
+                (curves if key.place == LAYER else scalars)[f"{key}{end}"] = found if key.place == LAYER else found[0]
     return {
-        "curves": {key: [plain(v) for v in curve.tolist()] for key, curve in sorted(results.curves.items())},
-        "scalars": {key: plain(v) for key, v in sorted(results.scalars.items())},
+        "curves": dict(sorted(curves.items())),
+        "scalars": dict(sorted(scalars.items())),
         "tables": {name: digest(table) for name, table in sorted(results.tables.items())},
     }
 
@@ -96,9 +105,9 @@ def plain(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def digest(table: Table) -> str:
+def digest(table: pd.DataFrame) -> str:
     """Of the names and values, floats to the last bit."""
-    text = json.dumps({name: list(column) for name, column in table.columns.items()}, default=str)
+    text = json.dumps({name: column.tolist() for name, column in table.items()}, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -106,7 +115,7 @@ def differences(held: dict[str, Any], now: dict[str, Any], tolerance: float = 0.
     """What differs between two such runs, a line each: values by more than `tolerance`, tables (not looked at where
     there is a tolerance) by their digest, names by being there."""
     for part in ("curves", "scalars", "tables"):
-        before, after = held[part], now[part]
+        before, after = _known(held[part]), now[part]
         yield from (f"{name} is gone" for name in before.keys() - after.keys())
         yield from (f"{name} is new" for name in after.keys() - before.keys())
         for name in before.keys() & after.keys():
@@ -119,3 +128,9 @@ def differences(held: dict[str, Any], now: dict[str, Any], tolerance: float = 0.
                 yield f"{name}: {len(a)} values, now {len(b)}"
             elif not np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True):
                 yield f"{name} differs by up to {np.nanmax(np.abs(a - b)):.3g}"
+
+
+def _known(part: dict[str, Any]) -> dict[str, Any]:
+    """Without the ends of intervals that are NaN throughout: an interval that isn't known is none."""
+    ends = ("_ci_low", "_ci_high")
+    return {k: v for k, v in part.items() if not k.endswith(ends) or {*np.atleast_1d(v).tolist()} != {"nan"}}

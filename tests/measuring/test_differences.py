@@ -9,17 +9,17 @@ from test_measure import ALL, Memory, contextual, world
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.measuring.differences import difference, paired
 from ctxexp.measuring.measure import measure
-from ctxexp.results import Results
+from ctxexp.results import Key, Results
+from tests.made import saying
 
-KEY = "intra_sentence_similarity/raw"
+KEY = Key("intra_sentence_similarity", "raw")
 
 
 def run(store: Memory, occurrences: object, *, seed: int = 0, bootstrap: int = 200) -> Results:
     metrics = {label: ALL[label] for label in ("self_similarity", "intra_sentence_similarity")}
     exact = OnePerSentence(size=50, redraws=0, exact=True)
     results = measure(store, occurrences, metrics, exact, seed=seed, bootstrap=bootstrap)  # type: ignore[arg-type]
-    results.info["fingerprint"] = "the same"
-    return results
+    return saying(results, fingerprint="the same")
 
 
 def test_the_same_resamples_take_out_what_both_curves_owe_to_the_sentences() -> None:
@@ -28,10 +28,10 @@ def test_the_same_resamples_take_out_what_both_curves_owe_to_the_sentences() -> 
     nothing = difference(one, one, KEY)
     assert nothing.value.tolist() == nothing.low.tolist() == nothing.high.tolist() == [0, 0]
     found = difference(one, one, KEY, layers=[1], others=[0])
-    assert found.value == pytest.approx(np.diff(one.curves[KEY]))
+    assert found.value == pytest.approx(np.diff(one.held[KEY].value))
     assert found.low[0] < found.value[0] < found.high[0]
     assert difference(one, one, KEY, layers=[-1], others=[0]).value == found.value
-    own = one.curves[f"{KEY}_ci_high"] - one.curves[f"{KEY}_ci_low"]
+    own = one.held[KEY].high - one.held[KEY].low
     assert (found.high - found.low)[0] < 0.5 * np.hypot(*own)
 
 
@@ -43,7 +43,7 @@ def test_runs_on_the_same_text_are_paired_and_others_are_not() -> None:
     assert not paired(one, other)
     widths = [float((d.high - d.low)[0]) for d in (difference(one, same, KEY), difference(one, other, KEY))]
     assert widths[0] < 0.5 * widths[1]
-    own = [float((r.curves[f"{KEY}_ci_high"] - r.curves[f"{KEY}_ci_low"])[0]) for r in (one, other)]
+    own = [float((r.held[KEY].high - r.held[KEY].low)[0]) for r in (one, other)]
     assert widths[1] == pytest.approx(np.hypot(*own), rel=0.25)
 
 

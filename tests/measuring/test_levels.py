@@ -101,8 +101,8 @@ def test_the_exact_baseline_is_anisotropy_itself_and_the_level_of_what_is_held_a
     assert gap[0] == pytest.approx(expected)
     for key in ("anisotropy/mean_cosine", "self_similarity/adjusted", "mev/adjusted"):
         assert curves[f"{key}_ci_low"][0] < curves[key][0] < curves[f"{key}_ci_high"][0]
-    levels = results.info["levels"]
-    assert (levels["anisotropy"], levels["self_similarity"], levels["mev"]) == ("exact", "exact", "drawn")
+    levels = [results.info.measures[label].level for label in ("anisotropy", "self_similarity", "mev")]
+    assert levels == ["exact", "exact", "drawn"]
     other = measure(store, occurrences, ALL, exact, seed=9, bootstrap=0).curves
     assert other["self_similarity/adjusted"][0] == curves["self_similarity/adjusted"][0]  # no draw in it
     assert other["mev/adjusted"][0] != curves["mev/adjusted"][0]

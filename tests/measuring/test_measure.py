@@ -182,9 +182,9 @@ def test_size_matched_as_the_main_baseline() -> None:
     np.testing.assert_array_equal(curves["anisotropy/mean_cosine"], beside["anisotropy/mean_cosine"])
     assert not [k for k in curves if "size_matched" in k]
     assert (np.abs(curves["self_similarity/adjusted"]) < 0.01).all()
-    adjusted = np.array(results.tables["mev_centred"].columns["adjusted_0"])
+    adjusted = np.array(results.tables["mev_centred"]["adjusted_0"])
     np.testing.assert_allclose(adjusted.mean(), curves["mev_centred/adjusted"][0], atol=1e-9)
-    assert results.info["baseline"] == "size_matched"
+    assert results.info.baseline.name == "size_matched"
 
 
 @pytest.mark.parametrize("block_bytes", [1, 5_000, 10**8])
@@ -228,8 +228,8 @@ def test_a_sample_of_sentences() -> None:
     results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30)
     assert results.curves["some/n"].tolist() == [40, 40]
     np.testing.assert_array_equal(results.curves["many/raw"], results.curves["all/raw"])
-    every = dict(zip(results.tables["all"].columns["sentence"], results.tables["all"].columns["raw_1"], strict=True))
-    table = results.tables["some"].columns
+    every = dict(zip(results.tables["all"]["sentence"], results.tables["all"]["raw_1"], strict=True))
+    table = results.tables["some"]
     assert [every[s] for s in table["sentence"]] == pytest.approx(table["raw_1"], abs=1e-6)
     assert len(set(table["sentence"])) == 40
 
@@ -241,7 +241,7 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
     results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), seed=0, bootstrap=40)
     assert results.curves["self_similarity/undefined"].tolist() == [0, 1]
     assert results.curves["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
-    table = results.tables["self_similarity"].columns
+    table = results.tables["self_similarity"]
     assert np.isnan(table["raw_1"][7])
     assert not np.isnan(table["raw_0"][7])
     assert table["mean"][7] == table["raw_0"][7]
@@ -254,15 +254,12 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
 def test_without_resamples_only_the_intervals_are_undefined(baseline: OnePerSentence | SizeMatched) -> None:
     store, occurrences, _ = world()
     none, some = (measure(store, occurrences, ALL, baseline, seed=0, bootstrap=n) for n in (0, 20))
-    assert none.curves.keys() == some.curves.keys()
+    assert none.held.keys() == some.held.keys()
     assert none.tables.keys() == some.tables.keys()
-    resampled = [k for k in some.curves if "_ci_" in k]
-    assert resampled
-    for key, curve in some.curves.items():
-        if key in resampled:
-            assert np.isnan(none.curves[key]).all(), key
-        else:
-            np.testing.assert_array_equal(none.curves[key], curve, err_msg=key)
+    assert any(np.isfinite(held.low).all() for held in some.held.values())
+    for key, held in some.held.items():
+        assert np.isnan([none.held[key].low, none.held[key].high]).all(), key
+        np.testing.assert_array_equal(none.held[key].value, held.value, err_msg=str(key))
 
 
 def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
@@ -301,8 +298,8 @@ class Large(GroupMean):
 def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
     store, occurrences, _ = world()
     table = measure(store, occurrences, {"large": Large}, SizeMatched(size=50), seed=0, bootstrap=5).tables["large"]
-    raw, adjusted = (np.array(table.columns[f"{name}_0"]) for name in ("raw", "adjusted"))
-    small = np.array(table.columns["count"]) <= 7
+    raw, adjusted = (np.array(table[f"{name}_0"]) for name in ("raw", "adjusted"))
+    small = np.array(table["count"]) <= 7
     assert 0 < small.sum() < len(small)
     assert np.isfinite(raw).all()
     np.testing.assert_array_equal(np.isnan(adjusted), small)
@@ -356,15 +353,15 @@ def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float 
 def test_tables_list_words_and_their_extremes() -> None:
     store, occurrences, _ = world()
     results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=10)
-    table = results.tables["self_similarity"].columns
+    table = results.tables["self_similarity"]
     described = ["word", "count", "contexts", "first_share", "mean"]
     assert list(table) == [*described, "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
-    assert table["word"] == occurrences.words
+    assert list(table["word"]) == occurrences.words
     gap = np.array(table["raw_1"]) - np.array(table["adjusted_1"])
     np.testing.assert_allclose(gap, results.curves["self_similarity/baseline"][1])
     order = sorted(range(len(table["word"])), key=lambda i: table["mean"][i])
-    assert results.tables["least_self_similar"].columns["word"] == [table["word"][i] for i in order[:10]]
-    assert results.tables["most_self_similar"].columns["word"] == [table["word"][i] for i in order[:-11:-1]]
+    assert list(results.tables["least_self_similar"]["word"]) == [table["word"][i] for i in order[:10]]
+    assert list(results.tables["most_self_similar"]["word"]) == [table["word"][i] for i in order[:-11:-1]]
     assert set(results.tables) == {
         "self_similarity", "most_self_similar", "least_self_similar", "intra_sentence_similarity", "mev", "mev_centred",
         "mev_released",
@@ -374,19 +371,20 @@ def test_tables_list_words_and_their_extremes() -> None:
 def test_info_names_what_was_measured() -> None:
     store, occurrences, _ = world()
     info = measure(store, occurrences, ALL, OnePerSentence(size=10**6, redraws=1), seed=9, bootstrap=10).info
-    assert (info["n_layers"], info["dim"], info["baseline"], info["baseline_size"], info["seed"]) == (
+    assert (info.model.n_layers, info.model.dim, info.baseline.name, info.baseline.size, info.seed) == (
         2, DIM, "one_per_sentence", 250, 9,
     )  # fmt: skip
-    assert info["n_words"] == len(occurrences.words)
-    assert (info["resampled"], info["n_resampled"]) == ("sentence", 250)
-    assert set(info["levels"].values()) == {"drawn"}
-    assert "word_norm" not in info["levels"]
+    assert info.corpus.words == len(occurrences.words)
+    assert (info.resampled.unit, info.resampled.n) == ("sentence", 250)
+    assert {label: about.level for label, about in info.measures.items()} == dict.fromkeys(ALL, "drawn") | {
+        "word_norm": ""
+    }
     said = {
         "name": "max_explainable_variance", "definition": "centred: share of the first principal component",
         "unit": "share", "over": "word", "variant": "centred",
     }  # fmt: skip
-    assert info["measures"]["mev_centred"].items() >= said.items()
-    assert info["measures"]["word_norm"]["over"] == "occurrence"
+    assert vars(info.measures["mev_centred"]).items() >= said.items()
+    assert info.measures["word_norm"].over == "occurrence"
 
 
 class Widest(Metric):
@@ -525,5 +523,5 @@ def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
     word = occurrences.words[0]
     rows = occurrences.by_word.rows[: occurrences.counts[0]]
     assert [store.vocabulary[c] for c in store.unit_codes[rows]] == [word] * len(rows)
-    got = results.tables["self_similarity"].columns["raw_1"][0]
+    got = results.tables["self_similarity"]["raw_1"][0]
     assert got == pytest.approx(float(mean_cosine(store.layer(1)[rows].astype(np.float64))), abs=1e-6)

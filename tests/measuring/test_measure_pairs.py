@@ -15,6 +15,7 @@ from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.measuring.measure_pairs import measure_pairs, require_pairs
 from ctxexp.measuring.pairs import PairMetric, Pairs
 from ctxexp.results import Results
+from ctxexp.run_info import MeasureInfo
 from ctxexp.transform import Calibration
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors.mixes import layer_mixes
@@ -106,7 +107,7 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     assert results.scalars["dot.last2/draw"] == results.curves["dot/draw"][0]
     assert results.curves["dot/replicates"].tolist() == [7] * N_LAYERS
     assert results.curves["dot/undefined"].tolist() == [0] * N_LAYERS
-    table = results.tables["dot"].columns
+    table = results.tables["dot"]
     assert list(table) == ["layer", "subset", "n"]
     assert list(dict.fromkeys(table["layer"])) == [0, 1, 2, 3, "last2", "layers_0_2"]
     assert list(table["subset"][:3]) == ["A/x", "A/y", "B"]
@@ -115,9 +116,9 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     assert places == {
         f"dot/{p}/seen.txt" for p in ("layer_00", "layer_01", "layer_02", "layer_03", "last2", "layers_0_2")
     }
-    stated = results.info["measures"]["dot"]
+    stated = results.info.measures["dot"]
     given = {"name": "dot", "definition": "mean product", "unit": "product", "over": "pair", "main": "all"}
-    assert stated == given | {"title": "", "variant": "", "line": None}
+    assert stated == MeasureInfo(**given, variant="")
 
 
 def test_the_transform_is_fitted_on_the_distinct_sentences_of_that_layer_or_mix() -> None:
@@ -167,7 +168,7 @@ def test_a_layer_without_vectors_is_nan() -> None:
     assert np.isnan(results.curves["dot/all"]).tolist() == [True, True, True, False]
     assert results.curves["dot/undefined"].tolist() == [50, 50, 50, 0]
     assert np.isnan(results.scalars["dot.last2/all"])
-    assert set(results.tables["dot"].columns["layer"]) == {3}
+    assert set(results.tables["dot"]["layer"]) == {3}
 
 
 @pytest.mark.parametrize("other_text", [False, True])

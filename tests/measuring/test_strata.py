@@ -68,10 +68,10 @@ def test_exact_twins_are_the_level_of_self_similarity_alone() -> None:
         measure(store, occurrences, metrics, PositionMatched(size=50, twins=3, least=20, exact=e), seed=0, bootstrap=99)
         for e in (True, False)
     )
-    assert exact.info["levels"] == {
+    assert {label: about.level for label, about in exact.info.measures.items()} == {
         "self_similarity": "exact", "intra_sentence_similarity": "drawn", "anisotropy": "exact",
     }  # fmt: skip
-    assert set(drawn.info["levels"].values()) == {"drawn"}
+    assert {about.level for about in drawn.info.measures.values()} == {"drawn"}
     level = found(store, occurrences, PositionMatched(least=20)).of_group.mean()
     assert exact.curves["self_similarity/baseline"][0] == pytest.approx(level)
     assert drawn.curves["self_similarity/baseline"][0] == pytest.approx(level, abs=0.02)

@@ -27,6 +27,7 @@ from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
+from ctxexp.run_info import RunInfo, TableInfo
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
@@ -151,10 +152,8 @@ class Model:
 
 
 def measured(model: Any, folder: Path, **metrics: Any) -> Results:
-    results = Results(info={"n_layers": 2})
     corpus = Corpus("texts", tuple(SENTENCES))
-    measure_tables(results, model, corpus, metrics, folder, Silent(), title="mine", model=nullcontext())
-    return results
+    return measure_tables(model, corpus, metrics, folder, Silent(), title="mine", model=nullcontext())
 
 
 def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
@@ -162,7 +161,7 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     assert results.scalars == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
-    assert results.info["tables"]["input"] == {"rows": 2, "dim": 2, "note": "made up", "tied": False}
+    assert results.info.tables["input"] == TableInfo(rows=2, dim=2, note="made up")
     found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
     assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
     assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 2"
@@ -173,7 +172,7 @@ def test_a_model_without_tables_and_metrics_without_interest_leave_the_results_a
         tables = None  # type: ignore[assignment]
 
     assert measured(Plain(), tmp_path, tabled=Tabled).scalars == {}
-    assert measured(Model(TABLE), tmp_path, plain=WordNorm).info == {"n_layers": 2}
+    assert measured(Model(TABLE), tmp_path, plain=WordNorm).info == RunInfo()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.papers.frequency.table import published, table_degeneration, table_frequency
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
+from tests.made import results_with, told
 
 BINS = (0, 5, 20, 60)
 
@@ -275,15 +276,15 @@ def test_published_figures_and_a_sweeps_tables() -> None:
     assert list(known["dot_7nn"]) == [(0, 100), (100, 500), (500, 5000), (5000, 10000)]
     x = np.random.default_rng(8).normal(size=(300, 5))
     stats = geometry(x, np.arange(300))
-    results = Results(
+    results = results_with(
         {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()}
         | {"degeneration/margin": np.array([0.1, 0])},
         scalars={f"frequency_geometry.input/{k}": v for k, v in stats.items()} | {"degeneration.input/margin": 0.25},
-        info={
-            "n_layers": 2,
-            "tables": {"input": {"note": "not tied at all, says the prose", "tied": True}},
-            "measures": {m: {"name": m, "definition": "as it is"} for m in ("frequency_geometry", "degeneration")},
-        },
+        info=told(
+            n_layers=2,
+            tables={"input": {"note": "not tied at all, says the prose", "tied": True}},
+            measures={m: {"name": m, "definition": "as it is"} for m in ("frequency_geometry", "degeneration")},
+        ),
     )
     table = table_frequency([("mini", results)])
     assert table is not None
@@ -325,6 +326,6 @@ def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
     assert results.curves["degeneration/n"].tolist() == [17.0] * results.n_layers
     assert results.scalars["degeneration.input/n"] == 8192
     assert results.scalars["frequency_geometry.input/n"] == 6  # the words are pieces of their own
-    assert results.info["tables"]["input"]["tied"] is True
+    assert results.info.tables["input"].tied
     assert (tmp_path / "frequency_geometry" / "projection.html").is_file()
     assert (tmp_path / "degeneration" / "table_input" / "spectrum.csv").is_file()

@@ -196,7 +196,7 @@ def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence
         assert chance[0] < 0 < chance[1]
         assert (results.curves["senses/raw"][0] > chance[1]) == (strength > 0)
         assert "senses/adjusted" not in results.curves
-        table = results.tables["senses"].columns
+        table = results.tables["senses"]
         assert sorted(table["word"]) == ["Bank", "bank", "bat", "mole", "spring"]
         assert sum(table["count"]) == len(corpus.senses)
         assert table["senses"][0].startswith("sense0 (")

@@ -20,9 +20,9 @@ from ctxexp.metrics.similarity import SimilarityMetric, similarities
 from ctxexp.metrics.sts import STS
 from ctxexp.report.charts import main_statistic, sweep_charts
 from ctxexp.report.wording import axis_label, define, title
-from ctxexp.results import Results
 from ctxexp.sinks.mlflow.values import overview
 from ctxexp.testing import check_metric
+from tests.made import results_with, told
 
 WORDS = ["a", "cat", "sat", "on", "the", "old", "mat", "again"]
 
@@ -296,12 +296,8 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     p = [pairs(seed) for seed in (1, 2)]
     metric = STS()
     tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
-    info = {
-        "model": "bert",
-        "corpus": "sts",
-        "measures": {"sts": describe("sts", metric)},
-    }
-    results = Results({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
+    info = told(title="bert", corpus="sts", measures={"sts": describe("sts", metric)})
+    results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
     assert {main_statistic(results, m) for m in results.measures()} == {"all"}
     assert overview(results)["sts/avg all mean"] == pytest.approx(tasks["avg/all"])
     assert any(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from ctxexp.papers.calibration_league.table import table_league
 from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.li_2020.table import table_li_2020
 from ctxexp.papers.sweep_tables import markdown, write_tables
-from ctxexp.results import Results
+from ctxexp.results import LAYER, Key, Results
 from ctxexp.vectors.mixes import layer_mixes
+from tests.made import results_with, told
 
 MEASURES = {
     "sts": {"name": "sts", "definition": "Spearman", "main": "all"},
@@ -48,42 +50,43 @@ def made(
     **info: Any,
 ) -> Results:
     """A run of three layers; task number k is 2 k above the first, `wmean` 1 above `all`."""
-    results = Results(info={"n_layers": 3, "measures": MEASURES, "mixes": MIXES, "pooling": "mean_words"})
-    results.info |= {"name": "bert", "model": "bert", "weights": "mini", "encoder": "e", "fingerprint": "f", "seed": 0}
-    results.info |= {"bootstrap": 50, "n_pairs": 9, "transform": transform, "corpus": "sts"}
-    results.info["transform_arguments"] = {"name": transform.partition(" ")[0]}
+    said = {"n_layers": 3, "measures": MEASURES, "mixes": MIXES, "pooling": "mean_words"}
+    said |= {"name": "bert", "title": "bert", "weights": "mini", "encoder": "e", "fingerprint": "f", "seed": 0}
+    said |= {"bootstrap": 50, "n_pairs": 9, "transform": transform, "corpus": "sts"}
+    said |= {"transform_arguments": {"name": transform.partition(" ")[0]}}
     if transform != "none":
-        results.info |= {"fit_on": "target", "transductive": True, "model": f"bert + {transform}"}
-    results.info |= info
+        said |= {"fit_on": "target", "transductive": True, "title": f"bert + {transform}"}
+    curves: dict[str, np.ndarray] = {}
+    scalars: dict[str, float] = {}
+    replicates: dict[str, np.ndarray] = {}
     rng = np.random.default_rng(5)
     noise = rng.normal(size=(3, 50))
     for k, task in enumerate(names):
         for kind, more in (("all", 0.0), ("wmean", 1.0)):
             ending = f"{task}/{kind}" if len(names) > 1 else kind
-            results.curves[f"sts/{ending}"] = np.array(scores) + 2 * k + more
+            curves[f"sts/{ending}"] = np.array(scores) + 2 * k + more
             for mix in MIXES:
-                results.scalars[f"sts.{mix}/{ending}"] = mixed + 2 * k + more
+                scalars[f"sts.{mix}/{ending}"] = mixed + 2 * k + more
     if len(names) > 1:
         average = np.array(scores) + (len(names) - 1)
-        results.curves["sts/avg/all"] = average
-        results.replicates["sts/avg/all"] = (average[:, None] + noise).astype(np.float32)
+        curves["sts/avg/all"] = average
+        replicates["sts/avg/all"] = (average[:, None] + noise).astype(np.float32)
         for mix in MIXES:
-            results.scalars[f"sts.{mix}/avg/all"] = mixed + len(names) - 1
-    results.curves |= {
+            scalars[f"sts.{mix}/avg/all"] = mixed + len(names) - 1
+    curves |= {
         "sentence_geometry/mean_cosine": np.full(3, cosine),
         "sentence_geometry/isoscore": np.full(3, iso),
     }
-    return results
+    return results_with(curves, scalars, replicates=replicates, info=told(**{**said, **info}))
 
 
 def league() -> list[tuple[str, Results]]:
     """Whitening gains 4 in the last layer and 1 in the best of none, flow -1, 0, 1 by seed, center nothing."""
     runs = [made(), made("whitening", (30, 41, 39), cosine=0.0, iso=1.0), made("center", cosine=0.1)]
     for seed in range(3):
-        flow = made("flow" if not seed else f"flow (seed={seed})", (30, 40, 34.0 + seed), cosine=0.2, iso=0.5)
-        flow.info["transform_arguments"] = {"name": "flow", "seed": seed, "levels": 2}
-        runs.append(flow)
-    return [(str(run.info["model"]), run) for run in runs]
+        name, arguments = "flow" if not seed else f"flow (seed={seed})", {"name": "flow", "seed": seed, "levels": 2}
+        runs.append(made(name, (30, 40, 34.0 + seed), cosine=0.2, iso=0.5, transform_arguments=arguments))
+    return [(run.info.title, run) for run in runs]
 
 
 # Standings.
@@ -119,7 +122,8 @@ def test_the_interval_of_one_run_is_that_of_the_paired_differences() -> None:
     assert (row.low, row.high) == pytest.approx((4, 4), abs=1e-5)  # the same resamples: their noise is no difference
     assert row.interval == "50 resamples of the pairs"
     a, b = made(), made("rank")
-    b.replicates["sts/avg/all"] = b.replicates["sts/avg/all"] + np.linspace(-1, 1, 50, dtype=np.float32)
+    key = Key("sts", "all", "avg")
+    b = replace(b, replicates={key: b.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
     (low, high), _ = paired_interval(b, a, 0)
     assert (low, high) == pytest.approx(tuple(np.percentile(np.linspace(-1, 1, 50), [2.5, 97.5])), abs=1e-5)
 
@@ -137,7 +141,7 @@ def test_few_or_undefined_seeds_have_no_interval() -> None:
 
 
 def test_without_none_there_is_no_gain_and_no_best_layer_and_a_layer_that_is_both_stands_once() -> None:
-    runs = [run for run in league() if run[1].info["transform"] != "none"]
+    runs = [run for run in league() if run[1].info.transform.name != "none"]
     rows = standings(runs)
     assert all(math.isnan(row.gain) for row in rows)
     assert "best" not in "".join(row.place.name for row in rows)
@@ -148,7 +152,7 @@ def test_without_none_there_is_no_gain_and_no_best_layer_and_a_layer_that_is_bot
 def test_models_and_poolings_are_leagues_of_their_own_and_one_transform_is_none() -> None:
     two = [
         *league(),
-        *[(n, made(t, name="gpt2", model="gpt2", encoder="g")) for n, t in (("x", "none"), ("y", "rank"))],
+        *[(n, made(t, name="gpt2", title="gpt2", encoder="g")) for n, t in (("x", "none"), ("y", "rank"))],
     ]
     assert list(dict.fromkeys(row.model for row in standings(two))) == ["bert (mini)", "gpt2 (mini)"]
     assert standings([("a", made()), ("b", made(pooling="cls"))]) == []
@@ -206,8 +210,8 @@ def test_the_table_is_ranked_and_says_where_its_intervals_come_from(tmp_path: Pa
 
 
 def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> None:
-    runs = [*league(), ("g", made(name="gpt2", model="gpt2", encoder="g"))]
-    runs.append(("h", made("center", (31, 41, 36), cosine=0.5, name="gpt2", model="gpt2 + center", encoder="g")))
+    runs = [*league(), ("g", made(name="gpt2", title="gpt2", encoder="g"))]
+    runs.append(("h", made("center", (31, 41, 36), cosine=0.5, name="gpt2", title="gpt2 + center", encoder="g")))
     figure = league_figure(runs)
     assert figure is not None
     assert len(figure.axes) == 4  # last layer and best of none, by mean cosine and by IsoScore
@@ -224,7 +228,7 @@ def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> N
 
 def test_nothing_is_drawn_without_a_league_or_gains(tmp_path: Path) -> None:
     assert write_league_figure([("bert", made())], tmp_path / "a") == []
-    assert league_figure([run for run in league() if run[1].info["transform"] != "none"]) is None
+    assert league_figure([run for run in league() if run[1].info.transform.name != "none"]) is None
 
 
 @pytest.mark.parametrize("n", [2, 30])
@@ -256,7 +260,7 @@ def seven(transform: str = "none", **info: Any) -> Results:
 def test_the_published_rows_are_as_printed_and_ours_stand_below_by_both_aggregations() -> None:
     runs = [
         ("a", seven()),
-        ("b", seven(pooling="cls", model="bert sentence.pooling=cls")),
+        ("b", seven(pooling="cls", title="bert sentence.pooling=cls")),
         ("c", seven("flow", mixed=50.0)),
     ]
     rows = published_and_ours(runs)
@@ -277,7 +281,7 @@ def test_the_published_rows_are_as_printed_and_ours_stand_below_by_both_aggregat
 
 
 def test_the_papers_own_weights_stand_under_their_published_rows() -> None:
-    checkpoint = {"weights": "bert-base-uncased", "model": "bert bert-base-uncased"}
+    checkpoint = {"weights": "bert-base-uncased", "title": "bert bert-base-uncased"}
     rows = published_and_ours([("a", seven(**checkpoint)), ("b", seven("flow", fit_on="snli", **checkpoint))])
     place = [row["row"] for row in rows].index("BERT-base-last2avg")
     assert [row["sub-sets"] for row in rows[place + 1 : place + 3]] == ["all", "wmean"]
@@ -365,13 +369,13 @@ def test_the_interval_of_a_run_is_that_of_its_replicates_which_transforms_share(
     first, second = (
         measure_pairs(Vectors(f), corpus, {"sts": STS}, mixes=mixes, seed=0, bootstrap=40) for f in (1.0, 2.0)
     )
-    assert first.replicates.keys() == {f"sts{m}/{t}/all" for m in ("", ".last2") for t in ("one", "two", "avg")}
+    assert first.replicates.keys() == {Key("sts", "all", t, p) for p in (LAYER, "last2") for t in ("one", "two", "avg")}
     for key, held in first.replicates.items():
         np.testing.assert_array_equal(held, second.replicates[key])  # a factor changes no cosine: only the draws could
     for task in ("one", "two", "avg"):
         low, high = (first.curves[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
         for i in range(2):
-            found = percentiles(first.replicates[f"sts/{task}/all"][i])
+            found = percentiles(first.replicates[Key("sts", "all", task)][i])
             assert found == pytest.approx((low[i], high[i]), abs=1e-4)
     assert Results().joined(first).replicates == first.replicates
     without = measure_pairs(Vectors(1.0), corpus, {"sts": STS}, seed=0, bootstrap=0)
@@ -388,8 +392,8 @@ def test_replicates_survive_the_disk(tmp_path: Path) -> None:
     run = made()
     run.save(tmp_path)
     loaded = Results.load(tmp_path)
-    assert loaded.replicates.keys() == {"sts/avg/all"}
-    np.testing.assert_array_equal(loaded.replicates["sts/avg/all"], run.replicates["sts/avg/all"])
+    assert loaded.replicates.keys() == {Key("sts", "all", "avg")}
+    np.testing.assert_array_equal(loaded.replicates[Key("sts", "all", "avg")], run.replicates[Key("sts", "all", "avg")])
     (tmp_path / "replicates.npz").write_bytes(b"PK broken")
     with pytest.raises(TrackingError, match=r"is not a results file of ctxexp: replicates\.npz: "):
         Results.load(tmp_path)

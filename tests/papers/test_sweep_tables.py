@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from ctxexp.errors import PluginError
 from ctxexp.papers.sweep_tables import SweepTable, markdown, write_tables, written
 from ctxexp.plugins import Register, build_registry, hookimpl
-from ctxexp.results import Table
 
-TABLE = SweepTable("Title", Table({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"])
+TABLE = SweepTable(
+    "Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"]
+)
 
 
 class Plugin:

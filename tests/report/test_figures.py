@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, figures, wording
 from ctxexp.report.palette import colours
-from ctxexp.results import Results
+from ctxexp.results import Key, Results, Values
+from ctxexp.run_info import MeasureInfo
+from tests.made import results_with, told
 
 VARIANCE = "max_explainable_variance"
 METRICS: dict[str, Described] = {
@@ -30,9 +33,9 @@ METRICS: dict[str, Described] = {
 }
 
 
-def stated(**metrics: Described) -> dict[str, Any]:
+def stated(**metrics: Described) -> dict[str, MeasureInfo]:
     """What a run says of these metrics."""
-    return {"measures": {label: describe(label, metric) for label, metric in metrics.items()}}
+    return {label: describe(label, metric) for label, metric in metrics.items()}
 
 
 def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", **info: Any) -> Results:
@@ -49,9 +52,9 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
             curves[f"{measure}/adjusted_ci_{edge}"] = raw - baseline + step
         curves |= {f"{measure}/n": np.full(n_layers, 812.0), f"{measure}/sd": np.full(n_layers, 0.1)}
     curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
-    facts = {"model": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
-    facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000, "seed": 0}
-    return Results(curves=curves, info={**facts, **stated(**METRICS), **info})
+    facts = {"title": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
+    facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000}
+    return results_with(curves=curves, info=told(**{**facts, "measures": stated(**METRICS), **info}))
 
 
 def drawn(axes: Any) -> list[np.ndarray]:
@@ -120,7 +123,7 @@ def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
     assert "How contextual are word vectors, layer by layer?" in texts(
         figures.overview_figure(charts.sweep_charts(runs), runs)
     )
-    gold = Results({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info={"measures": {"sts": {"main": "all"}}})
+    gold = results_with({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info=told(measures={"sts": {"main": "all"}}))
     heading = texts(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
     assert "What was measured, layer by layer" in heading
     assert "How contextual" not in heading
@@ -186,8 +189,8 @@ def test_one_layer_is_a_marker_with_a_whisker(tmp_path: Path) -> None:
 
 def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None:
     run = results("bert", 3)
-    run.curves = {k: v for k, v in run.curves.items() if not k.startswith("intra")}
-    run.curves["word_norm/raw"] = np.full(3, np.nan)
+    frame = run.frame[~run.frame["measure"].str.startswith("intra")]
+    run = replace(run, frame=frame.assign(value=frame["value"].where(frame["measure"] != "word_norm")))
     names = {p.stem for p in figures.run_figures(run, tmp_path)}
     assert names == {"anisotropy", "self_similarity", VARIANCE, f"{VARIANCE}_released"}
     assert figures.sweep_figures([("empty", Results())], tmp_path / "none") == []
@@ -199,7 +202,8 @@ def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None
 
 def test_a_panel_never_mixes_statistics() -> None:
     run, other = results("bert", 3), results("gpt2", 3)
-    other.curves["self_similarity/adjusted"] = np.full(3, np.nan)  # a run without a chance level
+    frame = other.frame  # of a run without a chance level
+    other = replace(other, frame=frame[(frame["measure"] != "self_similarity") | (frame["statistic"] != "adjusted")])
     (chart,) = (c for c in charts.sweep_charts([("gpt2", other), ("bert", run)]) if c.name == "self_similarity")
     assert [(p.statistic, [line.label for line in p.lines]) for p in chart.panels] == [("adjusted", ["bert"])]
 
@@ -262,9 +266,10 @@ def test_nothing_overlaps_or_leaves_the_page() -> None:
 
 
 def test_a_plugins_measure_is_drawn_too_and_file_names_are_safe(tmp_path: Path) -> None:
-    run = results("bert", 3)
-    run.curves = {"../their measure/score": np.arange(3.0)}
-    run.info["measures"]["../their measure"] = {"definition": "theirs", "unit": "bits"}
+    values = Values()
+    values.add(Key("../their measure", "score"), np.arange(3.0))
+    theirs = MeasureInfo(definition="theirs", unit="bits")
+    run = Results.of(values, info=told(title="bert", measures={"../their measure": theirs}))
     figure = figures.run_figure(run, "../their measure")
     assert figure is not None
     assert figure.axes[0].get_ylabel() == "bits"
@@ -277,7 +282,7 @@ def test_a_plugins_measure_is_drawn_too_and_file_names_are_safe(tmp_path: Path) 
 def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     runs = wording.unique_labels([("bert", Results()), ("bert", Results()), ("bert #2", Results()), (" ", Results())])
     assert [label for label, _ in runs] == ["bert", "bert #2", "bert #2 #2", "run"]
-    run = Results(curves={"m/n": np.array([790.0, 812.0])}, info={"measures": {"m": {"over": "sentence"}}})
+    run = results_with(curves={"m/n": np.array([790.0, 812.0])}, info=told(measures={"m": {"over": "sentence"}}))
     assert wording.count_words(run, "m") == "790–812 sentences"
 
 
@@ -286,7 +291,7 @@ def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     [(1, "corpus", "1 corpus"), (3, "corpus", "3 corpora"), (1, "word", "1 word"), (2, "sense", "2 words")],
 )
 def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
-    run = Results(curves={"m/n": np.full(2, float(n))}, info={"measures": {"m": {"over": over}}})
+    run = results_with(curves={"m/n": np.full(2, float(n))}, info=told(measures={"m": {"over": over}}))
     assert wording.count_words(run, "m") == said
 
 
@@ -329,7 +334,7 @@ class Spread(GroupMean):
 def test_an_authors_metric_has_its_title_its_line_and_a_panel_a_variant_whatever_its_labels() -> None:
     metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
     curve = np.linspace(-0.1, 0.3, 3)
-    run = Results(curves={f"{label}/adjusted": curve for label in metrics}, info=stated(**metrics))
+    run = results_with(curves={f"{label}/adjusted": curve for label in metrics}, info=told(measures=stated(**metrics)))
     plain, variants = charts.sweep_charts([("bert", run)], published=True)
     assert (plain.name, variants.name) == ("a", "spread")
     assert plain.title == "Spread of lengths (a)"  # two figures of one title are told apart
@@ -347,8 +352,8 @@ def test_a_label_that_is_not_what_it_says_gets_no_published_curve_beside_it() ->
     """Published is the released code's estimator: under any label that one, and under its own label no other."""
     released, centred = (MaxExplainableVariance(definition=d) for d in ("released", "centred"))
     for measure, metric, known in (("mine", released, True), (f"{VARIANCE}_released", centred, False)):
-        run = results("bert", 13, **stated(**{measure: metric}))
-        run.curves = {f"{measure}/adjusted": np.zeros(13)}
+        info = results("bert", 13, measures=stated(**{measure: metric})).info
+        run = results_with({f"{measure}/adjusted": np.zeros(13)}, info=info)
         (chart,) = charts.sweep_charts([("bert", run)], published=True)
         assert chart.name == VARIANCE
         assert any(line.published for line in chart.lines) is known

@@ -19,6 +19,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
@@ -28,12 +29,13 @@ from ctxexp.jobs.finished import finished_on_disk, reuse
 from ctxexp.jobs.job import Job, job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, write_state
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database, doctor
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.values import flat, headline, metric_name, metric_names, overview
+from tests.made import results_with, saying, told
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
@@ -51,10 +53,17 @@ def results(label: str = "bert", layers: int = LAYERS) -> Results:
     raw = np.linspace(0.9, 0.3, layers) + rng.normal(0, 0.01, layers)
     curves = {"self_similarity/raw": raw, "self_similarity/adjusted": raw - 0.2, "anisotropy/mean_cosine": 1 - raw}
     curves["self_similarity/adjusted"][1] = np.nan
-    info = {"model": label, "encoder": f"{label}-mini@0", "n_layers": layers, "corpus": "polysemy", "seed": 0}
-    info |= {"fingerprint": "f" * 64, "n_sentences": 1200, "details": {"pooling": "mean"}}
-    info |= {"measures": {"anisotropy": {"main": "mean_cosine"}}}
-    return Results(curves, tables={"words": Table({"word": ["bank"], "raw": [0.5]})}, info=info)
+    info = told(
+        title=label,
+        encoder=f"{label}-mini@0",
+        n_layers=layers,
+        corpus="polysemy",
+        fingerprint="f" * 64,
+        n_sentences=1200,
+        details={"pooling": "mean"},
+        measures={"anisotropy": {"main": "mean_cosine"}},
+    )
+    return results_with(curves, tables={"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}, info=info)
 
 
 @pytest.fixture(autouse=True)
@@ -276,7 +285,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     params = run.data.params
     assert params["model.name"] == "bert"
     assert params["model.layers"] == "null"
-    assert params["info.details.pooling"] == "mean"
+    assert params["info.model.details.pooling"] == "mean"
     [data] = run.inputs.dataset_inputs
     assert (data.dataset.name, data.dataset.digest) == ("polysemy", "f" * 36)
     tags = run.data.tags
@@ -287,7 +296,15 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert tags[process.PID] == str(os.getpid())
     client = database.client(database.prepare(store))
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
-    assert names == {"config.yaml", "environment.json", "files.json", "results.json", "run.json", "words.csv"}
+    assert names == {
+        "config.yaml",
+        "environment.json",
+        "files.json",
+        "results.json",
+        "results.parquet",
+        "run.json",
+        "words.csv",
+    }
     environment = json.loads((folder / "environment.json").read_text())
     assert environment["packages"]["mlflow"]
     assert environment["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -295,7 +312,8 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
 
 def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
     found = results()
-    found.curves["self_similarity/raw"][2] = math.inf
+    frame = found.frame
+    frame.loc[(frame["statistic"] == "raw") & (frame["layer"] == 2), "value"] = math.inf
     run_job(store, body=lambda job: job.log(found))
     [run] = runs(store)
     values = [value for _, value in history(store, run.info.run_id, "self_similarity/raw")]
@@ -307,7 +325,7 @@ def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
 def test_more_metrics_and_params_than_a_batch(store: Path) -> None:
     curves = {f"measure_{i}/raw": np.arange(40) + i / 64 for i in range(30)}
     many = {f"word_{i}": i for i in range(250)} | {"long": "x" * 10_000}
-    run_job(store, **many, body=lambda job: job.log(Results(curves)))
+    run_job(store, **many, body=lambda job: job.log(results_with(curves)))
     [run] = runs(store)
     assert [v for _, v in history(store, run.info.run_id, "measure_29/raw")] == (np.arange(40) + 29 / 64).tolist()
     assert len(run.data.params) == 251
@@ -648,8 +666,7 @@ def test_parallel_jobs_name_one_data_set(store: Path) -> None:
     together, refused = threading.Barrier(len(several)), []
 
     def log(sink: MlflowSink, fingerprint: str) -> None:
-        found = results()
-        found.info["fingerprint"] = fingerprint
+        found = saying(results(), fingerprint=fingerprint)
         together.wait()
         try:
             sink._inputs(_dataset(found))

@@ -27,11 +27,11 @@ from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder
 from ctxexp.report.palette import colours
-from ctxexp.results import Results
 from ctxexp.sink import Row, Sweep
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.sweeps import note
+from tests.made import results_with
 
 APP = """
 import sys, time
@@ -44,8 +44,8 @@ from ctxexp.errors import ModelError
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import new_id
-from ctxexp.results import Results
 from ctxexp.sinks.mlflow.sink import MlflowSink
+from tests.made import results_with, told
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")
 def task(config):
@@ -67,7 +67,7 @@ def task(config):
             time.sleep(60)
         layers = 3 if config.model == "elmo" else 5
         curve = np.linspace(0, 1, layers) + config.seed
-        running.log(Results({"self_similarity/adjusted": curve}, {}, {"model": config.model, "n_layers": layers}))
+        running.log(results_with({"self_similarity/adjusted": curve}, info=told(title=config.model, n_layers=layers)))
 
 def summarise(pairs, folder):
     path = folder / "comparison.txt"
@@ -256,7 +256,7 @@ def finish_job(sweep: Sweep, name: str, number: int) -> Path:
     folder = job_folder(sweep.store, sweep.id, number, [f"model={name}"])
     run = new_run(folder, sweep.store, name=name, key=name, params={}, config="", sweep=sweep.id)
     with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
-        running.log(Results({"self_similarity/raw": np.ones(2)}, {}, {}))
+        running.log(results_with({"self_similarity/raw": np.ones(2)}))
     return folder
 
 

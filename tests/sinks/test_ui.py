@@ -20,13 +20,13 @@ from ctxexp.jobs.credentials import WHOLE
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, new_id
-from ctxexp.results import Results
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.links import sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
+from tests.made import results_with, told
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 
@@ -44,7 +44,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
         with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
             curve = np.linspace(0.9, 0.2, layers) - number / 20
             keys = ("self_similarity/adjusted", "self_similarity/raw", "anisotropy/mean_cosine")
-            running.log(Results(dict.fromkeys(keys, curve), {}, {"model": name, "n_layers": layers}))
+            running.log(results_with(dict.fromkeys(keys, curve), info=told(title=name, n_layers=layers)))
     report = close_sweep(sweep, sinks, lambda pairs, folder: [])
     assert report.error is None
     return sweep

@@ -290,9 +290,9 @@ def test_what_fits_recorded_becomes_one_table() -> None:
     table = fit_table(seen, sentences)
     assert table is not None
     assert list(table.columns) == ["over", "at", "step", "rows", "loss"]
-    assert list(table.columns["at"]) == ["layer 0"] * 6 + ["layer 1"] * 6 + ["mix last2"] * 6
-    assert list(table.columns["over"]) == ["words"] * 12 + ["sentences"] * 6
-    assert list(table.columns["loss"][:6]) == list(table.columns["loss"][12:])
+    assert list(table["at"]) == ["layer 0"] * 6 + ["layer 1"] * 6 + ["mix last2"] * 6
+    assert list(table["over"]) == ["words"] * 12 + ["sentences"] * 6
+    assert list(table["loss"][:6]) == list(table["loss"][12:])
     assert fit_table(None, Calibration(Center)) is None
 
 
@@ -322,9 +322,9 @@ def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> N
     results = run(composed, corpus, load_encoder(composed, registry), registry, tmp_path, Silent())
     assert np.abs(results.curves["anisotropy/mean_cosine"]).max() < 0.05
     table = results.tables["transform_fit"]
-    assert sorted(set(table.columns["at"])) == ["layer 0", "layer 1", "layer 2"]
-    assert set(table.columns["over"]) == {"words"}
-    assert np.isfinite(table.columns["loss"]).all()
+    assert sorted(set(table["at"])) == ["layer 0", "layer 1", "layer 2"]
+    assert set(table["over"]) == {"words"}
+    assert np.isfinite(table["loss"]).all()
 
 
 # -- refusals

@@ -32,6 +32,7 @@ from ctxexp.transform import Transformed, transformed
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.none import Nothing
 from ctxexp.transforms.standardize import Standardize
+from tests.made import results_with, told
 
 METRICS: dict[str, Callable[[], Metric]] = {
     "anisotropy": Anisotropy,
@@ -216,7 +217,7 @@ def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
     assert label(centred) == "bert (untrained) + center"
     assert calibration({"transform": {"name": "drop_top", "k": 3}}) == "drop_top (k=3)"
     assert job_key(plain, "f", "e", "1") != job_key(config("transform=center"), "f", "e", "1")
-    runs = [(t, Results(info={"transform": t})) for t in ("none", "center")]
+    runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
     assert wording.facts(runs[:1]) == []
     assert wording.facts(runs[1:]) == ["transform center"]
     assert wording.facts(runs) == ["2 transforms"]
@@ -235,7 +236,7 @@ def test_a_run_records_its_transform(tmp_path: Path) -> None:
         composed["cache"]["folder"] = str(tmp_path)
         corpus = Corpus("small", load_corpus(composed, registry).sentences[:120])
         results = run(composed, corpus, load_encoder(composed, registry), registry, tmp_path, Silent())
-        assert results.info["transform"] == name
+        assert results.info.transform.name == name
         measured[name] = results.curves["anisotropy/mean_cosine"]
     assert (measured["standardize"] < measured["none"] - 0.05).all()
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,16 +14,14 @@ from ctxexp.maths.correlation import percentiles
 from ctxexp.measuring.differences import paired
 from ctxexp.papers.sweep_tables import row_label
 from ctxexp.report.wording import Run, one_line, unique_labels
-from ctxexp.results import Results
+from ctxexp.results import Results, named
+from ctxexp.run_info import RunInfo
 from ctxexp.vectors.pool import WORDS
 
 AVERAGE, MAIN = "avg", "all"
 Over = Literal["", "pairs", "seeds"]
 GEOMETRY = ("mean_cosine", "isoscore", "effective_rank")
 NONE = "none"
-_SAME = (  # in all runs of a league
-    "name", "weights", "encoder", "dtype", "corpus", "fingerprint", "choices", "control", "pooling", "measures"
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,7 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
 
 def measure_of(results: Results, metric: str) -> str | None:
     """The first label under which a run measured the metric over pairs; None if it didn't."""
-    stated = results.info.get("measures") or {}
-    return next((label for label, about in stated.items() if about.get("name") == metric), None)
+    return next((label for label, about in results.info.measures.items() if about.name == metric), None)
 
 
 def tasks(results: Results, label: str) -> list[str]:
@@ -105,12 +102,14 @@ def summary_statistic(results: Results, label: str) -> str:
 
 def transform_name(results: Results) -> str:
     """The transform without its seed, as labels have it, and the text that it was fitted on unless that is measured."""
-    name = one_line(results.info.get("transform") or NONE)
-    arguments: dict[str, Any] = results.info.get("transform_arguments") or {}
+    chosen = results.info.transform
+    name = one_line(chosen.name)
     head, _, said = name.partition(" (")
-    kept = [part for part in said.removesuffix(")").split(", ") if part and part != f"seed={arguments.get('seed')}"]
+    kept = [
+        part for part in said.removesuffix(")").split(", ") if part and part != f"seed={chosen.arguments.get('seed')}"
+    ]
     name = f"{head} ({', '.join(kept)})" if kept else head
-    fit_on = one_line(results.info.get("fit_on") or "target")
+    fit_on = one_line(chosen.fit.text) if chosen.fit else "target"
     return name if fit_on == "target" or name == NONE else f"{name} fitted on {fit_on}"
 
 
@@ -119,7 +118,7 @@ def _leagues(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, list[Results]
     leagues: dict[str, dict[str, list[Results]]] = {}
     for _, results in runs:
         if measure_of(results, "sts") and measure_of(results, "sentence_geometry"):
-            identity = json.dumps([results.info.get(key) for key in _SAME], default=str)
+            identity = json.dumps(_same(results.info), default=str)
             members = leagues.setdefault(identity, {}).setdefault(transform_name(results), [])
             if _seeds(results) not in map(_seeds, members):  # the same run again is no other seed
                 members.append(results)
@@ -128,17 +127,25 @@ def _leagues(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, list[Results]
     yield from ((label, members) for (label, _), members in zip(named, kept, strict=True))
 
 
-def _seeds(results: Results) -> tuple[Any, Any]:
-    return results.info.get("seed"), (results.info.get("transform_arguments") or {}).get("seed")
+def _same(info: RunInfo) -> list[object]:
+    """What all runs of a league agree in."""
+    model, corpus = info.model, info.corpus
+    measures = [(label, *vars(about).values()) for label, about in info.measures.items()]
+    said = [model.name, model.weights, model.encoder, model.dtype, corpus.name, corpus.fingerprint, corpus.choices]
+    return [*said, info.control, info.pooling.name, measures]
+
+
+def _seeds(results: Results) -> tuple[int, object]:
+    return results.info.seed, results.info.transform.arguments.get("seed")
 
 
 def model_name(results: Results) -> str:
     """The run's label without its transform, with the weights that it used."""
     info = results.info
-    name = one_line(info.get("model") or "run")
-    if info.get("transform", NONE) != NONE:
-        name = name.partition(f" + {one_line(info['transform'])}")[0]
-        if (pooling := info.get("pooling") or WORDS) != WORDS:
+    name = one_line(info.title or "run")
+    if info.transform.name != NONE:
+        name = name.partition(f" + {one_line(info.transform.name)}")[0]
+        if (pooling := info.pooling.name or WORDS) != WORDS:
             name += f" sentence.pooling={pooling}"
     return row_label(name, results)
 
@@ -155,9 +162,9 @@ def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[Place]
                 places = [Place("last layer, best of none", last, last=True, best=True)]
             else:
                 places.append(Place("best layer of none", best, best=True))
-    mixes = [set(run.info.get("mixes") or {}) for run in members]
+    mixes = [set(run.info.pooling.mixes) for run in members]
     shared = set.intersection(*mixes)
-    return places + [Place(mix, mix) for mix in members[0].info.get("mixes") or {} if mix in shared]
+    return places + [Place(mix, mix) for mix in members[0].info.pooling.mixes if mix in shared]
 
 
 def _standing(
@@ -179,7 +186,7 @@ def _standing(
     elif transform != NONE and references[0] is not None:
         (low, high), interval = paired_interval(members[0], references[0], place.at)
         over = "pairs" if interval else ""
-    fitted = {run.info["transductive"] for run in members if "transductive" in run.info}
+    fitted = {fit.transductive for run in members if (fit := run.info.transform.fit)}
     return Standing(
         model=model,
         place=place,
@@ -224,14 +231,14 @@ def _replicates(results: Results, at: int | str) -> np.ndarray | None:
     label = measure_of(results, "sts") or ""
     statistic = summary_statistic(results, label)
     if isinstance(at, str):
-        return results.replicates.get(f"{label}.{at}/{statistic}")
-    rows = results.replicates.get(f"{label}/{statistic}")
+        return results.replicates.get(named(label, statistic, at))
+    rows = results.replicates.get(named(label, statistic))
     return None if rows is None or at >= len(rows) else rows[at]
 
 
 def _counterpart(run: Results, plain: Sequence[Results]) -> Results | None:
     """The run without a transform to compare with: of the same seed if there is one."""
-    same = (p for p in plain if p.info.get("seed") == run.info.get("seed"))
+    same = (p for p in plain if p.info.seed == run.info.seed)
     return next(same, plain[0] if plain else None)
 
 
@@ -242,7 +249,7 @@ def _score(results: Results, at: int | str) -> float:
 
 def _scores(results: Results, at: int | str) -> dict[str, float]:
     label = measure_of(results, "sts") or ""
-    alone = one_line(results.info.get("corpus") or "")
+    alone = one_line(results.info.corpus.name)
     names = {task: f"{task}/{MAIN}" if task else MAIN for task in tasks(results, label)}
     return {task or alone: value(results, label, statistic, at) for task, statistic in names.items()}
 

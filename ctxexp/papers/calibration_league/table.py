@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pandas as pd
+
 from ctxexp.papers.calibration_league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define
-from ctxexp.results import Table
 
 TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
 
@@ -51,7 +52,7 @@ def table_league(runs: Sequence[Run]) -> SweepTable | None:
         known = math.isfinite(row.low)
         over = "pairs" if row.over == "pairs" else row.interval
         shown.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * known, over * known])
-    return SweepTable(TITLE, Table(dict(columns)), head, shown, _notes(runs, rows))
+    return SweepTable(TITLE, pd.DataFrame(columns), head, shown, _notes(runs, rows))
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[Standing]) -> list[str]:
@@ -75,7 +76,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[Standing]) -> list[str]:
         )
     if any(row.transductive for row in rows):
         notes.append("†: transductive, fitted on the measured sentences themselves (never on their scores)")
-    pooled = dict.fromkeys(str(run.info.get("pooling")) for row in rows for run in row.runs if run.info.get("pooling"))
+    pooled = dict.fromkeys(str(run.info.pooling.name) for row in rows for run in row.runs if run.info.pooling.name)
     return [*notes, f"sentence vectors: {', '.join(pooled)}"] if pooled else notes
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define, unique_labels
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 
 SOURCE = "Li et al. 2020 (BERT-flow), Table 1: word embeddings of BERT; among which words neighbours are is not said"
 _FILE = Path(__file__).with_name("published.csv")
@@ -73,7 +75,7 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
     columns = ["source", "model", "vectors", "statistic", *(f"[{a}, {b})" for a, b in edges), "Spearman with rank"]
     notes += ["l2, dot, cosine 3nn: mean over the 3 nearest neighbours; n: words or pieces in the bin"]
     title = "Norms and neighbours by frequency rank (Li et al. 2020, Table 1)"
-    return SweepTable(title, Table({k: [r[k] for r in full] for k in keys}), columns, shown, list(dict.fromkeys(notes)))
+    return SweepTable(title, pd.DataFrame(full)[keys], columns, shown, list(dict.fromkeys(notes)))
 
 
 def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
@@ -94,7 +96,7 @@ def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
         "negative_direction: 1 if a vector has a negative product with every tested row, else 0; "
         "chance: its probability for so many random rows; cone_aperture, cone_narrowest: half-angles in degrees"
     ]
-    numbers = Table({name: [row[name] for row in rows] for name in columns})
+    numbers = pd.DataFrame(rows, columns=columns)
     return SweepTable("Degeneration of layers and embedding tables", numbers, columns, shown, notes)
 
 
@@ -110,15 +112,14 @@ def spaces(results: Results, measure: str) -> Iterator[tuple[str, dict[str, floa
         place, _, statistic = key.rpartition("/")
         if place.startswith(f"{measure}."):
             tables.setdefault(place.removeprefix(f"{measure}."), {})[statistic] = value
-    notes: Mapping[str, Any] = results.info.get("tables") or {}
     for name, stats in tables.items():
-        yield f"{name} table" + " (tied)" * bool(notes.get(name, {}).get("tied")), stats
+        yield f"{name} table" + " (tied)" * (name in results.info.tables and results.info.tables[name].tied), stats
 
 
 def _measured(runs: Sequence[Run], name: str) -> Iterator[tuple[str, Results, str]]:
     for label, results in unique_labels(runs):
-        for measure, about in (results.info.get("measures") or {}).items():
-            if about.get("name") == name:
+        for measure, about in results.info.measures.items():
+            if about.name == name:
                 yield label, results, measure
 
 

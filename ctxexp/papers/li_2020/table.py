@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
+
 from ctxexp.papers.calibration_league.standings import measure_of, model_name, tasks, transform_name, value
 from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, one_line
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 
 TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spearman × 100"
 AGGREGATIONS = ("all", "wmean")  # of a task's sub-sets: the published rows are of either kind
@@ -50,7 +52,7 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
     of a method, a task each (`dataset.tasks`), make one row. Without a run on its weights a published row is followed
     by `not run`.
     """
-    if not any(PAPER_MIX in (r.info.get("mixes") or {}) and _pooling(r) in POOLINGS for _, r in runs):
+    if not any(PAPER_MIX in r.info.pooling.mixes and _pooling(r) in POOLINGS for _, r in runs):
         return None
     ours = measured(runs)
     if not ours:
@@ -76,7 +78,7 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
     for row in rows:
         scores = [row.get(task, math.nan) for task in li_2020.TASKS]
         row["mean"] = math.fsum(scores) / len(scores) if not any(map(math.isnan, scores)) else math.nan
-    numbers = Table({key: [row.get(key, math.nan if key in li_2020.TASKS else "") for row in rows] for key in keys})
+    numbers = pd.DataFrame(rows)[keys]
     shown = [
         [row["source"], row["row"], row["fitted_on"], row["aggregation"]]
         + [_cell(row.get(task, math.nan)) for task in (*li_2020.TASKS, "mean")]
@@ -107,8 +109,8 @@ def measured(runs: Sequence[Run]) -> list[Measured]:
 
 def _methods(results: Results) -> Iterator[tuple[str, int | str]]:
     """The methods of the table that a run measured, and the layer or mix where."""
-    transform, mixes = transform_name(results).partition(" fitted on ")[0], results.info.get("mixes") or {}
-    text = one_line(results.info.get("fit_on") or "target")
+    transform, mixes = transform_name(results).partition(" fitted on ")[0], results.info.pooling.mixes
+    text = _fitted(results)
     last = results.n_layers - 1
     if transform == "none":
         if _pooling(results) == "cls":
@@ -171,11 +173,12 @@ def _cell(score: float) -> str:
 
 
 def _pooling(results: Results) -> str:
-    return one_line(results.info.get("pooling") or "")
+    return one_line(results.info.pooling.name)
 
 
 def _fitted(results: Results) -> str:
-    return one_line(results.info.get("fit_on") or "target")
+    fit = results.info.transform.fit
+    return one_line(fit.text) if fit else "target"
 
 
 def _plain_name(results: Results) -> str:
@@ -186,7 +189,7 @@ def _plain_name(results: Results) -> str:
 
 def _checkpoint(results: Results) -> str:
     """Which of the paper's models a run's weights are: by the checkpoint's own name."""
-    said = [one_line(results.info.get("weights") or ""), *map(str, (results.info.get("details") or {}).values())]
+    said = [one_line(results.info.model.weights), *map(str, results.info.model.details.values())]
     if said[0].startswith("untrained"):
         return ""
     for name, checkpoint in _MODELS.items():
@@ -197,6 +200,6 @@ def _checkpoint(results: Results) -> str:
 
 def _only_task(results: Results) -> str:
     """The task of a corpus of one, in the paper's spelling."""
-    corpus = one_line(results.info.get("corpus") or "")
-    asked = one_line((results.info.get("choices") or {}).get("tasks") or "")
+    corpus = one_line(results.info.corpus.name)
+    asked = one_line(results.info.corpus.choices.get("tasks") or "")
     return {"sts_b": "STS-B", "sick_r": "SICK-R"}.get(corpus, asked)

@@ -134,7 +134,7 @@ class MlflowSink(Sink):
         metrics += [Metric(names[k], v, self._began, 0) for k, v in extra.items()]
         tags = [RunTag("ctxexp.infinite", ", ".join(infinite)[:MAX_TAG])] if infinite else []
         with self._failures("log"):
-            self._batches(metrics, [Param(k, v) for k, v in flat({"info": results.info}).items()], tags)
+            self._batches(metrics, [Param(k, v) for k, v in flat({"info": results.info.said()}).items()], tags)
             self._inputs(_dataset(results))
             self.send_files(folder)
             self.client.set_tag(self.run_id, LOGGED, "true")
@@ -227,15 +227,15 @@ class MlflowSink(Sink):
 def _dataset(results: Results) -> list[DatasetInput]:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    info = results.info
-    if not info.get("corpus") or not info.get("fingerprint"):
+    corpus = results.info.corpus
+    if not corpus.name or not corpus.fingerprint:
         return []
-    counts = {k: info[k] for k in ("n_sentences", "n_occurrences", "n_words") if k in info}
+    counts = {"n_sentences": corpus.sentences, "n_occurrences": corpus.occurrences, "n_words": corpus.words}
     data = Dataset(
-        name=str(info["corpus"])[:500],
-        digest=str(info["fingerprint"])[:MAX_DIGEST],
+        name=corpus.name[:500],
+        digest=corpus.fingerprint[:MAX_DIGEST],
         source_type="local",
-        source=json.dumps({"uri": str(info.get("source", info["corpus"])), **info.get("choices", {})})[:60000],
+        source=json.dumps({"uri": corpus.name, **corpus.choices}, default=str)[:60000],
         profile=json.dumps(counts),
     )
     return [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from ctxexp.report.wording import attribute, canonical
-from ctxexp.results import Results
+from ctxexp.results import LAYER, Key, Results
+from ctxexp.run_info import RunInfo
 from ctxexp_claims.spans import NotMeasuredError, Span
 
 PAPER = ("elmo", "bert", "gpt2")
@@ -23,23 +24,19 @@ OWN = {  # the name of the authors' file or folder, and the vectors' width
     "gpt2": ("gpt2", 768),
 }
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
-SAMPLED = ("one_per_sentence", "uniform", None)  # baselines of random occurrences, as the paper's
+SAMPLED = ("one_per_sentence", "uniform", "")  # baselines of random occurrences, as the paper's
 CORPUS = "sts_2012_2016"
 """The paper's own text."""
-DRAWN = ("seed", "bootstrap", "fingerprint")  # runs that agree in these drew the same resamples
 
 UNTRAINED = "untrained"
-
-Tables = Callable[[str], "dict[str, list[str]] | None"]
-"""Opens a run's table by name: cells by column; None where there is none."""
 
 Kind = Literal["published", "other", "released"]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run's curves, by curve key (n_layers,), or figures that were released as points; `tables` opens a CSV of it.
-    `twin` is the same run of untrained weights.
+    """One run's curves, by curve key (n_layers,), and word tables, or figures that were released as points. `twin` is
+    the same run of untrained weights.
 
     `model` is elmo, bert or gpt2, or the name of what a file of word vectors holds. `link` leads to the run.
     """
@@ -48,8 +45,8 @@ class Evidence:
     curves: Mapping[str, np.ndarray]
     label: str = ""
     link: str = ""
-    info: Mapping[str, Any] = field(default_factory=dict)
-    tables: Tables = lambda name: None
+    info: RunInfo = field(default_factory=RunInfo)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     replicates: Mapping[str, np.ndarray] = field(default_factory=dict)
     twin: Evidence | None = None
     points: bool = False
@@ -69,7 +66,7 @@ class Evidence:
             return Span(curve, curve, curve)
         nothing = np.full(len(curve), np.nan)
         low, high = (self.curves.get(f"{key}_ci_{end}", nothing) for end in ("low", "high"))
-        paired = other is None or all(self.info.get(k) == other.info.get(k) for k in DRAWN)
+        paired = other is None or _drawn(self.info) == _drawn(other.info)
         return Span(curve, low, high, self.replicates.get(key) if paired else None)
 
     def differences(self, key: str, layer: int) -> Span:
@@ -124,31 +121,29 @@ class Family:
         return [m for m in PAPER if m in held] + sorted(held - set(PAPER))
 
 
-def families(runs: Iterable[tuple[Results, str, Tables]]) -> list[Family]:
-    """Finished runs (results, link, how to open a table), newest first, sorted into families; the paper's own first.
+def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
+    """Finished runs (results and a link to each), newest first, sorted into families; the paper's own first.
 
     Only runs of the paper's models and of word-vector files count. The paper's own: the published weights, without a
     transform or a control. A file of word vectors has neither weights nor contexts and joins every family.
     """
     found: dict[tuple[str, ...], Family] = {}
     files = []
-    for results, link, tables in runs:
+    for results, link in runs:
         info = results.info
-        name, label = str(info.get("name") or ""), str(info.get("model") or "")
+        name, label = info.model.name, info.title
         if name == "word_vectors":
-            files.append(_evidence(_file(info, label), results, link, tables))
+            files.append(_evidence(_file(info, label), results, link))
             continue
         if name not in PAPER:
             continue
-        changed = [str(info.get("transform") or "none"), _control(info)]
-        weights = "published" if _papers_own(results) else str(info.get("weights") or "unknown")
-        key = (weights, str(info.get("fingerprint") or ""), *changed)
+        changed = [info.transform.name, info.control]
+        weights = "published" if _papers_own(results) else info.model.weights or "unknown"
+        key = (weights, info.corpus.fingerprint, *changed)
         if key not in found:
             own = key[0] == "published" and changed == ["none", "none"]
-            found[key] = Family(
-                "published" if own else "other", _title(weights, info, changed), str(info.get("corpus") or "")
-            )
-        found[key].members.append(_evidence(name, results, link, tables))
+            found[key] = Family("published" if own else "other", _title(weights, info, changed), info.corpus.name)
+        found[key].members.append(_evidence(name, results, link))
     for key, family in found.items():
         twins = found.get((UNTRAINED, *key[1:]))
         if twins is not None and twins is not family:
@@ -159,10 +154,11 @@ def families(runs: Iterable[tuple[Results, str, Tables]]) -> list[Family]:
     return every
 
 
-def _evidence(model: str, results: Results, link: str, tables: Tables) -> Evidence:
-    labels, label = measured(results), str(results.info.get("model") or "")
-    curves, replicates = (_by_level(results, labels, each) for each in (results.curves, results.replicates))
-    return Evidence(model, curves, label, link, results.info, partial(_table, labels, tables), replicates)
+def _evidence(model: str, results: Results, link: str) -> Evidence:
+    labels, label = measured(results), results.info.title
+    tables = {name: results.tables[label] for name, label in labels.items() if label in results.tables}
+    curves, replicates = (_by_level(results, labels, each) for each in (results.curves, _layers(results.replicates)))
+    return Evidence(model, curves, label, link, results.info, tables, replicates)
 
 
 def measured(results: Results) -> dict[str, str]:
@@ -170,16 +166,11 @@ def measured(results: Results) -> dict[str, str]:
     variant. Of several labels that one of the same words, else the first; a measure that doesn't say is left out.
     """
     labels: dict[str, str] = {}
-    for label in results.info.get("measures") or {}:
+    for label in results.info.measures:
         if attribute(results, label, "variant") is not None:
             known = canonical(results, label)
             labels[known] = label if label == known else labels.get(known, label)
     return labels
-
-
-def _table(labels: Mapping[str, str], tables: Tables, name: str) -> dict[str, list[str]] | None:
-    """A run's word table of what goes by this name; None where it measured no such thing."""
-    return tables(labels[name]) if name in labels else None
 
 
 def _by_level(results: Results, labels: Mapping[str, str], held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -188,7 +179,7 @@ def _by_level(results: Results, labels: Mapping[str, str], held: Mapping[str, np
 
     Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper: left out.
     """
-    baseline = results.info.get("baseline")
+    baseline = results.info.baseline.name
     curves = {}
     for name, label in labels.items():
         for key, curve in held.items():
@@ -202,10 +193,18 @@ def _by_level(results: Results, labels: Mapping[str, str], held: Mapping[str, np
     return curves
 
 
-def _file(info: Mapping[str, Any], label: str) -> str:
+def _drawn(info: RunInfo) -> tuple[int, int, str]:
+    """Runs that agree in these drew the same resamples."""
+    return info.seed, info.bootstrap, info.corpus.fingerprint
+
+
+def _layers(replicates: Mapping[Key, np.ndarray]) -> dict[str, np.ndarray]:
+    return {str(key): held for key, held in replicates.items() if key.place == LAYER}
+
+
+def _file(info: RunInfo, label: str) -> str:
     """glove or fasttext by the name of the file, else the run's label."""
-    details = info.get("details") or {}
-    file = str(details.get("file") or label).lower()
+    file = str(info.model.details.get("file") or label).lower()
     if "glove" in file:
         return "glove"
     return "fasttext" if any(sign in file for sign in ("fasttext", "wiki-news", "crawl-300", "cc.en")) else label
@@ -216,22 +215,15 @@ def own_weights(every: Sequence[Family]) -> Family | None:
     return next((family for family in every if family.kind == "published"), None)
 
 
-def _control(info: Mapping[str, Any]) -> str:
-    control = info.get("control") or "none"
-    return str(control.get("name") or "none") if isinstance(control, Mapping) else str(control)
-
-
 def _papers_own(results: Results) -> bool:
     """Whether a run used the paper's weights: weights=published, or its files given under their published names."""
-    info = results.info
-    name, width = OWN.get(str(info.get("name")), ("", 0))
-    given = (
-        info.get("weights") == name and results.n_layers == LAYERS[str(info.get("name"))] and info.get("dim") == width
-    )
-    return info.get("weights") == "published" or given
+    model = results.info.model
+    name, width = OWN.get(model.name, ("", 0))
+    given = model.weights == name and results.n_layers == LAYERS[model.name] and model.dim == width
+    return model.weights == "published" or given
 
 
-def _title(weights: str, info: Mapping[str, Any], changed: Sequence[str]) -> str:
-    parts = [f"weights {weights}", f"corpus {info.get('corpus') or 'unknown'}"]
+def _title(weights: str, info: RunInfo, changed: Sequence[str]) -> str:
+    parts = [f"weights {weights}", f"corpus {info.corpus.name or 'unknown'}"]
     parts += [f"{what} {name}" for what, name in zip(("transform", "control"), changed, strict=True) if name != "none"]
     return ", ".join(parts)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import cache, partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.results import FILE, Results
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
-Table = dict[str, list[str]]  # column -> cells, as the CSV has them
-Found = tuple[Results, str, Callable[[str], Table | None]]  # results, link to the run, how to open a table of it
+Found = tuple[Results, str]  # and a link to the run
 
 
 def on_disk(folder: Path) -> Iterator[Found]:
-    """Finished jobs under `<folder>/results`, the newest first; their tables are the CSV files beside."""
+    """Finished jobs under `<folder>/results`, the newest first."""
     from ctxexp.jobs.state import STATE, read_json
 
     for state_file in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
@@ -34,11 +27,11 @@ def on_disk(folder: Path) -> Iterator[Found]:
             except TrackingError as error:
                 _leave_out(error)
                 continue
-            yield results, str(state.get("link") or place), cache(partial(_csv, place))
+            yield results, str(state.get("link") or place)
 
 
 def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
-    """Finished runs of an MLflow experiment, the newest first; tables are fetched when they are asked for."""
+    """Finished runs of an MLflow experiment, the newest first."""
     from ctxexp.jobs.credentials import redact
     from ctxexp.sinks.mlflow import database, sqlite
     from ctxexp.sinks.mlflow.failures import failures
@@ -63,13 +56,14 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
             for run in page:
                 try:
                     with tempfile.TemporaryDirectory() as folder, failures(f"cannot fetch run {run.info.run_id}"):
-                        client.download_artifacts(run.info.run_id, FILE, folder)
+                        for item in client.list_artifacts(run.info.run_id):
+                            if not item.is_dir:
+                                client.download_artifacts(run.info.run_id, item.path, folder)
                         results = Results.load(Path(folder))
                 except TrackingError as error:
                     _leave_out(error)
                     continue
-                tables = cache(partial(_fetched, client, run.info.run_id))
-                yield results, run_link(uri, held.experiment_id, run.info.run_id), tables
+                yield results, run_link(uri, held.experiment_id, run.info.run_id)
             token = page.token
             if not token:
                 return
@@ -78,23 +72,3 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
 def _leave_out(error: TrackingError) -> None:
     """One bad run doesn't cost the report of the others."""
     print(f"warning: left out: {error}", file=sys.stderr)
-
-
-def _csv(folder: Path, name: str) -> Table | None:
-    path = folder / f"{name}.csv"
-    if not path.exists():
-        return None
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
-    return {column: [row[i] for row in rows[1:]] for i, column in enumerate(rows[0])} if rows else None
-
-
-def _fetched(client: MlflowClient, run_id: str, name: str) -> Table | None:
-    """A run's table from the store, or None if it has none; raises TrackingError if the store is away."""
-    from ctxexp.sinks.mlflow.failures import failures
-
-    with failures(f"cannot fetch {name}.csv of run {run_id}"), tempfile.TemporaryDirectory() as folder:
-        if f"{name}.csv" not in {item.path for item in client.list_artifacts(run_id)}:
-            return None
-        client.download_artifacts(run_id, f"{name}.csv", folder)
-        return _csv(Path(folder), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from ctxexp_claims.checks import Check, in_layers
 from ctxexp_claims.contexts import each
@@ -113,13 +114,13 @@ def _stop_words_lowest(family: Family) -> list[Check]:
     return found
 
 
-def _layers(table: dict[str, list[str]], start: str, *, defined: bool = True) -> list[tuple[int, np.ndarray]]:
+def _layers(table: pd.DataFrame, start: str, *, defined: bool = True) -> list[tuple[int, np.ndarray]]:
     """The hidden layers of a word table with their column of values; the defined ones only, or a value a row."""
     found = []
     for name, cells in table.items():
         number = name.removeprefix(start)
         if name.startswith(start) and number.isdecimal() and int(number) > 0:
-            values = np.array([float(cell) if cell else np.nan for cell in cells])
+            values = cells.to_numpy(np.float64)
             found.append((int(number), values[np.isfinite(values)] if defined else values))
     return found
 
@@ -132,14 +133,12 @@ def wilson(count: float, n: int) -> tuple[float, float]:
     return max(0.0, float((centre - half) / middle)), min(1.0, float((centre + half) / middle))
 
 
-def _table(
-    family: Family, model: str, name: str, *, column: str = ""
-) -> tuple[Evidence | None, dict[str, list[str]] | None]:
+def _table(family: Family, model: str, name: str, *, column: str = "") -> tuple[Evidence | None, pd.DataFrame | None]:
     """The newest run's word table. With `column`, adjusted values, only of runs whose baseline is the paper's kind."""
     for evidence in family.members:
-        if evidence.model != model or (column and evidence.info.get("baseline") not in SAMPLED):
+        if evidence.model != model or (column and evidence.info.baseline.name not in SAMPLED):
             continue
-        if (table := evidence.tables(name)) and (not column or column in table):
+        if (table := evidence.tables.get(name)) is not None and (not column or column in table):
             return evidence, table
     return None, None
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from ctxexp_claims import paper as claims
 from ctxexp_claims import released, report
@@ -25,7 +27,9 @@ from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.results import Results
+from ctxexp.results import Key, Results
+from ctxexp.run_info import MeasureInfo
+from tests.made import results_with, saying, told
 
 BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012", "bless", "ap")
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
@@ -76,34 +80,31 @@ def as_claimed(model: str, **changes: np.ndarray | None) -> Results:
         curves[f"{key.rpartition('/')[0]}/n"] = np.full(n, 500.0)
     for name in BENCHMARKS:
         curves.setdefault(f"static_vectors/{name}", SCORES[model])
-    info: dict[str, object] = {
-        "name": model,
-        "model": model,
-        "weights": "published",
-        "corpus": "sts_2012_2016",
-        "fingerprint": "f",
-    }
-    info["measures"] = MEASURES
-    return Results(curves=curves, info={**info, "n_layers": n, "transform": "none"})
+    said = {"name": model, "title": model, "weights": "published", "corpus": "sts_2012_2016", "fingerprint": "f"}
+    return results_with(curves, info=told(**said, n_layers=n, measures=MEASURES))
 
 
-def tables(model: str, *, below: float = 0.5, lowest: bool = True) -> dict[str, dict[str, list[str]]]:
+def tables(model: str, *, below: float = 0.5, lowest: bool = True) -> dict[str, pd.DataFrame]:
     """Word tables: a share of words below the baseline in every layer; the stop words at one end."""
     count = 400
     words = [*STOP_WORDS, *(f"word{i}" for i in range(count - 5))]
     mean = [0.1 if word in STOP_WORDS else 0.5 for word in words] if lowest else [0.9] * 5 + [0.5] * (count - 5)
     adjusted = [-0.1] * int(below * count) + [0.1] * (count - int(below * count))
-    layers = {f"adjusted_{i}": [str(v) for v in adjusted] for i in range(1, LAYERS[model])}
-    variance = {"word": words, "adjusted_0": [""] * count, **layers}
+    layers = {f"adjusted_{i}": adjusted for i in range(1, LAYERS[model])}
+    variance = pd.DataFrame({"word": words, "adjusted_0": np.nan, **layers})
+    raw = {f"raw_{i}": mean if i else [1.0] * count for i in range(LAYERS[model])}
     made = {f"max_explainable_variance{d}": variance for d in ("", "_centred", "_released")}
-    raw = {f"raw_{i}": [str(v) for v in (mean if i else [1.0] * count)] for i in range(LAYERS[model])}
-    return {**made, "self_similarity": {"word": words, **raw}}
+    return {**made, "self_similarity": pd.DataFrame({"word": words, **raw})}
+
+
+def with_tables(results: Results, tables: Mapping[str, pd.DataFrame]) -> Results:
+    return replace(results, tables=tables)
 
 
 def vectors(name: str, score: float) -> Results:
     curves = {f"static_vectors/{b}": np.array([score]) for b in BENCHMARKS}
-    info = {"name": "word_vectors", "model": f"word_vectors {name}", "weights": name, "measures": MEASURES}
-    return Results(curves=curves, info=info)
+    said = {"name": "word_vectors", "title": f"word_vectors {name}", "weights": name}
+    return results_with(curves, info=told(**said, measures=MEASURES))
 
 
 def planted(
@@ -115,11 +116,10 @@ def planted(
 ) -> list[Family]:
     found = []
     for model in LAYERS:
-        results = as_claimed(model, **(changes or {}).get(model, {}))
-        results.info |= info or {}
+        results = saying(as_claimed(model, **(changes or {}).get(model, {})), **info or {})
         words = tables(model, below=below, lowest=lowest)
-        found.append((results, f"http://store/{model}", words.get))
-    files = [(vectors(n, 0.4), "", lambda name: None) for n in ("glove.6B.300d.txt", "wiki-news-300d-1M.vec")]
+        found.append((with_tables(results, words), f"http://store/{model}"))
+    files = [(vectors(n, 0.4), "") for n in ("glove.6B.300d.txt", "wiki-news-300d-1M.vec")]
     return families([*found, *files])
 
 
@@ -261,7 +261,7 @@ def test_a_layer_without_a_value_decides_nothing() -> None:
 
 
 def test_word_tables_by_another_baseline_are_no_reading_of_the_paper() -> None:
-    for baseline, passed in ((None, True), ("uniform", True), ("size_matched", None), ("frequency_matched", None)):
+    for baseline, passed in (("", True), ("uniform", True), ("size_matched", None), ("frequency_matched", None)):
         (family,) = planted(info={"baseline": baseline})
         checks = finding(family, "variance-below-baseline").checks
         assert {check.passed for check in checks} == {passed}
@@ -289,29 +289,30 @@ def test_a_measure_with_other_options_is_another_measure_whatever_its_words(
 
 
 def test_a_measure_is_found_under_any_label() -> None:
-    renamed = {f"my {label}": {**about, "definition": "words of no meaning"} for label, about in MEASURES.items()}
-    (family,) = families([(one(as_claimed("bert"), renamed), "", tables("bert").get)])
+    renamed = {f"my {label}": replace(about, definition="words of no meaning") for label, about in MEASURES.items()}
+    (family,) = families([(with_tables(one(as_claimed("bert"), renamed), tables("bert")), "")])
     held = {claim.id for claim in CLAIMS if finding(family, claim.id).outcome == "pass"}
     assert {"bert-sentence-falls"} <= held
     assert finding(family, "variance-below-baseline").checks[1].passed is None  # tables have the labels' names
-    (family,) = families([(one(as_claimed("bert"), renamed), "", lambda name: tables("bert").get(name[3:]))])
+    words = {f"my {label}": table for label, table in tables("bert").items()}
+    (family,) = families([(with_tables(one(as_claimed("bert"), renamed), words), "")])
     assert finding(family, "variance-below-baseline").checks[1].passed
 
 
-def one(results: Results, measures: dict[str, dict[str, object]]) -> Results:
+def one(results: Results, measures: dict[str, MeasureInfo]) -> Results:
     """The results under other labels: `my <label>`."""
-    curves = {f"my {key}": curve for key, curve in results.curves.items()}
-    return Results(curves=curves, info={**results.info, "measures": measures})
+    frame = results.frame.assign(measure="my " + results.frame["measure"])
+    return Results(frame, info=replace(results.info, measures=measures))
 
 
 def test_a_run_that_says_no_variants_is_no_evidence_and_of_two_labels_the_plain_one_counts() -> None:
-    older = {label: {k: v for k, v in about.items() if k != "variant"} for label, about in MEASURES.items()}
+    older = {label: replace(about, variant=None) for label, about in MEASURES.items()}
     (family,) = planted(info={"measures": older})
     assert {f.words for f in evaluate(family)} == {"not run"}
     same = MEASURES["self_similarity"]
-    assert measured(Results(info={"measures": {"a": same, "b": same}})) == {"self_similarity": "a"}
+    assert measured(results_with(info=told(measures={"a": same, "b": same}))) == {"self_similarity": "a"}
     both = {"a": same, "self_similarity": same, "b": same}
-    assert measured(Results(info={"measures": both})) == {"self_similarity": "self_similarity"}
+    assert measured(results_with(info=told(measures=both))) == {"self_similarity": "self_similarity"}
 
 
 def test_a_curve_without_an_interval_decides_nothing() -> None:
@@ -328,7 +329,7 @@ def test_a_curve_without_an_interval_decides_nothing() -> None:
     "info",
     [
         {"weights": "mini"}, {"weights": "untrained"}, {"weights": "untrained gpt2"}, {"weights": "my-finetuned"},
-        {"transform": "center"}, {"control": {"name": "shuffled"}}, {"weights": "gpt2", "dim": 12},
+        {"transform": "center"}, {"control": "shuffled contexts"}, {"weights": "gpt2", "dim": 12},
     ],
     ids=lambda info: " ".join(map(str, info.values())),
 )  # fmt: skip
@@ -346,17 +347,15 @@ def test_nothing_holds_without_the_papers_own_weights(info: dict[str, object]) -
 def test_the_authors_files_by_name_and_size_are_their_weights() -> None:
     given = {"elmo": ("elmo_2x4096_512_2048cnn_2xhighway_weights.hdf5", 1024), "bert": ("bert-base-cased", 768)}
     for model, (name, dim) in given.items():
-        results = as_claimed(model)
-        results.info |= {"weights": name, "dim": dim}
-        assert families([(results, "", lambda name: None)])[0].kind == "published"
+        results = saying(as_claimed(model), weights=name, dim=dim)
+        assert families([(results, "")])[0].kind == "published"
 
 
 def test_families_never_mix_corpora_and_prefer_the_papers_text_and_the_newest_run() -> None:
     runs = []
     for corpus, first in (("polysemy", 0.5), ("sts_2012_2016", 0.2), ("sts_2012_2016", 0.3)):
         results = as_claimed("elmo", anisotropy__mean_cosine=np.array([0.0, first, first + 0.1]))
-        results.info |= {"corpus": corpus, "fingerprint": corpus}
-        runs.append((results, corpus, lambda name: None))
+        runs.append((saying(results, corpus=corpus, fingerprint=corpus), corpus))
     every = families(runs)
     assert [family.corpus for family in every] == ["sts_2012_2016", "polysemy"]
     assert claims.own_weights(every) is every[0]
@@ -367,14 +366,11 @@ def test_families_never_mix_corpora_and_prefer_the_papers_text_and_the_newest_ru
 
 def test_with_size_matched_baselines_adjusted_is_that_reading() -> None:
     results = as_claimed("bert")
-    results.info["baseline"] = "size_matched"
-    for key in [k for k in results.curves if "/size_matched_" in k]:
-        del results.curves[key]
-    (family,) = families([(results, "", lambda name: None)])
+    plain = replace(results, frame=results.frame[~results.frame["statistic"].str.startswith("size_matched")])
+    (family,) = families([(saying(plain, baseline="size_matched"), "")])
     readings = {c.variant: c.passed for c in finding(family, "bert-sentence-falls").checks}
     assert readings == {"the paper's baseline": None, "the length-matched baseline": True}
-    results.info["baseline"] = "position_matched"
-    (other,) = families([(results, "", lambda name: None)])
+    (other,) = families([(saying(plain, baseline="position_matched"), "")])
     assert {c.passed for c in finding(other, "bert-sentence-falls").checks} == {None}
     assert {c.passed for c in finding(other, "anisotropy-rises").checks if c.model == "bert"} == {True}
     assert (
@@ -441,9 +437,8 @@ def test_more_context_specific_with_more_anisotropic_is_decided_by_layers() -> N
 def test_stop_words_are_ranked_in_every_layer_not_on_average() -> None:
     (family,) = planted()
     table = tables("bert")
-    table["self_similarity"]["raw_7"] = ["0.9"] * 5 + ["0.5"] * 395  # in one layer the highest
-    results = as_claimed("bert")
-    (family,) = families([(results, "", table.get)])
+    table["self_similarity"]["raw_7"] = [0.9] * 5 + [0.5] * 395  # in one layer the highest
+    (family,) = families([(with_tables(as_claimed("bert"), table), "")])
     check = finding(family, "stop-words-lowest").checks[1]
     assert check.passed is False
     assert check.said.startswith("11 of 12 layers; in layer 7 98.8% of the words are below")
@@ -451,17 +446,16 @@ def test_stop_words_are_ranked_in_every_layer_not_on_average() -> None:
 
 def test_the_untrained_twin_stands_beside_what_a_trained_model_shows() -> None:
     trained, untrained = as_claimed("bert"), as_claimed("bert", anisotropy__mean_cosine=line(0.1, 0.2, 13))
-    untrained.info["weights"] = "untrained"
-    other = as_claimed("bert")
-    other.info |= {"weights": "untrained", "fingerprint": "another text"}
-    every = families([(results, "", lambda name: None) for results in (other, trained, untrained)])
+    untrained = saying(untrained, weights="untrained")
+    other = saying(as_claimed("bert"), weights="untrained", fingerprint="another text")
+    every = families([(results, "") for results in (other, trained, untrained)])
     (family,) = (f for f in every if f.kind == "published")
     check = next(c for c in finding(family, "anisotropic").checks if c.model == "bert")
     assert "; less its untrained twin +0.033 [+0.028, +0.039]" in check.said
     assert check.passed  # of the paper's claim, which speaks of no twin
     check = next(c for c in finding(family, "anisotropy-rises").checks if c.model == "bert")
     assert check.said.endswith("the untrained twin's change +0.100")
-    alone = next(f for f in every if f.members[0].info["fingerprint"] == "another text")
+    alone = next(f for f in every if f.members[0].info.corpus.fingerprint == "another text")
     assert all("twin" not in c.said for c in finding(alone, "anisotropic").checks)
 
 
@@ -469,14 +463,12 @@ def test_differences_are_on_the_same_resamples_where_runs_drew_the_same() -> Non
     """Layers that move together differ by a certain amount, however wide each one's interval is."""
     rng = np.random.default_rng(0)
     together = rng.normal(0, 0.1, 400)
-    runs = []
+    runs, key = [], Key("anisotropy", "mean_cosine")
     for seed in (0, 0, 1):
         results = as_claimed("bert")
-        curve = results.curves["anisotropy/mean_cosine"]
-        results.replicates["anisotropy/mean_cosine"] = (curve[:, None] + together).astype(np.float32)
-        results.info |= {"seed": seed, "bootstrap": 400}
-        runs.append(results)
-    (family,) = families([(results, "", lambda name: None) for results in runs])
+        drawn = (results.held[key].value[:, None] + together).astype(np.float32)
+        runs.append(saying(replace(results, replicates={key: drawn}), seed=seed, bootstrap=400))
+    (family,) = families([(results, "") for results in runs])
     one, same, other = family.members
     key = "anisotropy/mean_cosine"
     effect, low, high = one.less(same, key, 2, 1)
@@ -628,14 +620,7 @@ def finished_folder(folder: Path, *, weights: str = "published", status: str = "
     """What jobs leave behind: results, tables, how they ended."""
     for number, model in enumerate(LAYERS):
         place = folder / "results" / "20260101-000000-abc" / f"{number:03d}_{model}"
-        results = as_claimed(model)
-        results.info["weights"] = weights
-        results.save(place)
-        for name, table in tables(model).items():
-            with (place / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(table)
-                writer.writerows(zip(*table.values(), strict=True))
+        with_tables(saying(as_claimed(model), weights=weights), tables(model)).save(place)
         state = {"status": status, "link": f"http://store/<{model}>"}
         (place / "status.json").write_text(json.dumps(state), encoding="utf-8")
 
@@ -724,14 +709,10 @@ def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFix
     place = tmp_path / "results" / "one" / "run"
     run = new_run(place, tmp_path, name="elmo", key="k", params={}, config="")
     with job(run, Sinks({"mlflow": sink})) as running:
-        results = as_claimed("elmo")
-        words = place / "self_similarity.csv"
-        running.save(results)
-        words.write_text(
-            "word,raw_1,raw_2\nthe,.1,.1\n" + "".join(f"w{i},.5,.5\n" for i in range(300)), encoding="utf-8"
-        )
-        running.log(results)
-    words.unlink()  # the store has it
+        words = {"word": ["the", *(f"w{i}" for i in range(300))], "raw_1": [0.1] + [0.5] * 300}
+        table = pd.DataFrame(words).assign(raw_2=words["raw_1"])
+        running.log(with_tables(as_claimed("elmo"), {"self_similarity": table}))
+    shutil.rmtree(place)  # the store has it
     assert command(["claims", f"uri={uri}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"elmo +yes +0.000 .*2 of 2 layers; in layer 1 0.0% of the words are below 'the'", said)

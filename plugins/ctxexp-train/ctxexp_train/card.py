@@ -16,12 +16,13 @@ from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError, DataError
 from ctxexp.measuring.differences import difference
 from ctxexp.models import minis
-from ctxexp.results import Results
+from ctxexp.results import Key, Results
 
 CARD = Path(minis.__file__).with_name("CARD.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 MODELS = ("bert", "gpt2", "elmo")
 WEIGHTS = ("mini", "untrained")
+RAW = Key("self_similarity", "raw")
 FIRST = 100  # sentences that are measured alone too: what a test can repeat in a second
 FUNCTION_WORDS = ("the", "of", "to", "and", "a")
 
@@ -52,31 +53,31 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
     """The tables, in Markdown: curves by layer, last layers with their intervals, single words."""
     names = [f"{model}-mini" if weights == "mini" else "untrained" for model, weights in found]
 
-    def row(title: str, cell: Callable[[Results, str], str], part: str, key: str) -> list[str]:
+    def row(title: str, cell: Callable[[Results, Key], str], part: str, key: Key) -> list[str]:
         return [title, *(cell(of[part], key) for of in found.values())]
 
     tables = [
         markdown(["layer 0, 1, ...", *names], [
-            row("self-similarity, raw", by_layer, "words", "self_similarity/raw"),
-            row("self-similarity, adjusted", by_layer, "words", "self_similarity/adjusted"),
-            row("same sense minus other sense, cosine", by_layer, "words", "sense_separation/raw"),
-            row("STS-B test, Spearman × 100, mean of words", by_layer, "sts", "sts/all"),
-            row("the same, whitened on these sentences", by_layer, "whitened", "sts/all"),
-            row(f"self-similarity, raw, first {FIRST} sentences alone", by_layer, "first", "self_similarity/raw"),
+            row("self-similarity, raw", by_layer, "words", RAW),
+            row("self-similarity, adjusted", by_layer, "words", Key("self_similarity", "adjusted")),
+            row("same sense minus other sense, cosine", by_layer, "words", Key("sense_separation", "raw")),
+            row("STS-B test, Spearman × 100, mean of words", by_layer, "sts", Key("sts", "all")),
+            row("the same, whitened on these sentences", by_layer, "whitened", Key("sts", "all")),
+            row(f"self-similarity, raw, first {FIRST} sentences alone", by_layer, "first", RAW),
         ]),
         markdown(["last layer, 95% interval", *names], [
-            row("self-similarity, adjusted", at_last, "words", "self_similarity/adjusted"),
-            row("same sense minus other sense, cosine", at_last, "words", "sense_separation/raw"),
-            row("STS-B test", at_last, "sts", "sts/all"),
-            row("the same, whitened", at_last, "whitened", "sts/all"),
+            row("self-similarity, adjusted", at_last, "words", Key("self_similarity", "adjusted")),
+            row("same sense minus other sense, cosine", at_last, "words", Key("sense_separation", "raw")),
+            row("STS-B test", at_last, "sts", Key("sts", "all")),
+            row("the same, whitened", at_last, "whitened", Key("sts", "all")),
         ]),
         markdown(["trained less untrained, 95% interval", *(f"{model}-mini" for model in MODELS)], [
-            gains("self-similarity, adjusted, last layer", found, "words", "self_similarity/adjusted", last),
-            gains("the same, the layer before", found, "words", "self_similarity/adjusted", before_last),
-            gains("same sense minus other sense, last layer", found, "words", "sense_separation/raw", last),
-            gains("STS-B test, last layer", found, "sts", "sts/all", last),
-            gains("the same, each at its best layer", found, "sts", "sts/all", best),
-            gains("STS-B test, whitened, last layer", found, "whitened", "sts/all", last),
+            gains("self-similarity, adjusted, last layer", found, "words", Key("self_similarity", "adjusted"), last),
+            gains("the same, the layer before", found, "words", Key("self_similarity", "adjusted"), before_last),
+            gains("same sense minus other sense, last layer", found, "words", Key("sense_separation", "raw"), last),
+            gains("STS-B test, last layer", found, "sts", Key("sts", "all"), last),
+            gains("the same, each at its best layer", found, "sts", Key("sts", "all"), best),
+            gains("STS-B test, whitened, last layer", found, "whitened", Key("sts", "all"), last),
         ]),
         markdown(["words of lower self-similarity, mean over layers", *FUNCTION_WORDS, "lowest of all"], [
             [f"{model}-mini" if weights == "mini" else f"{model}, untrained", *standing(of["words"])]
@@ -86,12 +87,12 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
     return "\n\n".join(tables)
 
 
-def by_layer(results: Results, key: str) -> str:
-    return " ".join(number(value) for value in results.curves[key])
+def by_layer(results: Results, key: Key) -> str:
+    return " ".join(number(value) for value in results.held[key].value)
 
 
-def at_last(results: Results, key: str) -> str:
-    value, low, high = (number(results.curves[key + end][-1]) for end in ("", "_ci_low", "_ci_high"))
+def at_last(results: Results, key: Key) -> str:
+    value, low, high = (number(ends[-1]) for ends in results.held[key])
     return f"{value} [{low}, {high}]"
 
 
@@ -111,12 +112,12 @@ def best(curve: np.ndarray) -> int:
     return int(curve.argmax())
 
 
-def gains(title: str, found: Mapping[tuple[str, str], Found], part: str, key: str, layer: Layer) -> list[str]:
+def gains(title: str, found: Mapping[tuple[str, str], Found], part: str, key: Key, layer: Layer) -> list[str]:
     """Each model's value less its untrained twin's, on the same resamples of the text."""
     cells = []
     for model in MODELS:
         trained, untrained = (found[model, weights][part] for weights in WEIGHTS)
-        at, against = ([layer(results.curves[key])] for results in (trained, untrained))
+        at, against = ([layer(results.held[key].value)] for results in (trained, untrained))
         value, low, high = map(number, np.ravel(difference(trained, untrained, key, layers=at, others=against)))
         cells.append(f"{value} [{low}, {high}]")
     return [title, *cells]
@@ -124,7 +125,7 @@ def gains(title: str, found: Mapping[tuple[str, str], Found], part: str, key: st
 
 def standing(results: Results) -> Iterator[str]:
     """The share of words of lower self-similarity than each function word, and the five lowest."""
-    table = results.tables["self_similarity"].columns
+    table = results.tables["self_similarity"]
     words, means = np.array(table["word"]), np.asarray(table["mean"], float)
     for word in FUNCTION_WORDS:
         yield f"{(means < means[words == word][0]).mean():.0%}" if word in words else "-"

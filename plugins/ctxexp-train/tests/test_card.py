@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from ctxexp_train import card
 
 from ctxexp.errors import DataError
-from ctxexp.results import Results, Table
+from tests.made import results_with
 
 TEXT = card.CARD.read_text(encoding="utf-8")
 TABLES, PROSE = TEXT.partition(card.BEGIN)[2].split("## Limits")[0].split(card.END)
@@ -141,8 +142,8 @@ def test_the_tables_stand_between_their_markers() -> None:
 
 def test_tables_are_made_of_curves_intervals_and_words() -> None:
     curves = {f"{key}{end}": np.array([0.5, 36.44]) for key in KEYS for end in ("", "_ci_low", "_ci_high")}
-    table = Table({"word": ["the", "a", "cat", "Are"], "mean": [0.9, 0.2, 0.5, 0.1]})
-    one = Results(curves=curves, tables={"self_similarity": table})
+    table = pd.DataFrame({"word": ["the", "a", "cat", "Are"], "mean": [0.9, 0.2, 0.5, 0.1]})
+    one = results_with(curves=curves, tables={"self_similarity": table})
     found = {column: dict.fromkeys(("words", "first", "sts", "whitened"), one) for column in COLUMNS}
     made = card.section(found)
     assert f"\n| self-similarity, raw | {' | '.join(['.500 36.4'] * 6)} |\n" in made

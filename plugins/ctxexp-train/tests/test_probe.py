@@ -250,16 +250,16 @@ def test_the_interval_is_that_of_whole_words() -> None:
 def test_the_table_takes_the_mix_as_its_measure() -> None:
     task, settings = planted(2, 4), Settings(folds=2, epochs=3)
     scores = probe(task, network(), ["frozen", "mix"], settings)
-    columns = table(task, scores, 0).columns
-    mix = columns["accuracy"][-1]
-    assert columns["minus_mix"][:-1] == pytest.approx([a - mix for a in columns["accuracy"][:-1]])
-    assert np.isnan(columns["minus_mix"][-1])
-    assert sum(columns[f"s_{j}"][-1] for j in range(3)) == pytest.approx(1)
+    columns = table(task, scores, 0)
+    mix = columns["accuracy"].iloc[-1]
+    assert list(columns["minus_mix"][:-1]) == pytest.approx([a - mix for a in columns["accuracy"][:-1]])
+    assert np.isnan(columns["minus_mix"].iloc[-1])
+    assert sum(columns[f"s_{j}"].iloc[-1] for j in range(3)) == pytest.approx(1)
     assert all(
         low <= a <= high
         for low, a, high in zip(columns["ci_low"], columns["accuracy"], columns["ci_high"], strict=True)
     )
-    without = table(task, probe(task, network(), ["frozen"], settings), 0).columns
+    without = table(task, probe(task, network(), ["frozen"], settings), 0)
     assert np.isnan(without["minus_mix"]).all()
     assert "s_0" not in without
 

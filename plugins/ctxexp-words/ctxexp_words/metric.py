@@ -10,6 +10,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.paths import user_path
+from ctxexp.files.tables import write_csv
 from ctxexp.files.vector_exports import EXPORTS
 from ctxexp.metric import GroupBy, Metric
 from ctxexp_words.directions import first_directions
@@ -143,7 +144,7 @@ class StaticVectors(Metric):
 
     def save(self, folder: Path) -> None:
         if self.benchmarks:
-            table(self.scores(), self.choices).write_csv(folder / "benchmarks.csv")
+            write_csv(table(self.scores(), self.choices), folder / "benchmarks.csv")
         words, vectors = self.vectors() if self.export else ([], np.empty((0, 0)))
         for name in self.export:
             file, write = EXPORTS[name]

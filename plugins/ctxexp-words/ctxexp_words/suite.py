@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ctxexp.errors import ConfigError, near
-from ctxexp.results import Table
 from ctxexp_words.analogy import Analogy, Candidates, score_analogy
 from ctxexp_words.categorisation import Clustering, score_categorisation
 from ctxexp_words.load import Benchmark
@@ -15,6 +14,9 @@ from ctxexp_words.relational import Relational, score_relational
 from ctxexp_words.score import Score
 from ctxexp_words.similarity import Similarity, score_similarity
 from ctxexp_words.space import Case, OutOfVocabulary, Space
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,11 @@ def evaluate(space: Space, benchmarks: Sequence[Benchmark], choices: Choices | N
     return scores
 
 
-def table(scores: Sequence[Score], choices: Choices) -> Table:
+def table(scores: Sequence[Score], choices: Choices) -> pd.DataFrame:
     """A line a score: benchmark, part, value, over how many items, how many of how many are covered, the choices."""
-    return Table(
+    import pandas as pd
+
+    return pd.DataFrame(
         {
             "benchmark": [s.benchmark for s in scores],
             "part": [s.part for s in scores],

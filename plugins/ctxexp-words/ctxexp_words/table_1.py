@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pandas as pd
+
 from ctxexp.papers.ethayarajh_2019 import released
 from ctxexp.papers.sweep_tables import SweepTable, row_label
 from ctxexp.report.wording import Run, define, one_line, unique_labels
-from ctxexp.results import Results, Table
+from ctxexp.results import Results
 
 TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
 SOURCE = "Ethayarajh 2019, Table 1 (first principal components, STS 2012-2016; its coverage is not published)"
@@ -39,7 +41,7 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
             rows.append(_row(row_label(label, results), results, measure, layer))
     keys = ["source", "model", "vectors", "corpus", "layer", "n"]
     keys += [key for name in HEADINGS for key in (name, f"{name}_covered")]
-    numbers = Table({key: ["" if row[key] is None else row[key] for row in rows] for key in keys})
+    numbers = pd.DataFrame({key: ["" if row[key] is None else row[key] for row in rows] for key in keys})
     shown = [
         [row["source"], row["model"], row["vectors"], "" if row["layer"] is None else str(row["layer"])]
         + [_cell(row[name], row[f"{name}_covered"]) for name in HEADINGS]
@@ -57,11 +59,10 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
 
 def static_measures(results: Results) -> list[str]:
     """The labels under which a run measured static vectors on any benchmark."""
-    stated = results.info.get("measures") or {}
     return [
         measure
-        for measure, about in stated.items()
-        if about.get("name") == "static_vectors" and any(results.get(f"{measure}/{b}") is not None for b in HEADINGS)
+        for measure, about in results.info.measures.items()
+        if about.name == "static_vectors" and any(results.get(f"{measure}/{b}") is not None for b in HEADINGS)
     ]
 
 
@@ -79,7 +80,7 @@ def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, An
         "source": "measured",
         "model": label,
         "vectors": measure,
-        "corpus": one_line(results.info.get("corpus") or ""),
+        "corpus": one_line(results.info.corpus.name),
         "layer": layer,
         "n": at("n"),
     }

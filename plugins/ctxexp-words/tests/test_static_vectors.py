@@ -31,6 +31,7 @@ from ctxexp.report.wording import axis_label
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
 from ctxexp.vectors.encode import open_store
+from tests.made import results_with, told
 
 SHAPES = [(2, 5), (3, 768), (24, 60), (25, 60), (60, 25), (40, 40), (200, 64), (400, 128), (1500, 30), (2, 1)]
 
@@ -186,7 +187,7 @@ def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
 
 
 def test_an_axis_names_the_benchmark() -> None:
-    results = Results(info={"measures": {"mine": {"unit": StaticVectors.unit}}})
+    results = results_with(info=told(measures={"mine": {"unit": StaticVectors.unit}}))
     assert axis_label("mine", "ws353", [results]) == "score, ws353"
     assert axis_label("mine", "", [results]) == "score"
 
@@ -273,7 +274,7 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
         assert results.curves[f"static_vectors/{name}_covered"][0] == expected[name].share
     assert results.curves["centred/undefined"][0] == 28
     assert results.curves["centred/n"][0] == 0
-    assert results.info["measures"]["static_vectors"]["name"] == "static_vectors"
+    assert results.info.measures["static_vectors"].name == "static_vectors"
     table = paper.table_1([("vectors", results)])
     assert table is not None
     assert [row[3] for row in table.shown][-2:] == ["0", "0"]
@@ -283,16 +284,16 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
 
 
 def results_of(n_layers: int, *, measure_name: str = "static_vectors", weights: str = "mini") -> Results:
-    made = Results(info={"n_layers": n_layers, "weights": weights, "corpus": "sts"})
-    made.info["measures"] = {measure_name: {"name": "static_vectors", "definition": "first; left out"}}
+    about = {measure_name: {"name": "static_vectors", "definition": "first; left out"}}
+    curves = {}
     for i, name in enumerate(paper.HEADINGS):
         if name != "bless":
-            made.curves[f"{measure_name}/{name}"] = np.linspace(0.9, 0.1, n_layers) - i / 100
-            made.curves[f"{measure_name}/{name}_covered"] = np.full(n_layers, 0.62)
-    made.curves[f"{measure_name}/men"][1] = np.nan
-    made.curves[f"{measure_name}/rw_covered"][:] = 0.016
-    made.curves[f"{measure_name}/n"] = np.full(n_layers, 812.0)
-    return made
+            curves[f"{measure_name}/{name}"] = np.linspace(0.9, 0.1, n_layers) - i / 100
+            curves[f"{measure_name}/{name}_covered"] = np.full(n_layers, 0.62)
+    curves[f"{measure_name}/men"][1] = np.nan
+    curves[f"{measure_name}/rw_covered"][:] = 0.016
+    curves[f"{measure_name}/n"] = np.full(n_layers, 812.0)
+    return results_with(curves, info=told(n_layers=n_layers, weights=weights, corpus="sts", measures=about))
 
 
 def test_table_1_sets_ours_below_theirs() -> None:
@@ -308,9 +309,9 @@ def test_table_1_sets_ours_below_theirs() -> None:
     assert ours[0][11] == "–"
     assert table.shown[0][4] == ".194"
     assert table.shown[11][5] == "-.009"
-    numbers = table.numbers.columns
-    assert numbers["n"][-1] == 812
-    assert numbers["simlex999_covered"][-1] == 0.62
+    numbers = table.numbers
+    assert numbers["n"].iloc[-1] == 812
+    assert numbers["simlex999_covered"].iloc[-1] == 0.62
     assert math.isnan(numbers["simlex999_covered"][0])
     assert numbers["layer"][0] == ""
     notes = "\n".join(table.notes)
@@ -320,7 +321,7 @@ def test_table_1_sets_ours_below_theirs() -> None:
         "bert (mini), static_vectors: layer 1 above layer 12 on 7 of 7 benchmarks" in notes
     )  # men is not defined there
     assert "64 of 64 values of layers 3 to 10 lie between layers 2 and 11" in notes
-    assert paper.table_1([("bert", Results(info={"n_layers": 3}))]) is None
+    assert paper.table_1([("bert", results_with(info=told(n_layers=3)))]) is None
 
 
 @pytest.mark.parametrize(("n", "layers"), [(1, [0]), (2, [1]), (3, [1, 2]), (5, [1, 2, 3, 4]), (13, [1, 2, 11, 12])])

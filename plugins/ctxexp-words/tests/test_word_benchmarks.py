@@ -383,7 +383,7 @@ def test_choices_in_words() -> None:
 
 
 def test_every_line_of_the_table_has_its_coverage() -> None:
-    columns = table([Score("men", "", 0.5, 3, 2, 4)], Choices(oov="mean")).columns
+    columns = table([Score("men", "", 0.5, 3, 2, 4)], Choices(oov="mean"))
     assert {k: v[0] for k, v in columns.items()} == {
         "benchmark": "men", "part": "", "value": 0.5, "n": 3, "covered": 2, "total": 4, "covered_share": 0.5,
         "missing_words": "mean vector",

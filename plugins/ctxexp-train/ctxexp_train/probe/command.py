@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxexp.datasets.polysemy import polysemy
+from ctxexp.files.tables import write_csv
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.results import Table
 from ctxexp_train.probe import Settings, Task, probe, table
 
 
@@ -28,8 +28,7 @@ def run(use: Sequence[str], settings: Settings, out: Path | None, **chosen: Any)
     print(f"{len(task):,} occurrences of {len(task.words)} words, {len(task.senses)} senses; {choices}")
     n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in found.columns)
     print(f"  {'use':<16}{'layer':<6} accuracy  95% interval     less the mix's           s_0..s_L, gamma")
-    for row in zip(*found.columns.values(), strict=True):
-        line = dict(zip(found.columns, row, strict=True))
+    for line in found.to_dict("records"):
         text = f"  {line['use']:<16}{line['layer']:<6}   {line['accuracy']:.3f}   "
         text += f"[{line['ci_low']:.3f}, {line['ci_high']:.3f}]"
         if line["minus_mix"] == line["minus_mix"]:
@@ -41,6 +40,5 @@ def run(use: Sequence[str], settings: Settings, out: Path | None, **chosen: Any)
     print("intervals: bootstrap over words, of other words like these; not of other folds, seeds or rates")
     if out is not None:
         path = out / "probe.csv"
-        whole = {"model": [encoder.name] * len(found), "choices": [choices] * len(found)}
-        Table({**found.columns, **whole}).write_csv(path)
+        write_csv(found.assign(model=encoder.name, choices=choices), path)
         print(f"table: {path}")

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp.results import Table
 from ctxexp_train.probe.rows import AT_ONCE, LayersOf, Rows
 from ctxexp_train.probe.scalar_mix import ScalarMix
 from ctxexp_train.probe.task import Task, folds_of, word_bootstrap
@@ -202,7 +202,7 @@ def _table(layers: Tensor) -> LayersOf:
     return lambda part: layers[:, part.to(layers.device)]
 
 
-def table(task: Task, scores: Sequence[Score], seed: int) -> Table:
+def table(task: Task, scores: Sequence[Score], seed: int) -> pd.DataFrame:
     """A row a score: accuracy in [0, 1] and its interval, the same less the mix's, s and gamma averaged over folds."""
     mix = next((score for score in scores if score.use == "mix"), None)
     n_layers = max(score.s.shape[1] for score in scores)
@@ -222,4 +222,4 @@ def table(task: Task, scores: Sequence[Score], seed: int) -> Table:
             line |= {f"s_{j}": float(own.mean()), f"s_{j}_sd": float(own.std())}
         line["gamma"] = float(score.gamma.mean()) if score.gamma.size else nan
         lines.append(line)
-    return Table({name: [line[name] for line in lines] for name in lines[0]})
+    return pd.DataFrame(lines)

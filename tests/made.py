@@ -1,0 +1,92 @@
+"""Results as a test needs them, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ctxexp.results import LAYER, Results, Values, named
+from ctxexp.run_info import (
+    BaselineInfo,
+    CorpusInfo,
+    FitInfo,
+    MeasureInfo,
+    ModelInfo,
+    PoolingInfo,
+    Resampled,
+    RunInfo,
+    TableInfo,
+    TransformInfo,
+)
+
+
+def results_with(
+    curves: Mapping[str, Any] | None = None,
+    scalars: Mapping[str, float] | None = None,
+    *,
+    tables: Mapping[str, pd.DataFrame] | None = None,
+    replicates: Mapping[str, np.ndarray] | None = None,
+    info: RunInfo | None = None,
+) -> Results:
+    """Results with these curves by `measure/task/statistic` (ends of intervals by `..._ci_low`, `..._ci_high`), scalars
+    by `measure.place/task/statistic`, and replicates of either."""
+    values, found = Values(), {**(curves or {}), **(scalars or {})}
+    by_subject: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, value in found.items():
+        subject, rest = _subject(name)
+        by_subject.setdefault(subject, {})[rest] = value
+    for (measure, place), statistics in by_subject.items():
+        values.add_all(measure, statistics, place)
+    for name, drawn in (replicates or {}).items():
+        (measure, place), rest = _subject(name)
+        values.replicates[named(measure, rest, place)] = drawn
+    return Results.of(values, tables=tables, info=info or RunInfo())
+
+
+def _subject(name: str) -> tuple[tuple[str, str], str]:
+    measured, _, rest = name.partition("/")
+    measure, _, place = measured.partition(".")
+    return (measure, place or LAYER), rest
+
+
+def told(**facts: Any) -> RunInfo:
+    """What a run says of itself, by short names: `told(title="bert", n_layers=5, corpus="sts", fit_on="nli")`."""
+    parts: dict[str, dict[str, Any]] = {}
+    for short, value in facts.items():
+        part, name = _PLACES.get(short, ("", short))
+        parts.setdefault(part, {})[name] = value
+    own, fit = parts.pop("", {}), parts.pop("fit", None)
+    if fit:
+        parts.setdefault("transform", {})["fit"] = FitInfo(**fit)
+    measures = {k: m if isinstance(m, MeasureInfo) else MeasureInfo(**m) for k, m in own.pop("measures", {}).items()}
+    own["tables"] = {k: TableInfo(**t) for k, t in own.get("tables", {}).items()}
+    return RunInfo(measures=measures, **own, **{part: _KINDS[part](**said) for part, said in parts.items()})
+
+
+_KINDS: dict[str, Any] = {
+    "model": ModelInfo, "corpus": CorpusInfo, "transform": TransformInfo, "baseline": BaselineInfo,
+    "pooling": PoolingInfo, "resampled": Resampled,
+}  # fmt: skip
+_PLACES = {
+    **{name: ("model", name) for name in ("name", "encoder", "weights", "dtype", "n_layers", "dim", "details")},
+    **{name: ("corpus", name) for name in ("fingerprint", "choices", "unknown", "pieces", "skipped", "skipped_share")},
+    **{f"n_{name}": ("corpus", name) for name in ("sentences", "occurrences", "words", "pairs")},
+    **{"fit_on": ("fit", "text"), "transductive": ("fit", "transductive")},
+    **{"transform_arguments": ("transform", "arguments"), "mixes": ("pooling", "mixes")},
+    **{name: (name, "name") for name in ("corpus", "transform", "baseline", "pooling")},
+    **{"baseline_size": ("baseline", "size"), "baseline_matched": ("baseline", "matched")},
+    **{
+        "resampled": ("resampled", "unit"),
+        "n_resampled": ("resampled", "n"),
+        "resampled_pairs": ("resampled", "pairs"),
+    },
+}
+
+
+def saying(results: Results, **facts: Any) -> Results:
+    """The same results of a run that says this of itself too."""
+    return replace(results, info=results.info | told(**facts))
