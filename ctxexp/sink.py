@@ -6,7 +6,7 @@ command with resume=true goes on from the disk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -97,8 +97,8 @@ class Sink:
         """What finds the run again, for the job's status.json; `link` is what a person opens."""
         return {}
 
-    def read(self) -> Mapping[str, Mapping[int, float]] | None:
-        """What the destination holds of the run: by the value's name, by layer. None: it can't be read back."""
+    def read(self) -> Iterable[tuple[str, int, float]] | None:
+        """What the destination holds of the run: (name, layer, value) of each value. None: it can't be read back."""
         return None
 
     # Of commands and sweeps, in the process that starts the jobs.

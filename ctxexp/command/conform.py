@@ -53,6 +53,7 @@ def conform(name: str, values: Node) -> str:
         "dataset": partial(testing.check_dataset, elsewhere=partial(_elsewhere, *again)),
         "baseline": testing.check_baseline,
         "control": testing.check_control,
+        "sink": testing.check_sink,
     }
     return str(checks[offer.kind](make, name=title))
 

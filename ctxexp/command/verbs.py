@@ -114,7 +114,7 @@ def plugins(*files: Path) -> int:
 
 
 def conform(name: str, **arguments: Any) -> int:
-    """Check a registered model, data set, transform, metric or baseline against its contract.
+    """Check what is registered, whatever its kind (model, metric, sink ...), against its contract.
 
     name: what it is registered as: bert, or with its kind, metric/anisotropy
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files

@@ -54,8 +54,13 @@ class Sinks(Sink):
         return next(filter(None, found), "")
 
     def fetch(self, run: Run, folder: Path) -> bool:
+        """Whether one of them had it; a failure is raised where none had."""
         found: list[bool] = []
-        self._each("look for a finished run", lambda _, sink: found.append(not any(found) and sink.fetch(run, folder)))
+        try:
+            self._each("give a finished run", lambda _, sink: found.append(any(found) or sink.fetch(run, folder)))
+        except TrackingError:
+            if not any(found):
+                raise
         return any(found)
 
     def adopt(self, run: Run, saved: Run) -> None:

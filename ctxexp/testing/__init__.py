@@ -18,15 +18,18 @@ from ctxexp.testing.datasets import check_dataset
 from ctxexp.testing.encoders import check_encoder
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
+from ctxexp.testing.sinks import MemorySink, check_sink
 from ctxexp.testing.transforms import check_transform
 
 __all__ = [
     "ConformanceError",
+    "MemorySink",
     "Report",
     "check_baseline",
     "check_control",
     "check_dataset",
     "check_encoder",
     "check_metric",
+    "check_sink",
     "check_transform",
 ]

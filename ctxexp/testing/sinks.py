@@ -1,11 +1,26 @@
-"""A sink in memory, and what holds for every sink."""
+"""A sink in memory, and what holds for every sink: each value once, the layer as its step, however the run ends."""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
-from ctxexp.results import Results
-from ctxexp.sink import Run, Sink, Status
+import numpy as np
+
+from ctxexp.files.manifest import digest, seal
+from ctxexp.results import Key, Results, Values
+from ctxexp.sink import Row, Run, Sink, Status, Sweep, SweepReport
+from ctxexp.testing.report import Broken, Report
+
+VALUES = "each value once, the layer as its step"
+ODD = "a naïve run — “quite” 漢字 \t(1/2)"
+LONG = "x" * 20_000
 
 
 class MemorySink(Sink):
@@ -26,3 +41,244 @@ class MemorySink(Sink):
 
     def finish(self, status: Status, error: str | None = None) -> None:
         self.status, self.error = status, error
+
+    def read(self) -> Iterable[tuple[str, int, float]]:
+        frame = self.results.frame if self.results else Results().frame
+        for row in frame.itertuples():
+            if row.place == "layer":
+                yield f"{row.measure}/{row.task}/{row.statistic}", int(row.layer), float(row.value)
+
+
+def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
+    """The laws of `ctxexp.Sink`; raises ConformanceError naming each that is broken.
+
+    The kit's runs go to folders of their own, which are the working folder too, and not to the store that
+    MLFLOW_TRACKING_URI names; a sink with a server of its own gets them there.
+    """
+    report = Report(name or f"sink {getattr(make, '__name__', make)!r}")
+    with report.law("interface"):
+        if not isinstance(made := make(), Sink):
+            raise Broken(f"expected a ctxexp.Sink, got {type(made).__name__}")
+    if report.failures:
+        return report.conclude()
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        contextlib.chdir(folder),
+        patch.dict(os.environ),
+    ):
+        os.environ.pop("MLFLOW_TRACKING_URI", None)
+        kit = _Kit(make, Path(folder).resolve())
+        with report.law("prepared before the first job"):
+            _prepared(kit)
+        if not report.failures:
+            _laws(kit, report)
+    return report.conclude()
+
+
+def _laws(kit: _Kit, report: Report) -> None:
+    for law, check in (
+        ("a run from start to end", _whole),
+        ("what it is given stays as it is", _untouched),
+        (VALUES, _values),
+        ("NaN and infinity are no numbers", _undefined),
+        ("runs side by side", _side_by_side),
+        ("a run that fails, is killed, or never started", _ends),
+        ("odd names and long parameters", _odd),
+        ("nothing measured", _nothing),
+        ("resume", _resume),
+        ("the end of a sweep", _sweep),
+    ):
+        with report.law(law):
+            check(kit)
+    if kit.blind:
+        report.notes.append("it has no read(), so it is unchecked that each value arrives once, with its layer")
+
+
+class _Kit:
+    """Sinks, runs and results to try them with."""
+
+    def __init__(self, make: Callable[[], Sink], store: Path) -> None:
+        self.make, self.store, self.runs, self.blind = make, store, 0, False
+
+    def run(self, name: str = "bert", *, sweep: str | None = None, params: Mapping[str, Any] | None = None) -> Run:
+        """A run with a folder of its own."""
+        self.runs += 1
+        folder = self.store / "results" / "kit" / f"{self.runs:03d}"
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("seed: 0\n", encoding="utf-8")
+        identity = {"key": f"key{self.runs}", "id": f"{self.runs:032x}", "began": 1_700_000_000_000 + self.runs}
+        return Run(name=name, folder=folder, store=self.store, sweep=sweep, params=params or {"seed": 0}, **identity)
+
+    def sent(self, results: Results, run: Run | None = None) -> tuple[Sink, Run]:
+        """A sink with a finished run that has these results, and the run."""
+        sink, run = self.make(), run or self.run()
+        sink.start(run)
+        results.save(run.folder)
+        seal(run.folder)
+        sink.log(results, run.folder)
+        sink.finish("FINISHED")
+        return sink, run
+
+    def read(self, sink: Sink) -> dict[str, list[tuple[int, float]]] | None:
+        """Layers and values by name, as the sink's destination holds them; None if it can't be read."""
+        points = sink.read()
+        if points is None:
+            self.blind = True
+            return None
+        found: dict[str, list[tuple[int, float]]] = {}
+        for name, layer, value in points:
+            found.setdefault(name, []).append((int(layer), float(value)))
+        return {name: sorted(values, key=lambda point: point[0]) for name, values in found.items()}
+
+    def require(self, sink: Sink, results: Results) -> None:
+        """Raise Broken unless the destination holds each curve's finite values once, at their layers."""
+        held = self.read(sink)
+        if held is None:
+            return
+        for key, (curve, _, _) in results.held.items():
+            values = {layer: value for layer, value in enumerate(curve.tolist()) if math.isfinite(value)}
+            if not values:
+                continue  # whether it has a name there is the sink's
+            names = [name for name, points in held.items() if dict(points) | values == dict(points)]
+            twice = [
+                name for name, points in held.items() if len(points) > len(dict(points)) and _meets(points, values)
+            ]
+            if twice:
+                raise Broken(f"a value of {key} is there twice, under {twice[0]!r}")
+            if not names and any(_meets(points, values) for points in held.values()):
+                raise Broken(f"{key}: its values are not at their layers; the layer, from 0, is the step")
+            if not names:
+                raise Broken(f"{key}: its values are not there, or not to the last digit")
+            undefined = set(range(len(curve))) - set(values)
+            for layer, value in held[names[0]]:
+                if layer in undefined and math.isfinite(value):
+                    raise Broken(f"{key} is {curve[layer]} at layer {layer}, but there it is {value}, a number")
+
+
+def _meets(points: list[tuple[int, float]], values: Mapping[int, float]) -> bool:
+    """Whether the points are of this curve: two of its values are among them, or its only one."""
+    return len({value for _, value in points} & set(values.values())) >= min(2, len(values))
+
+
+def _results(seed: int = 0, **others: np.ndarray) -> Results:
+    """Curves whose values are all different, one with a gap; `others` by their measure."""
+    rng, values = np.random.default_rng(seed), Values()
+    gap = rng.random(5) - 2
+    gap[1] = np.nan
+    values.add(Key("alpha", "raw"), rng.random(5))
+    values.add(Key("alpha", "adjusted"), gap)
+    values.add(Key("beta", "mean_cosine", task="one"), rng.random(5) + 2)
+    for measure, curve in others.items():
+        values.add(Key(measure, "raw"), curve)
+    return Results.of(values)
+
+
+def _prepared(kit: _Kit) -> None:
+    given = kit.make().prepare(kit.store)
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise Broken(f"prepare() gave {given!r}; expected the arguments of the jobs' sinks by name, {{}} for none")
+
+
+def _whole(kit: _Kit) -> None:
+    sink, _ = kit.sent(_results())
+    about: Any = sink.about()
+    if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
+        raise Broken(f"about() gave {about!r}; expected texts by name, {{}} for none")
+
+
+def _untouched(kit: _Kit) -> None:
+    results = _results()
+    before = results.frame.copy()
+    sink, run = kit.make(), kit.run()
+    results.save(run.folder)
+    (run.folder / "figures").mkdir()
+    (run.folder / "figures" / "one.svg").write_text("<svg/>", encoding="utf-8")
+    files = {path: digest(path) for path in run.folder.rglob("*") if path.is_file()}
+    sink.start(run)
+    sink.log(results, run.folder)
+    sink.finish("FINISHED")
+    if not results.frame.equals(before):
+        raise Broken("log() changes the results that it is given; work on a copy")
+    if {path: digest(path) for path in run.folder.rglob("*") if path.is_file()} != files:
+        raise Broken("the run's folder has other files than before: write elsewhere, and change none")
+
+
+def _values(kit: _Kit) -> None:
+    results = _results(1)
+    sink, _ = kit.sent(results)
+    kit.require(sink, results)
+
+
+def _undefined(kit: _Kit) -> None:
+    odd = np.array([np.nan, np.inf, -np.inf, 0.5, 0.25])
+    results = _results(2, odd=odd, undefined=np.full(5, np.nan))
+    sink, _ = kit.sent(results)
+    kit.require(sink, results)
+
+
+def _side_by_side(kit: _Kit) -> None:
+    sinks, runs = [kit.make(), kit.make()], [kit.run("one"), kit.run("two")]
+    results = [_results(3), _results(4)]
+    for sink, run in zip(sinks, runs, strict=True):
+        sink.start(run)
+    for sink, run, found in zip(sinks, runs, results, strict=True):
+        found.save(run.folder)
+        sink.log(found, run.folder)
+    for sink in sinks:
+        sink.finish("FINISHED")
+    for sink, found, other in zip(sinks, results, reversed(results), strict=True):
+        kit.require(sink, found)
+        values = dict(enumerate(other.curve("alpha").tolist()))
+        if any(_meets(points, values) for points in (kit.read(sink) or {}).values()):
+            raise Broken("one run has values of another: keep nothing in the class or the module")
+
+
+def _ends(kit: _Kit) -> None:
+    sink = kit.make()
+    sink.start(kit.run())
+    sink.finish("FAILED", "Traceback (most recent call last):\n  ...\nValueError: by purpose")
+    sink = kit.make()
+    sink.start(kit.run())
+    sink.finish("KILLED", "interrupted (KeyboardInterrupt)")
+    kit.make().finish("FAILED", "the store does not answer")  # as after a start that failed
+
+
+def _odd(kit: _Kit) -> None:
+    params = {"model": {"name": ODD, "layers": None, "sizes": [1, 2], "long": LONG}, "seed": 0, "rate": 0.5, "on": True}
+    results = _results(5, **{"γ [x]/recall@5 (é)": np.arange(5) / 7 + 5})
+    sink, _ = kit.sent(results, kit.run(ODD, params=params))
+    kit.require(sink, results)
+
+
+def _nothing(kit: _Kit) -> None:
+    kit.sent(Results())
+
+
+def _resume(kit: _Kit) -> None:
+    results = _results(6)
+    _, run = kit.sent(results)
+    fresh = kit.store / "fetched"
+    fresh.mkdir()
+    if kit.make().fetch(kit.run(), fresh) or any(fresh.iterdir()):
+        raise Broken("fetch() of a key that was never sent finds something")
+    again = Run(**{**vars(kit.run(sweep="again")), "key": run.key})
+    if kit.make().fetch(again, fresh) and Results.load(fresh).frame.to_csv() != results.frame.to_csv():
+        raise Broken("fetch() gives other results than were sent")
+    kit.make().adopt(again, run)
+
+
+def _sweep(kit: _Kit) -> None:
+    sweep = Sweep("20260101-000000-abcdef", kit.store, 1_700_000_000.0, ("model=a,b",))
+    first = kit.make()
+    first.prepare(kit.store)
+    sink, run = kit.sent(_results(7), kit.run("a", sweep=sweep.id))
+    failed = kit.run("b", sweep=sweep.id)
+    rows = [
+        Row("a", ["model=a"], "FINISHED", None, run.folder, run.folder),
+        Row("b", ["model=b"], "FAILED", "no such checkpoint", failed.folder, failed.folder),
+    ]
+    sweep.summary.mkdir(parents=True)
+    (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
+    first.close(sweep, SweepReport(rows, "FAILED", compared=1), [sink.about(), {}])
+    if not isinstance(charts := first.charts(sweep), str):
+        raise Broken(f"charts() gave {charts!r}; expected a text, empty if there is no such place")

@@ -8,7 +8,7 @@ import random
 import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,11 +189,11 @@ class MlflowSink(Sink):
         link = run_link(uri, self.experiment_id, self.run_id)
         return {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment}
 
-    def read(self) -> Mapping[str, Mapping[int, float]]:
+    def read(self) -> Iterable[tuple[str, int, float]]:
         with self._failures("read"):
-            keys = self.client.get_run(self.run_id).data.metrics
-            points = {key: self.client.get_metric_history(self.run_id, key) for key in keys}
-        return {key: {point.step: point.value for point in found} for key, found in points.items()}
+            for key in self.client.get_run(self.run_id).data.metrics:
+                for point in self.client.get_metric_history(self.run_id, key):
+                    yield key, point.step, point.value
 
     def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
         self._folder = sweep.summary
