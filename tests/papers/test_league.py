@@ -412,7 +412,7 @@ def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "data" / "STSbenchmark").mkdir(parents=True)
     (tmp_path / "data" / "STSbenchmark" / "sts-test.csv").write_text("".join(lines), encoding="utf-8")
     command = ["-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
-    command += ["dataset.path=data", "transform=none,center,rank", "bootstrap=20", "device=cpu"]
+    command += ["dataset.path=data", "transform=none,center", "bootstrap=20", "device=cpu"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
     environment = {**kept, "CTXEXP_CACHE": str(tmp_path / "cache")}
     done = warm.run(*command, cwd=tmp_path, env=environment)
@@ -422,8 +422,8 @@ def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
     assert (summary / f"{NAME}.png").stat().st_size > 1000
     with (summary / "table_league.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["vectors"].startswith("last layer")]
-    assert {row["transform"] for row in rows} == {"none", "center", "rank"}
-    assert {row["transform"]: row["fitted"] for row in rows} == {"none": "", "center": "measured text", "rank": ""}
+    assert {row["transform"] for row in rows} == {"none", "center"}
+    assert {row["transform"]: row["fitted"] for row in rows} == {"none": "", "center": "measured text"}
     by_name = {row["transform"]: row for row in rows}
     assert float(by_name["center"]["mean_cosine"]) < 0.1 < float(by_name["none"]["mean_cosine"])
     assert float(by_name["center"]["isoscore"]) == pytest.approx(float(by_name["none"]["isoscore"]), rel=1e-4)
