@@ -75,8 +75,8 @@ def measure(
     if isinstance(metrics, Mapping):
         parts["metrics"], config["metric"] = metrics, {name: {"name": name} for name in metrics}
     if not isinstance(model, str):
-        parts["model"] = str(getattr(model, "title", model.name))
-        config |= {"model": {"name": parts["model"]}, "dtype": getattr(model, "dtype", "float32")}
+        parts["model"] = model.title or model.name
+        config |= {"model": {"name": parts["model"]}, "dtype": model.dtype}
     study = replace(study, **parts)
     study = replace(study, title=run.label(config, registry, study.control))
     shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
@@ -156,7 +156,7 @@ def _corpus(model: Any, text: Any, config: Node) -> Corpus | None:
     from ctxexp.datasets.words import tokenizer
 
     if text is None:
-        return getattr(model, "corpus", None)
+        return model.corpus if isinstance(model, Encoder) else None
     if isinstance(text, str | Path):
         return None
     if isinstance(text, Corpus):

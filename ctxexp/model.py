@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from numbers import Integral
+from types import MappingProxyType
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
-from ctxexp.errors import CtxexpError, EncodingError, said, stranger
-
-Answer = TypeVar("Answer")
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import CtxexpError, EncodingError, said, short, stranger
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,38 +46,70 @@ class EmbeddingTable:
     tied: bool = False
 
 
-@runtime_checkable
-class Encoder(Protocol):
-    """A model that embeds sentences.
+class Encoder(ABC):
+    """A model that embeds sentences: `name`, `n_layers`, `dim` and `encode`; the rest has defaults.
 
     `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
-    `encode` yields one `Encoded` per sentence of the batch, in the batch's order, each with memory of its own; the
-    vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
-
-    Seven attributes are optional (read with `getattr`):
-      `details: Mapping[str, str | int | float | bool]`, logged as run parameters (checkpoint, revision, file hash ...);
-      `lengths(sentences) -> Sequence[int]`, each sentence's cost in the model's own tokens, by which the framework
-      forms batches of equal length under the token budget (default: its number of words);
-      `unknown(sentences) -> tuple[int, int]`: how many of their pieces the model's tokenizer doesn't know, and of how
-      many: each run states the share;
-      `sequential: bool`: the encoder carries state from sentence to sentence, so `encode` is called once with all
-      sentences in corpus order, and does its own batching;
-      `sentences() -> Encoder`, a view that gives vectors of whole sentences: its attribute `poolings` names the units
-      that its `encode` gives each sentence, one row each (`mean`, `cls` ...; a `pooler` counts in the last layer only),
-      fewer where there is nothing to pool; for metrics over sentence pairs (`ctxexp.vectors.pool`);
-      `tables(sentences) -> list[EmbeddingTable]`, the tables of context-free vectors behind the layers, for metrics
-      that measure them, with counts in these sentences;
-      `positional: bool`: False promises that layer 0 gives a word one vector wherever it stands (True: its position
-      counts too; neither may depend on other words).
+    `details` are logged as run parameters (checkpoint, revision, file hash ...); `title` is what figures call a model
+    that no config named. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
+    `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
+    that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
+    words). `corpus`: the only text that it has vectors of.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def n_layers(self) -> int: ...
-    @property
-    def dim(self) -> int: ...
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]: ...
+    name: str
+    n_layers: int
+    dim: int
+    dtype: str = "float32"
+    title: str = ""
+    details: Mapping[str, str | int | float | bool] = MappingProxyType({})
+    sequential: bool = False
+    positional: bool | None = None
+    poolings: tuple[str, ...] = ()
+    corpus: Corpus | None = None
+
+    @abstractmethod
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        """One `Encoded` per sentence of the batch, in the batch's order, each with memory of its own.
+
+        The vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
+        """
+
+    def lengths(self, sentences: Sequence[Sentence]) -> Sequence[int]:
+        """Each sentence's cost in the model's own tokens: batches of equal length are formed by it under a budget."""
+        return [len(sentence) for sentence in sentences]
+
+    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        """How many of their pieces the model's tokenizer doesn't know, and of how many: each run states the share."""
+        return 0, 0
+
+    def sentences(self) -> Encoder | None:
+        """A view that gives vectors of whole sentences, for metrics over pairs (`ctxexp.vectors.pool`); None: it has
+        none.
+
+        Its `poolings` name the units that its `encode` gives each sentence, one row each (`mean`, `cls` ...; a `pooler`
+        counts in the last layer only), fewer where there is nothing to pool.
+        """
+        return None
+
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        """The tables of context-free vectors behind the layers, for metrics that measure them, with counts in these
+        sentences."""
+        return []
+
+
+def lacking(encoder: object) -> str:
+    """What keeps this from being an encoder, in words that follow its name; empty if nothing does."""
+    if not isinstance(encoder, Encoder):
+        return f"is no encoder: {type(encoder).__name__} doesn't derive from ctxexp.Encoder"
+    if missing := [key for key in ("name", "n_layers", "dim") if not hasattr(encoder, key)]:
+        return f"is no encoder: it lacks {', '.join(missing)}"
+    for key, value in (("n_layers", encoder.n_layers), ("dim", encoder.dim)):
+        if not isinstance(value, Integral) or value < 1:
+            return f"has {key}={short(value)}; expected 1 or more"
+    if not isinstance(encoder.name, str) or not encoder.name.strip():
+        return f"has name={short(encoder.name)}; expected a text that tells its vectors from all others"
+    return ""
 
 
 def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
@@ -91,21 +124,12 @@ def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
         )
 
 
-def details(encoder: Encoder) -> Mapping[str, str | int | float | bool]:
-    """What the encoder says of itself (checkpoint, revision, hash ...); empty if it says nothing."""
-    return dict(getattr(encoder, "details", {}))
-
-
-def ask(encoder: Encoder, method: str, sentences: Sequence[Sentence], read: Callable[[Any], Answer]) -> Answer | None:
-    """What an optional method of the encoder says of the sentences, as `read` makes it out; None if it hasn't got it.
-
-    Whatever it raises that isn't ctxexp's becomes an `EncodingError`.
-    """
-    if not callable(found := getattr(encoder, method, None)):
-        return None
+@contextmanager
+def reading(encoder: Encoder, method: str) -> Iterator[None]:
+    """Whatever that method of the encoder raises inside that isn't ctxexp's becomes an `EncodingError`."""
     try:
         with stranger():
-            return read(found(sentences))
+            yield
     except CtxexpError:
         raise
     except Exception as error:  # an encoder is anyone's code

@@ -18,7 +18,7 @@ from ctxexp.control import Control
 from ctxexp.controls import Uncontrolled
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, blamed
-from ctxexp.model import Encoder, details
+from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
@@ -144,7 +144,7 @@ class Study:
                 bootstrap=self.bootstrap,
                 progress=spaces.progress,
                 folder=folder,
-                eps=PRECISION[getattr(self.encoder, "dtype", "float32")] if store.dtype == np.float16 else None,
+                eps=PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None,
             )
         of_tables = measure_tables(
             self.encoder,
@@ -201,8 +201,8 @@ class Study:
             title=self.title or self.model or encoder.name,
             model=ModelInfo(
                 encoder=encoder.name,
-                dtype=getattr(encoder, "dtype", "float32"),
-                details=dict(details(encoder)),
+                dtype=encoder.dtype,
+                details=dict(encoder.details),
             ),
             corpus=CorpusInfo(
                 name=corpus.name,

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import ctxexp
 
-class Model:
+class Model(ctxexp.Encoder):
     name, n_layers, dim = "odd", 2, 3
     def encode(self, batch):
         for s in batch:

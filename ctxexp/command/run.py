@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 
 from ctxexp.command.config import Node, named, supplied
@@ -12,9 +11,9 @@ from ctxexp.command.fit import load_text
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
-from ctxexp.errors import CtxexpError, DataError, ModelError, short
+from ctxexp.errors import CtxexpError, DataError, ModelError
 from ctxexp.files.paths import user_path
-from ctxexp.model import Encoder
+from ctxexp.model import Encoder, lacking
 from ctxexp.plugins import Registry, Source, arguments
 from ctxexp.progress import Progress
 from ctxexp.results import Results
@@ -54,16 +53,9 @@ def changed(corpus: Corpus, control: Control, seed: int) -> Corpus:
 def load_encoder(config: Node, registry: Registry) -> Encoder:
     """The configured model."""
     encoder: Encoder = supplied("model", config["model"], registry)
-    who = f"model {config['model']['name']!r}"
     with registry.credit("model", config["model"]["name"]):
-        if missing := [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]:
-            raise ModelError(f"{who} is no encoder: it lacks {', '.join(missing)}")
-        for key in ("n_layers", "dim"):
-            value = getattr(encoder, key)
-            if not isinstance(value, Integral) or value < 1:
-                raise ModelError(f"{who} has {key}={short(value)}; expected 1 or more")
-        if not isinstance(encoder.name, str) or not encoder.name:
-            raise ModelError(f"{who} has name={short(encoder.name)}; expected a text")
+        if wrong := lacking(encoder):
+            raise ModelError(f"model {config['model']['name']!r} {wrong}")
     return encoder
 
 

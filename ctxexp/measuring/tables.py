@@ -40,12 +40,11 @@ def measure_tables(
     """
     built = {label: factory() for label, factory in metrics.items()}
     users = [label for label, metric in built.items() if hasattr(metric, "table")]
-    offered = getattr(encoder, "tables", None)
     tables: list[EmbeddingTable] = []
     values = Values()
-    if users and offered is not None:
+    if users:
         with model:
-            tables = list(offered(corpus.sentences))
+            tables = list(encoder.tables(corpus.sentences))
             for table in tables:
                 _check(encoder, table)
     if tables:

@@ -70,7 +70,7 @@ def from_transformers(
     )
 
 
-class ArrayEncoder:
+class ArrayEncoder(Encoder):
     """Vectors in hand as an encoder of the words that they are of."""
 
     def __init__(self, vectors: Sequence[np.ndarray], corpus: Corpus, name: str) -> None:

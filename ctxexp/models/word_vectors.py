@@ -13,13 +13,13 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.files.paths import user_path
 from ctxexp.files.vector_files import Format, look, read_vectors
-from ctxexp.model import EmbeddingTable, Encoded
+from ctxexp.model import EmbeddingTable, Encoded, Encoder
 from ctxexp.models.choices import check_vector_file
 
 log = logging.getLogger("ctxexp")
 
 
-class WordVectorEncoder:
+class WordVectorEncoder(Encoder):
     """An encoder of one layer, a word's vector wherever it stands.
 
     A word that the file lacks gets no unit: it has no vector, is never measured, and is counted in a warning. The file
@@ -37,7 +37,7 @@ class WordVectorEncoder:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         self.dim = shape.dim
         self.name = f"word_vectors:{digest}{':lower' if lower else ''}{f':{layout}' if layout != 'auto' else ''}"
-        self.details: dict[str, str | int | float | bool] = {
+        self.details = {
             "architecture": "word vectors",
             "file": path.name,
             "content_hash": digest,

@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, details
+from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, lacking
 from ctxexp.testing.report import Broken, Report, built
 from ctxexp.testing.sentences import check_sentences
 
@@ -63,7 +63,7 @@ def check_encoder(
         _memory(kit)
     if report.failures:
         return report.conclude()
-    if details(encoder).get("pooling") != "pieces":
+    if encoder.details.get("pooling") != "pieces":
         with report.law("each row follows its word"):
             _alignment(kit)
     with report.law("layer 0 is the input layer"):
@@ -72,7 +72,7 @@ def check_encoder(
         _layers(kit)
     with report.law("determinism"):
         _determinism(kit)
-    if getattr(encoder, "sequential", False):
+    if encoder.sequential:
         report.notes.append("declared sequential: independence of batch and order isn't asked")
     elif "determinism" not in report.failures:
         with report.law("independence of batch, padding and order"):
@@ -81,7 +81,7 @@ def check_encoder(
         _lengths(encoder)
     with report.law("unknown pieces"):
         _unknown(encoder)
-    if callable(getattr(encoder, "sentences", None)):
+    if encoder.sentences() is not None:
         with report.law("sentence vectors"):
             check_sentences(encoder)
     if again is not None:
@@ -131,29 +131,22 @@ class _Kit:
         wide = np.asarray(b if over is None else over, np.float64)
         scale = np.sqrt((wide**2).mean(axis=tuple(range(1, wide.ndim)), keepdims=True)) + 1e-12
         gap = np.abs(np.asarray(a, np.float64) - b) / scale
-        half = a.dtype == np.float16 or "float16" in str(details(self.encoder).get("dtype"))  # bfloat16 too
+        half = a.dtype == np.float16 or "float16" in str(self.encoder.details.get("dtype"))  # bfloat16 too
         return float(gap.max() / TOLERANCE["float16" if half else "float32"])
 
 
 def _interface(encoder: Encoder) -> None:
-    missing = [a for a in ("name", "n_layers", "dim", "encode") if not hasattr(encoder, a)]
-    if missing:
-        raise Broken(f"it lacks {', '.join(missing)}: an encoder has name, n_layers, dim and encode(batch)")
-    if not isinstance(encoder.name, str) or not encoder.name.strip():
-        raise Broken(f"name is {encoder.name!r}; expected a text that tells these vectors from all others")
-    for key in ("n_layers", "dim"):
-        value = getattr(encoder, key)
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise Broken(f"{key} is {value!r}; expected a positive whole number")
+    if wrong := lacking(encoder):
+        raise Broken(f"it {wrong}")
     try:
-        json.dumps(dict(details(encoder)), allow_nan=False)
+        json.dumps(dict(encoder.details), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise Broken(f"details can't be logged: {error}; texts, numbers and booleans only") from None
 
 
 def _shapes(kit: _Kit) -> None:
     encoder, types = kit.encoder, set()
-    pieces = details(encoder).get("pooling") == "pieces"
+    pieces = encoder.details.get("pooling") == "pieces"
     for i, sentence in enumerate([*kit.plain, *kit.odd]):
         what = f"{sentence.text[:40]!r}" + (f" ({len(sentence)} words)" if len(sentence) > 50 else "")
         try:
@@ -229,7 +222,7 @@ def _input_layer(kit: _Kit) -> str:
         raise Broken(f"two words that change places move those behind them in layer 0: {hint}")
     a = kit.rows(("the", "bank", "the", "bank"))
     fixed = a is not None and kit.moved(a[:1, :2], a[:1, 2:]) <= 1
-    if getattr(kit.encoder, "positional", None) is False and not fixed:
+    if kit.encoder.positional is False and not fixed:
         raise Broken("positional = False promises one vector a word in layer 0, but 'bank' has others at other places")
     return f"layer 0 holds the word{'' if fixed else ' and its position'}"
 
@@ -277,20 +270,17 @@ def _independence(kit: _Kit) -> None:
 
 
 def _lengths(encoder: Encoder) -> None:
-    ask = getattr(encoder, "lengths", None)
-    if ask is None:
-        return
     sentences = [Sentence.of(["one", "two", "three"]), Sentence.of(["one"]), Sentence("", (), ())]
-    got = np.asarray(ask(sentences))
+    got = np.asarray(encoder.lengths(sentences))
     if got.shape != (3,) or not np.issubdtype(got.dtype, np.integer) or (got < 0).any() or got[0] < got[1]:
         raise Broken(f"lengths of sentences of 3, 1 and 0 words are {got.tolist()}; expected whole numbers, one each")
 
 
 def _unknown(encoder: Encoder) -> None:
-    ask = getattr(encoder, "unknown", None)
-    if ask is None:
-        return
-    none, some = ask([]), ask([Sentence.of(["one", "\u0378"])])  # a character that Unicode hasn't assigned
+    none, some = (
+        encoder.unknown([]),
+        encoder.unknown([Sentence.of(["one", "\u0378"])]),
+    )  # a character that Unicode hasn't assigned
     if tuple(none) != (0, 0) or not 0 <= some[0] <= some[1]:
         raise Broken(
             f"unknown gives {none} for no sentence and {some} for one; expected how many pieces are unknown, and of "

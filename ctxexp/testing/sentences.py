@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError
-from ctxexp.model import check_encoded, check_separate
+from ctxexp.model import check_encoded, check_separate, lacking
 from ctxexp.testing.report import Broken
 
 SENTENCES = [Sentence.of(text.split()) for text in ("The bank closed early .", "It rained .", "the river", "It rained")]
@@ -18,9 +18,10 @@ TOLERANCE = 6e-2  # share of a layer's root mean square, wide enough for half ty
 def check_sentences(encoder: Any) -> None:
     """Raise Broken if `encoder.sentences()` isn't a view as `ctxexp.Encoder` documents it."""
     view = encoder.sentences()
-    missing = [a for a in ("name", "n_layers", "dim", "encode", "poolings") if not hasattr(view, a)]
-    if missing:
-        raise Broken(f"sentences() gave a {type(view).__name__} without {', '.join(missing)}")
+    if wrong := lacking(view):
+        raise Broken(f"sentences(): what it gave {wrong}")
+    if not view.poolings:
+        raise Broken("sentences(): what it gave has no poolings; expected the names of its units")
     if view.name == encoder.name:
         raise Broken("sentences(): its name is the encoder's own, so the cache would mix up words and sentences")
     if (view.n_layers, view.dim) != (encoder.n_layers, encoder.dim):

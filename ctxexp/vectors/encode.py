@@ -6,7 +6,6 @@ import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, fingerprint
 from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, short, stranger
-from ctxexp.model import Encoded, Encoder, ask, check_encoded, check_separate, details
+from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, reading
 from ctxexp.progress import Progress, Silent
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import code_version
@@ -49,7 +48,7 @@ def open_store(
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
     if batch_tokens < 1:
         raise ConfigError(f"batch_tokens={batch_tokens}: expected a positive number of tokens, such as 2048")
-    if getattr(encoder, "sequential", False):  # its vectors depend on every sentence before
+    if encoder.sequential:  # its vectors depend on every sentence before
         unique: Sequence[Sentence] = corpus.sentences
         unique_of = np.arange(len(corpus.sentences))
     else:
@@ -112,13 +111,13 @@ def _build(
     lengths = _lengths(encoder, sentences)
     n_unknown, n_pieces = count_unknown(encoder, sentences)
     n_words = sum(len(s) for s in sentences)
-    rows = int(lengths.sum()) if details(encoder).get("pooling") == "pieces" else n_words
-    item = 4 if getattr(encoder, "dtype", "float32") == "float32" else 2
+    rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else n_words
+    item = 4 if encoder.dtype == "float32" else 2
     needed = rows * encoder.dim * encoder.n_layers * item + rows * 16 + 200 * len(sentences)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
 
     results: Iterator[Encoded] | None = None
-    if bool(getattr(encoder, "sequential", False)):
+    if encoder.sequential:
         everyone = np.arange(len(sentences))
         batches = [everyone[i : i + SEQUENTIAL_STEP] for i in range(0, len(everyone), SEQUENTIAL_STEP)]
         results = _call(encoder, sentences)
@@ -126,7 +125,7 @@ def _build(
         batches = equal_length_batches(lengths, batch_tokens)
     order = np.concatenate(batches)  # stored sentence s is sentences[order[s]]
     rows_of = _Rows()
-    what = str(details(encoder).get("architecture", encoder.name))
+    what = str(encoder.details.get("architecture", encoder.name))
     with (
         progress.stage(f"encode {what}", total=int(lengths.sum()), unit="tokens") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim) as writer,
@@ -169,7 +168,7 @@ def _build(
                 "skipped": rows_of.skipped,
                 "unknown": n_unknown,
                 "pieces": n_pieces,
-                "details": dict(details(encoder)),
+                "details": dict(encoder.details),
             },
         )
         writer.folder.replace(path)
@@ -245,9 +244,8 @@ def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
 
 def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
     """Each sentence's cost in the encoder's tokens, (n_sentences,) int64."""
-    lengths = ask(encoder, "lengths", sentences, partial(np.asarray, dtype=np.int64))
-    if lengths is None:
-        return np.fromiter((len(s) for s in sentences), np.int64, len(sentences))
+    with reading(encoder, "lengths"):
+        lengths = np.asarray(encoder.lengths(sentences), np.int64)
     if lengths.shape != (len(sentences),):
         raise EncodingError(
             f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(sentences)} sentences"

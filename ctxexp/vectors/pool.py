@@ -107,12 +107,11 @@ def sentence_view(encoder: Encoder, pooling: str, *, model: str) -> Encoder | No
     """
     if pooling == WORDS:
         return None
-    make = getattr(encoder, "sentences", None)
-    view = make() if callable(make) else None
-    offered = [WORDS, *(getattr(view, "poolings", ()) if view is not None else ())]
-    if view is not None and pooling in offered:
-        return view  # type: ignore[no-any-return]
+    view = encoder.sentences()
+    offered = [WORDS, *(view.poolings if view else ())]
+    if view and pooling in offered:
+        return view
     if pooling not in POOLINGS:
         raise ConfigError(f"sentence.pooling={pooling!r}: no such pooling{near(pooling, offered)}")
-    why = f" ({WHY[pooling]})" if view is not None and pooling in WHY else ""
+    why = f" ({WHY[pooling]})" if view and pooling in WHY else ""
     raise ConfigError(f"model {model!r} has no sentence.pooling={pooling}{why}; it has {', '.join(offered)}")

@@ -12,7 +12,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, MetricError, blamed
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.model import Encoder, details
+from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
@@ -104,7 +104,7 @@ class Spaces:
         if self.view is None:
             told: dict[str, object] = {"what": POOLINGS[WORDS]}
         else:
-            told = {"what": POOLINGS.get(self.pooling, ""), "name": self.view.name, **details(self.view)}
+            told = {"what": POOLINGS.get(self.pooling, ""), "name": self.view.name, **self.view.details}
         return PoolingInfo(name=self.pooling, details=told, mixes={mix.name: str(mix) for mix in self.mixes})
 
     def _store(self, corpus: Corpus, encoder: Encoder) -> Store:

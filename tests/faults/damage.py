@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.model import Encoded
+from ctxexp.model import Encoded, Encoder
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.store import Store
 
@@ -22,7 +22,7 @@ from . import Silent
 Damage = Callable[[Path, Path, np.random.Generator], object]  # to an entry, beside which another one lies
 
 
-class Drawn:
+class Drawn(Encoder):
     """An encoder whose vectors are drawn from a sentence's words, another draw a name."""
 
     n_layers, dim = 3, 32

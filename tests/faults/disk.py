@@ -22,9 +22,9 @@ from . import Lost, Silent
 TOY = """
 import zlib
 import numpy as np
-from ctxexp import Encoded, hookimpl
+from ctxexp import Encoded, Encoder, hookimpl
 
-class Toy:
+class Toy(Encoder):
     n_layers, dim = 3, 16
     def __init__(self, seed: int = 0) -> None:
         self.name, self.seed = f"toy {seed}", seed

@@ -24,7 +24,7 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.model import Encoded
+from ctxexp.model import Encoded, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.encode import open_store
@@ -489,7 +489,7 @@ def test_a_baseline_without_groups_is_named() -> None:
         measure(store, occurrences, ALL, Nothing(), seed=0)  # type: ignore[arg-type]
 
 
-class Hashed:
+class Hashed(Encoder):
     """An encoder whose layer 0 knows the word alone, and whose layer 1 mixes in the sentence."""
 
     name, n_layers, dim = "hashed", 2, 16

@@ -18,6 +18,7 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.model import Encoder
 from ctxexp.study import Study, Vectors
 
 
@@ -217,7 +218,7 @@ def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_a_corpus_without_senses_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:
-    class Untouched:
+    class Untouched(Encoder):
         name, n_layers, dim = "untouched", 1, 2
 
         def encode(self, batch: object) -> None:

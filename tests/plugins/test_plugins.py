@@ -24,7 +24,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
 from ctxexp.metric import GroupMean
-from ctxexp.model import Encoded
+from ctxexp.model import Encoded, Encoder
 from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
 from ctxexp.plugins.listing import listing, signature
 
@@ -137,7 +137,7 @@ import numpy as np
 import ctxexp
 
 @dataclasses.dataclass
-class Bits:
+class Bits(ctxexp.Encoder):
     \"\"\"Words as bits of their length. More is not said.\"\"\"
 
     width: int = 4
@@ -309,7 +309,7 @@ class Faults:
             register(name, partial(_Rows, rows))
 
 
-class _BadModel:
+class _BadModel(Encoder):
     name, n_layers, dim = "anything", 1, 2
 
     def encode(self, batch: Any) -> Any:
@@ -394,7 +394,7 @@ class _NoGroup(_BadBaseline):
     ("kind", "name", "message"),
     [
         ("model", "bad_model", "failed on a batch of 6 sentences, after 0 of them"),
-        ("model", "no_model", "is no encoder: it lacks name, n_layers, dim, encode"),
+        ("model", "no_model", "is no encoder: dict doesn't derive from ctxexp.Encoder"),
         ("model", "unbuilt", "could not be built: RuntimeError: no weights; check it with: python -m ctxexp"),
         ("model", "nameless", "model 'nameless' has name=[]; expected a text"),
         ("model", "flat", "model 'flat' has n_layers=0; expected 1 or more"),

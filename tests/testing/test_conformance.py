@@ -19,7 +19,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupBy, GroupMean, Metric
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.model import Encoded
+from ctxexp.model import Encoded, Encoder
 from ctxexp.models import minis
 from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
@@ -89,7 +89,7 @@ SHAPES = "shapes and units, long and odd sentences included"
 INDEPENDENCE = "independence of batch, padding and order"
 
 
-class Wrapped:
+class Wrapped(Encoder):
     """An encoder of ours with its output, or its word about itself, falsified."""
 
     def __init__(self, encoder: Any, change: Callable[[Encoded, Sentence], Encoded], *, less: int = 0) -> None:
@@ -144,7 +144,7 @@ def test_pieces_counted_as_words(model: Callable[..., Any]) -> None:
     fails(check_encoder, shifted, "each row follows its word", "special tokens")
 
 
-class Toy:
+class Toy(Encoder):
     """Two layers from scratch: a vector a word, then half of it with the sentence's mean."""
 
     name, n_layers, dim = "toy", 2, 8
@@ -198,8 +198,10 @@ def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2
 @pytest.mark.parametrize(
     ("mutant", "law", "cause"),
     [
-        (toy(name=""), "interface", "name is ''"),
-        (toy(dim=8.0), "interface", "dim is 8.0; expected a positive whole number"),
+        (toy(name=""), "interface", "it has name=''; expected a text that tells"),
+        (toy(dim=8.0), "interface", "it has dim=8.0; expected 1 or more"),
+        (dict, "interface", "it is no encoder: dict doesn't derive from ctxexp.Encoder"),
+        (type("Nameless", (Encoder,), {"encode": Toy.encode}), "interface", "it lacks name, n_layers, dim"),
         (toy(encode=None, details={"a": np.float32(1)}), "interface", "details can't be logged"),
         (toy(dim=9, word=lambda self, w: np.ones(8)), SHAPES, "reshape"),
         (toy(encode=lambda self, b: list(Toy.encode(self, b))[1:]), SHAPES, "encode gave 0 results for 1 sentences"),

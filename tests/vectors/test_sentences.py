@@ -16,7 +16,7 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.model import Encoded, check_encoded
+from ctxexp.model import Encoded, Encoder, check_encoded
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.sentences import TransformerSentences
@@ -218,7 +218,7 @@ def test_a_pooling_that_a_model_lacks_is_refused_with_those_it_has(folder: Folde
     with pytest.raises(ConfigError, match=r"sentence\.pooling='maen': no such pooling; did you mean 'mean'"):
         sentence_view(gpt2, "maen", model="gpt2")
 
-    class Words:
+    class Words(Encoder):
         name, n_layers, dim = "words", 1, 4
 
         def encode(self, batch: object) -> list[object]:

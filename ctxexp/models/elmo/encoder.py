@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import UnknownName
-from ctxexp.model import EmbeddingTable, Encoded
+from ctxexp.model import EmbeddingTable, Encoded, Encoder
 from ctxexp.models.choices import check_slots
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
 from ctxexp.models.elmo.options import ElmoOptions
@@ -23,7 +23,7 @@ AT_ONCE = 8192  # words of one pass, sentence markers included, where the caller
 BLOCK = 4096  # about the sentences whose unique words are embedded together
 
 
-class ElmoEncoder:
+class ElmoEncoder(Encoder):
     """The layers of a biLM for each word: layer 0 is the token vector twice, layer l both directions' outputs joined.
 
     `weights` is the state of an `ElmoNetwork`. Words are cut after 48 bytes; "<S>" and "</S>" are the sentence markers,
@@ -59,7 +59,7 @@ class ElmoEncoder:
         self._table = torch.empty(0, options.projection)
         how = f"state=carry slots={slots}" if self.sequential else "state=reset"
         self.name = f"elmo {identity} {how} dtype={dtype}"
-        self.details: dict[str, str | int | float | bool] = {
+        self.details = {
             "checkpoint": source,
             "revision": "-",
             "weights_hash": identity.split(":")[1],
@@ -87,10 +87,6 @@ class ElmoEncoder:
         return cls(
             options, weights, source=source, identity=identity, state=state, slots=slots, device=device, dtype=dtype
         )
-
-    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
-        """Words of each sentence."""
-        return [len(sentence) for sentence in sentences]
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """The vectors of each sentence, in order; with state=carry the states start at zero with the call."""

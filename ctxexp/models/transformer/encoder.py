@@ -11,7 +11,7 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
-from ctxexp.model import EmbeddingTable, Encoded
+from ctxexp.model import EmbeddingTable, Encoded, Encoder
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.loading import load, probe, state_hash, versions, window_size
@@ -23,7 +23,7 @@ from ctxexp.vectors.device import resolve_device, resolve_dtype
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
 
 
-class TransformerEncoder:
+class TransformerEncoder(Encoder):
     """Every hidden layer of a transformers model, one vector per word (or piece) and layer.
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
@@ -31,8 +31,6 @@ class TransformerEncoder:
     `untrained` is None, or the seed of weights drawn anew. `loaded`, of `loading.reading`, takes the place of the
     checkpoint's files. `window` narrows the model's own. `title` is what figures call a model that no config named.
     """
-
-    sequential = False
 
     def __init__(
         self,
@@ -94,7 +92,7 @@ class TransformerEncoder:
             + f" dtype={dtype}"
             + (f" window={window}" if narrowed else "")
         )
-        self.details: dict[str, str | int | float | bool] = {
+        self.details = {
             "checkpoint": checkpoint.source,
             "revision": checkpoint.revision or "-",
             "weights_hash": weights,
@@ -115,7 +113,7 @@ class TransformerEncoder:
         }
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
         """What keys the vectors. Raises EncodingError for a model of the caller's whose weights have changed since."""
         if self._lent and versions(self._model) != self._lent:
             raise EncodingError(

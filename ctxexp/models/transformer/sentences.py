@@ -5,44 +5,25 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, ModelError
-from ctxexp.model import Encoded
-from ctxexp.models.transformer.checkpoints import Checkpoint
-from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
+from ctxexp.model import Encoded, Encoder
+from ctxexp.models.transformer.pieces import Pieces, Waiting
+
+if TYPE_CHECKING:
+    from ctxexp.models.transformer.encoder import TransformerEncoder
 
 log = logging.getLogger("ctxexp")
 
 LIMIT_FILE = "sentence_bert_config.json"  # sentence-transformers: how many pieces of a sentence the model was made for
 
 
-class Base(Protocol):
-    """What the view reads of its encoder, `ctxexp.models.transformer.encoder.TransformerEncoder`, which makes it."""
-
-    @property
-    def name(self) -> str: ...
-
-    n_layers: int
-    dim: int
-    causal: bool
-    has_pooler: bool
-    long: str
-    window: int | None
-    details: dict[str, str | int | float | bool]
-    checkpoint: Checkpoint
-    _device: torch.device
-    _read: PieceReader
-    _pooled: torch.Tensor | None
-
-    def _hidden(self, ids: np.ndarray) -> list[torch.Tensor]: ...
-
-
-class TransformerSentences:
+class TransformerSentences(Encoder):
     """View of a transformer whose units are poolings of the whole sentence instead of its words.
 
     `mean` over all pieces, special tokens included (as sentence-transformers does); `mean_text` without special
@@ -55,13 +36,10 @@ class TransformerSentences:
     EncodingError. Pooling is done in float64 (float32 on mps), whatever the model computes in; vectors are float32.
     """
 
-    sequential = False
-    dtype = "float32"
-
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: TransformerEncoder) -> None:
         self.base, self.n_layers, self.dim = base, base.n_layers, base.dim
         (sample,) = base._read([Sentence.of(["a"])])
-        self.poolings: tuple[str, ...] = ("mean", "mean_text")
+        self.poolings = ("mean", "mean_text")
         if sample.n_before or not base.causal:
             self.poolings += ("cls",)
         self.poolings += ("last",)
@@ -71,7 +49,7 @@ class TransformerSentences:
         self._type = torch.float32 if base._device.type == "mps" else torch.float64
         self._waiting = Waiting(self._read)
         self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}"
-        self.details: dict[str, str | int | float | bool] = {
+        self.details = {
             **base.details,
             "pooling": "sentences",
             "poolings": ",".join(self.poolings),
@@ -155,7 +133,7 @@ class TransformerSentences:
         return out.reshape(len(layers), n * len(units), self.dim).cpu().numpy()
 
 
-def _limit(base: Base) -> int | None:
+def _limit(base: TransformerEncoder) -> int | None:
     """Pieces of a sentence that are read, special ones included; None without a limit."""
     file = base.checkpoint.folder / LIMIT_FILE
     if not file.is_file():

@@ -15,7 +15,7 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.maths.correlation import partial, pearson
-from ctxexp.model import Encoder, details
+from ctxexp.model import Encoder
 
 DEFINITION = (
     "Pearson correlation of h.w with PMI and log p(x); h: the causal model's last hidden state at a piece of the "
@@ -134,14 +134,14 @@ def of_model(
     both ways (BERT's head has a layer of its own), without a known head, or with rows that aren't single pieces after
     the final norm. A head's bias, scaling or soft cap isn't known here: of a model that has one, logits differ.
     """
-    said = dict(details(encoder))
+    said = encoder.details
     if not said.get("causal") or said.get("pooling") != "pieces" or not said.get("final_norm"):
         raise ModelError(
             f"encoder {encoder.name!r}: the softmax link needs a causal model's single pieces after its final norm; "
             "use model=gpt2 with pooling=pieces and final_norm=true"
         )
     text = sentences if text is None else text
-    tables = {table.name: table for table in encoder.tables(text)}  # type: ignore[attr-defined]  # causal ones do
+    tables = {table.name: table for table in encoder.tables(text)}
     table = tables.get("output", tables["input"])
     if table.name == "input" and not table.tied:
         raise ModelError(f"encoder {encoder.name!r}: its output matrix is not known ({table.note})")
