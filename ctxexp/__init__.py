@@ -13,8 +13,7 @@ from ctxexp.plugins import hookimpl
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink
 from ctxexp.transform import Transform
-
-__version__ = "0.1.0"
+from ctxexp.version import __version__
 
 __all__ = [
     "Control",

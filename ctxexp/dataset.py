@@ -198,3 +198,9 @@ def check_gold(corpus: Corpus) -> None:
     for sense in corpus.senses:
         if not 0 <= sense.sentence < n or not 0 <= sense.position < len(corpus.sentences[sense.sentence]):
             raise DataError(f"corpus {corpus.name!r}: {sense} points to no word of the corpus")
+
+
+def overlap(text: Corpus, corpus: Corpus) -> float:
+    """The share of the corpus's distinct sentences that are in the text, in [0, 1]."""
+    measured = {sentence.text for sentence in corpus.sentences}
+    return len(measured & {sentence.text for sentence in text.sentences}) / len(measured)

@@ -10,21 +10,30 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from ctxexp.command.config import Config
+from ctxexp.command.run import run
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.datasets.words import tokenizer
+from ctxexp.errors import ConfigError, TrackingError, near
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
-    from ctxexp.command.config import Node
-    from ctxexp.plugins import Registry
     from ctxexp.report.comparison import Comparison
 
 Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
+
+
+class Parts(TypedDict, total=False):
+    """What may be chosen beside model and text: a name as on the command line, or an object."""
+
+    baseline: Any  # a Baseline
+    transform: str | Callable[[], Any]  # a factory
+    control: str | Control
 
 
 def measure(
@@ -32,56 +41,39 @@ def measure(
     text: Text | None = None,
     *,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Any]] | None = None,
-    baseline: Any = None,
-    transform: str | Callable[[], Any] | None = None,
-    control: str | Control | None = None,
     options: Sequence[str] = (),
     folder: str | Path | None = None,
     progress: bool | Progress = True,
+    **parts: Unpack[Parts],
 ) -> Results:
     """What the command would measure, as an object; nothing is logged.
 
     `model`: a name that the command knows (`gpt2`), or an encoder: of `from_transformers`, `from_arrays`, or your own.
     `text`: sentences (strings, or lists of words), a path (a sentence a line), or a Corpus; None: the arrays' own
-    words, else the command's data set. `metrics`, `baseline`, `transform`, `control`: names as on the command line
-    (`metrics` also a list), or objects: factories by label, a Baseline, a factory, a Control; None: the command's
-    defaults. `options` are further words of the command line: `["min_contexts=3", "weights=untrained"]`. `folder`
-    takes what metrics write (None: it is thrown away). `progress`: bars, none, or your own.
+    words, else the command's data set. `metrics`, and in `parts` `baseline`, `transform`, `control`: names as on the
+    command line (`metrics` also a list), or objects: factories by label, a Baseline, a factory, a Control; None: the
+    command's defaults. `options` are further words of the command line: `["min_contexts=3", "weights=untrained"]`.
+    `folder` takes what metrics write (None: it is thrown away). `progress`: bars, none, or your own.
 
     Raises CtxexpError, with the command's own messages.
     """
-    from ctxexp.command import run
-    from ctxexp.command.config import supplied
-    from ctxexp.command.fit import load_text
-
-    config, registry = _composed(model, text, metrics, baseline, transform, control, options)
-    parts = {"baseline": baseline, "control": control, "transform": transform}
-    parts = {kind: part for kind, part in parts.items() if part is not None and not isinstance(part, str)}
-    if control is not None and not isinstance(control, str | Control):
-        raise ConfigError(f"control: expected a name or a ctxexp.Control, got {type(control).__name__}")
-    load = partial(run.load_corpus, control=parts.get("control"))
-    corpus = _corpus(model, text, config)
-    if corpus is None:
-        corpus = load(config, registry)
-    else:
-        chosen = parts.get("control") or supplied("control", config["control"], registry)
-        corpus = run.prepared(corpus, deduplicate=config["words"]["deduplicate"])
-        corpus = run.changed(corpus, chosen, config["seed"])
-    encoder = run.load_encoder(config, registry) if isinstance(model, str) else model
-    study = run.study_of(config, corpus, encoder, registry, load_text(config, registry, load))
-    config |= {kind: {"name": _name(part)} for kind, part in parts.items()}  # what results and messages call them
-    if "transform" in parts:
-        parts["transform_name"] = config["transform"]["name"]
-    if isinstance(metrics, Mapping):
-        parts["metrics"], config["metric"] = metrics, {name: {"name": name} for name in metrics}
+    for key in parts.keys() - Parts.__annotations__.keys():
+        raise ConfigError(f"measure has no argument {key!r}{near(key, Parts.__annotations__)}")
+    chosen = {"model": model, "metric": metrics, **parts}
+    config = _composed(chosen, text, options)
+    for kind, made in chosen.items():
+        if kind == "metric" and isinstance(made, Mapping):
+            config = config.having(kind, made)
+        elif made is not None and not isinstance(made, str | Sequence):
+            factory = made if kind == "transform" else partial(lambda made: made, made)
+            config = config.having(kind, {_name(made): factory})
     if not isinstance(model, str):
-        parts["model"] = model.title or model.name
-        config |= {"model": {"name": parts["model"]}, "dtype": model.dtype}
-    study = replace(study, **parts)
-    study = replace(study, title=run.label(config, registry, study.control))
+        config = replace(config, dtype=model.dtype)
+    if (corpus := _corpus(model, text, config)) is not None:
+        config = config.having("dataset", {corpus.name: lambda: corpus})
     shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     with TemporaryDirectory() as own:
-        return run.measured(study, config, registry, Path(folder or own), shown)
+        return run(config, Path(folder or own), shown)
 
 
 def load(folder: str | Path) -> Results:
@@ -123,45 +115,39 @@ def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
 
 
 def _name(part: Any) -> str:
-    """What an object is called: by itself, as a function or class, or as one of its class."""
-    return str(getattr(part, "name", "") or getattr(part, "__name__", type(part).__name__))
+    """What an object is called: by its title, by its name, as a function or class, or as one of its class."""
+    names = (getattr(part, key, "") for key in ("title", "name", "__name__"))
+    return str(next(filter(None, names), type(part).__name__))
 
 
-def _composed(
-    model: Any, text: Any, metrics: Any, baseline: Any, transform: Any, control: Any, options: Sequence[str]
-) -> tuple[Node, Registry]:
-    """The config that these words of a command line make, checked, and the registry of its names."""
-    from ctxexp.command import compose
+def _composed(chosen: Mapping[str, Any], text: Any, options: Sequence[str]) -> Config:
+    """The config that these choices make as words of a command line, where they are words. Raises ConfigError for
+    objects of the wrong kind."""
+    from ctxexp.command.compose import config_of, quote  # Hydra's
 
-    factories = {"transform": transform} | (dict(metrics) if isinstance(metrics, Mapping) else {})
-    for name, made in factories.items():
+    transform, control, metrics = (chosen.get(kind) for kind in ("transform", "control", "metric"))
+    for name, made in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
         if made is not None and not isinstance(made, str) and not callable(made):
             raise ConfigError(f"{name}: expected a factory, such as a class, got {type(made).__name__}")
-    groups = {"model": model, "baseline": baseline, "transform": transform, "control": control}
-    words = [f"{group}={name}" for group, name in groups.items() if isinstance(name, str)]
-    if isinstance(metrics, str):
-        words.append(f"metric={metrics}")
-    elif metrics is not None and not isinstance(metrics, Mapping):
+    if control is not None and not isinstance(control, str | Control):
+        raise ConfigError(f"control: expected a name or a ctxexp.Control, got {type(control).__name__}")
+    words = [f"{kind}={name}" for kind, name in chosen.items() if isinstance(name, str)]
+    if isinstance(metrics, Sequence) and not isinstance(metrics, str):
         words.append(f"metric=[{','.join(metrics)}]")
     if isinstance(text, str | Path):
-        words += ["dataset=text", f"dataset.path={compose.quote(str(text))}"]
-    config, registry = compose.config_of([*words, *options])
-    if callable(transform) and config["fit_on"] != "target":
-        raise ConfigError(f"fit_on={config['fit_on']} goes with the name of a transform, not with an object")
-    return config, registry
+        words += ["dataset=text", f"dataset.path={quote(str(text))}"]
+    return config_of([*words, *options])
 
 
-def _corpus(model: Any, text: Any, config: Node) -> Corpus | None:
+def _corpus(model: Any, text: Any, config: Config) -> Corpus | None:
     """The text as a corpus; None where the config's data set is the text."""
-    from ctxexp.datasets.words import tokenizer
-
     if text is None:
         return model.corpus if isinstance(model, Encoder) else None
     if isinstance(text, str | Path):
         return None
     if isinstance(text, Corpus):
         return text
-    read = tokenizer(config["words"]["tokenizer"], lower=config["words"]["lower"])
+    read = tokenizer(config.words.tokenizer, lower=config.words.lower)
     sentences: list[Sentence] = []
     for one in text:
         if isinstance(one, Sentence):
@@ -172,4 +158,4 @@ def _corpus(model: Any, text: Any, config: Node) -> Corpus | None:
             sentences.append(Sentence.of(one))
     if not sentences:
         raise ConfigError("text: expected at least one sentence, got none")
-    return Corpus("sentences", tuple(sentences), choices={"tokenizer": config["words"]["tokenizer"]})
+    return Corpus("sentences", tuple(sentences), choices={"tokenizer": config.words.tokenizer})

@@ -16,7 +16,7 @@ import numpy as np
 from ctxexp.baselines.drawn import Baseline, OnePerSentence
 from ctxexp.control import Control
 from ctxexp.controls import Uncontrolled
-from ctxexp.dataset import Corpus
+from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, blamed
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
@@ -25,6 +25,7 @@ from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo
 from ctxexp.transform import Calibration, Measured, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.pool import WORDS
+from ctxexp.version import __version__
 
 if TYPE_CHECKING:
     from ctxexp.vectors.spaces import Spaces
@@ -179,8 +180,6 @@ class Study:
 
     def _fit_info(self) -> FitInfo:
         """What the transform was fitted on."""
-        from ctxexp.command.fit import overlap
-
         text = self.fit_on
         share = 1.0 if text is None else overlap(text, self.corpus)
         return FitInfo(
@@ -192,8 +191,6 @@ class Study:
 
     def _info(self, spaces: Spaces, *, fitted: bool, pooled: bool) -> RunInfo:
         """What names the run, as far as the study knows it."""
-        from ctxexp import __version__
-
         corpus, encoder = self.corpus, self.encoder
         unknown, pieces = spaces.unknown(corpus)
         skipped, skipped_share = spaces.skipped(corpus)

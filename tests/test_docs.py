@@ -79,7 +79,6 @@ def test_mistakes_are_answered_as_printed(page: Path, tmp_path: Path) -> None:
 
 
 def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
-    from ctxexp.command.config import build
     from ctxexp.dataset import Corpus
     from ctxexp.model import check_encoded
     from ctxexp.plugins import build_registry
@@ -94,13 +93,13 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
         modules.append((name, module))
     registry = build_registry(modules, installed=False)
     assert registry.broken == []
-    encoder = build("model", {"name": "hashed", "dim": 8}, registry)
+    encoder = registry.find("model", "hashed").factory(dim=8)
     corpus = Corpus.of("c", [["a", "bank", "a"], ["bank"]])
     first, second = encoder.encode(corpus.sentences)
     check_encoded(encoder, 0, first)
     assert (first.layers[0, 1] == second.layers[0, 0]).all()
     assert first.layers[1, 1] == pytest.approx(first.layers[0, 0] + first.layers[0, 1], abs=1e-6)
-    metric = build("metric", {"name": "norm_spread"}, registry)
+    metric = registry.find("metric", "norm_spread").factory()
     metric.update("bank", np.array([[3, 4], [0, 15]], np.float32))  # lengths 5 and 15
     assert metric.compute()["raw"] == pytest.approx(0.5)
 

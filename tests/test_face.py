@@ -193,7 +193,9 @@ def test_what_cannot_be_measured_says_so() -> None:
         ctxexp.measure("bert", SENTENCES, transform=Center())
     with pytest.raises(ConfigError, match=r"control: expected a name or a ctxexp\.Control, got dict"):
         ctxexp.measure("elmo", SENTENCES, control={})
-    with pytest.raises(ConfigError, match="fit_on=train goes with the name of a transform, not with an object"):
+    with pytest.raises(ConfigError, match="measure has no argument 'baselin'; did you mean 'baseline'"):
+        ctxexp.measure("bert", SENTENCES, baselin="b100")
+    with pytest.raises(ConfigError, match="fit_on=train: dataset 'sentences' has no splits; use fit_on=target"):
         ctxexp.measure("bert", SENTENCES, transform=Center, options=["fit_on=train"])
     with pytest.raises(TrackingError, match="no finished run in"):
         ctxexp.runs("nowhere")

@@ -10,13 +10,13 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from ctxexp import __version__
 from ctxexp.command.help import help_of
 from ctxexp.command.names import registry
 from ctxexp.command.words import HELP, call, usage
 from ctxexp.errors import CtxexpError, line
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
+from ctxexp.version import __version__
 
 
 def main() -> None:

@@ -21,12 +21,13 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.command import config as configs
+from ctxexp.command.config import MISSING, Config, check
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
 from ctxexp.command.overrides import choices, parse, plain
+from ctxexp.command.preflight import preflight
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import COMMAND, KINDS, Registry, arguments
+from ctxexp.plugins import COMMAND, KINDS, arguments
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -96,7 +97,7 @@ def prepare() -> None:
 def _defaults(factory: Any, kind: str) -> dict[str, Any]:
     shared = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
     return {
-        key: shared.get(key, configs.MISSING if default is inspect.Parameter.empty else default)
+        key: shared.get(key, MISSING if default is inspect.Parameter.empty else default)
         for key, (_type, default) in (arguments(factory) or {}).items()
         if default is inspect.Parameter.empty or _is_plain(default)
     }
@@ -124,8 +125,6 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
     Every job that the command line asks for is composed and checked before any of them starts. Raises ConfigError with
     one sentence for what is no config at all: what is wrong and which names are near.
     """
-    from ctxexp.command.preflight import preflight
-
     problems: dict[str, None] = {}
     with _hydra() as loader:
         parsed = parse(plain(overrides), _options, loader)
@@ -135,19 +134,19 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
             whole = _composed(job)
             try:
                 _check_hydra(whole.hydra, multirun=multirun)
-                composed = resolved(whole)
+                plain_values = resolved(whole)
             except ConfigError:
                 raise
             except Exception as error:  # an interpolation's, whatever its resolver raises
                 raise ConfigError(explain(error, job)) from None
-            configs.check(composed, registry())
-            if [Path(file) for file in composed["plugins"]] != list(used()):
+            config = check(plain_values, registry())
+            if [Path(file) for file in config.plugins] != list(used()):
                 raise ConfigError(
-                    f"plugins={composed['plugins']}: files of plugins are named on the command line only, since their "
+                    f"plugins={config.plugins}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"
                 )
             try:
-                preflight(composed, registry())
+                preflight(config)
             except CtxexpError as error:
                 problems[line(str(error))] = None
     return list(problems)
@@ -175,17 +174,15 @@ def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
         raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
 
 
-def config_of(overrides: Sequence[str]) -> tuple[dict[str, Any], Registry]:
-    """The complete, checked config of one run that these overrides ask for, and the registry of its names.
+def config_of(overrides: Sequence[str]) -> Config:
+    """The complete, checked config of one run that these overrides ask for.
 
     Raises ConfigError with one sentence. Hydra is left as it was, not started.
     """
     overrides = take_plugins(overrides)
     prepare()
     with _hydra():
-        config = resolved(_composed(overrides))
-    configs.check(config, registry())
-    return config, registry()
+        return check(resolved(_composed(overrides)), registry())
 
 
 @contextmanager

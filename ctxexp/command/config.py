@@ -1,8 +1,4 @@
-"""Checks a composed config before any work: names, arguments and types, each mistake one sentence.
-
-A node that names something (`model`, `dataset`, `transform`, each `metric`, `baseline`) holds `name` and the arguments
-of the factory that was registered under it; they are checked against the factory's signature.
-"""
+"""A run's config, typed: each key of config.yaml with its type and range, and a part for each thing that it names."""
 
 from __future__ import annotations
 
@@ -10,191 +6,290 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, Literal
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Annotated, Any, Literal, TypeVar
 
+from annotated_types import Ge, Le
+
+from ctxexp.command.names import LISTS
 from ctxexp.command.types import type_text, typed
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import Registry, arguments
+from ctxexp.plugins import KINDS, Offer, Registry, Source, arguments
+from ctxexp.run_info import PluginInfo
 from ctxexp.sink import Sink
 from ctxexp.vectors.mixes import check_mixes
 
 MISSING = "???"
-Node = dict[str, Any]
-
-# What config.yaml itself holds, by type; the groups' nodes are checked against their factories.
-SCALARS: dict[str, Any] = {
-    "seed": int,
-    "device": str,
-    "dtype": Literal["float32", "bfloat16", "float16"],
-    "batch_tokens": int,
-    "min_contexts": int,
-    "bootstrap": int,
-    "resume": bool,
-    "fit_on": str,
-    "sentence.pooling": str,
-    "sentence.mixes": list,
-    "words.tokenizer": Literal["english", "unicode", "whitespace"],
-    "words.lower": bool,
-    "words.fold_case": bool,
-    "words.punctuation": Literal["drop", "keep"],
-    "words.deduplicate": bool,
-    "cache.folder": str | None,
-    "cache.limit_gb": float | None,
-    "tracking.folder": str,
-    "tracking.sweep": str | None,
-    "figures.published": bool,
-    "weights.name": str,
-    "plugins": list[str],
-}
-LEAST = {"seed": 0, "batch_tokens": 1, "min_contexts": 2, "bootstrap": 0, "cache.limit_gb": 0}
-MOST = {"seed": 2**63 - 1, "bootstrap": 10**6, "cache.limit_gb": 10**9}  # torch's seeds; what no memory or disk holds
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
-NAMED = ("model", "dataset", "control", "transform", "baseline")
+CONTRACTS = {"control": Control, "sink": Sink}  # what is built at once, so that it says what it thinks of its values
+PLACES = ("tracking", "sink", "cache", "resume", "figures", "experiment", "plugins")  # no number comes from them
+
+Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
+T = TypeVar("T")
 
 
-def check(config: Node, registry: Registry) -> None:
-    """Raise ConfigError (or UnknownName) for the first thing in `config` that can't be used."""
-    known = {key.split(".")[0] for key in SCALARS} | {*NAMED, "metric", "sink", "experiment"}
-    for key in config:
-        if key not in known:
-            raise ConfigError(f"no config key {key!r}{near(key, known)}")
-    for dotted, expected in SCALARS.items():
-        value = _at(config, dotted)
-        typed(dotted, value, expected)
-        _check_range(dotted, value, dotted)
-    _check_places(config)
-    if not re.fullmatch(r"target|train|all|nli:(?!<).+", config["fit_on"]):
-        raise ConfigError(f"fit_on={config['fit_on']!r}: no such choice{near(config['fit_on'], FIT_ON)}")
-    check_mixes(config["sentence"]["mixes"])
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", config["device"]):
-        raise ConfigError(f"device={config['device']!r}: no such choice{near(config['device'], DEVICES)}")
-    for kind in NAMED:
-        node = config.get(kind, {})
-        if not _named(node):
+@dataclass(frozen=True)
+class Part:
+    """What a config names of a kind, and the arguments that it gives it."""
+
+    kind: str
+    name: str
+    arguments: Mapping[str, Any]
+    registry: Registry = field(repr=False, compare=False)
+
+    @property
+    def offer(self) -> Offer:
+        """Who supplies it, and what builds it. Raises UnknownName."""
+        return self.registry.find(self.kind, self.name)
+
+    @property
+    def source(self) -> Source | None:
+        """The plugin that brought it; None: ctxexp, or Python."""
+        return self.registry.source(self.kind, self.name)
+
+    def credit(self) -> AbstractContextManager[None]:
+        """Whatever is raised inside names the plugin that brought it."""
+        return self.registry.credit(self.kind, self.name)
+
+    def make(self, **others: Any) -> Any:
+        """What its factory makes of its arguments, `others` in their place."""
+        with self.credit():
+            try:
+                return self.offer.factory(**{**self.arguments, **others})
+            except (ConfigError, MetricError) as error:
+                whose = re.search(rf"\b({self.kind}|{re.escape(self.name)})\b", str(error))
+                if whose or type(error) not in (ConfigError, MetricError):
+                    raise
+                raise type(error)(f"{self.kind} {self.name!r}: {error}") from error  # whose argument it speaks of
+
+    def known(self) -> dict[str, tuple[Any, Any]] | None:
+        """Type and default of each argument that its factory takes; None: any."""
+        return arguments(self.offer.factory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """From text to words, the same for every model."""
+
+    tokenizer: Literal["english", "unicode", "whitespace"]
+    lower: bool
+    fold_case: bool
+    punctuation: Literal["drop", "keep"]
+    deduplicate: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """How a sentence gets one vector."""
+
+    pooling: str
+    mixes: list[Any]
+
+    def __post_init__(self) -> None:
+        check_mixes(self.mixes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """Where vectors are kept, and how many."""
+
+    folder: str | None
+    limit_gb: Annotated[float | None, Ge(0), Le(10**9)]  # what no disk holds
+
+    def __post_init__(self) -> None:
+        _check_folder("cache.folder", self.folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracking:
+    """Where results go."""
+
+    folder: str
+    sweep: str | None
+
+    def __post_init__(self) -> None:
+        _check_folder("tracking.folder", self.folder)
+        if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
+            raise ConfigError(
+                f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it for its jobs)"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What figures show beside the run."""
+
+    published: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Which checkpoints models take."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """The config's own keys."""
+
+    seed: Seed
+    device: str
+    dtype: Literal["float32", "bfloat16", "float16"]
+    batch_tokens: Annotated[int, Ge(1)]
+    min_contexts: Annotated[int, Ge(2)]
+    bootstrap: Annotated[int, Ge(0), Le(10**6)]  # what no memory holds
+    resume: bool
+    fit_on: str
+    sentence: Sentence
+    words: Words
+    cache: Cache
+    tracking: Tracking
+    figures: Figures
+    weights: Weights
+    plugins: list[str]
+    experiment: Any = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"target|train|all|nli:(?!<).+", self.fit_on):
+            raise ConfigError(f"fit_on={self.fit_on!r}: no such choice{near(self.fit_on, FIT_ON)}")
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
+            raise ConfigError(f"device={self.device!r}: no such choice{near(self.device, DEVICES)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Choices):
+    """A whole, checked config: its own keys, and its parts."""
+
+    model: Part
+    dataset: Part
+    control: Part
+    transform: Part
+    baseline: Part
+    metric: Mapping[str, Part]
+    sink: Mapping[str, Part]
+
+    def parts(self) -> Iterator[Part]:
+        """Everything that numbers come from, in the order of the flow."""
+        yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
+
+    def having(self, kind: str, made: Mapping[str, Callable[..., Any]]) -> Config:
+        """The config with what these factories of Python make, by name, in place of what it names of the kind."""
+        registry = replace(self.model.registry, offers=dict(self.model.registry.offers))
+        for name, factory in made.items():
+            registry.offers[kind, name] = Offer(kind, name, factory, "python")
+        parts = {name: Part(kind, name, {}, registry) for name in made}
+        return replace(self, **{kind: parts if kind in LISTS else parts[next(iter(made))]})
+
+
+def check(node: Mapping[str, Any], registry: Registry) -> Config:
+    """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first that can't be used."""
+    own = {key: value for key, value in node.items() if key not in KINDS}
+    choices = _filled(Choices, own)
+    parts: dict[str, Any] = {}
+    for kind in KINDS:
+        if kind in LISTS:
+            parts[kind] = parts_of(kind, node.get(kind), registry)
+        elif _is_named(named := node.get(kind)):
+            parts[kind] = part_of(kind, kind, named, registry)
+        else:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
-        check_node(kind, kind, node, registry)
-    _check_built("control", config["control"], registry, Control)
-    metrics = config.get("metric")
-    if not isinstance(metrics, dict) or not metrics:
+    if not parts["metric"]:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
-    _check_labelled("metric", metrics, registry)
-    _check_labelled("sink", config["sink"], registry)
-    for node in config["sink"].values():
-        _check_built("sink", node, registry, Sink)
+    return Config(**vars(choices), **parts)
 
 
-def _check_built(kind: str, node: Node, registry: Registry, contract: type) -> None:
-    """Raise ConfigError for what a factory says of its values, or if it makes something else than the kind."""
-    with registry.credit(kind, node["name"]):
-        if not isinstance(made := build(kind, node, registry), contract):
-            raise ConfigError(f"{kind} {node['name']!r}: expected a {contract.__name__}, got {type(made).__name__}")
-
-
-def _check_labelled(kind: str, nodes: Any, registry: Registry) -> None:
-    """Raise ConfigError unless the nodes of a group that takes several have names and right arguments."""
-    if not isinstance(nodes, dict):
+def parts_of(kind: str, nodes: Any, registry: Registry) -> dict[str, Part]:
+    """The parts of a group that takes several, by label. Raises ConfigError for nodes that are none."""
+    if not isinstance(nodes, Mapping):
         raise ConfigError(f"{kind}: expected options by label, as in {kind}=[NAME] ({', '.join(registry.names(kind))})")
-    for label, node in nodes.items():
+    for label, one in nodes.items():
         if not re.fullmatch(r"\w[\w-]*", str(label)):
             raise ConfigError(f"{kind}.{short(label)}: expected a name of letters, digits, _ and -")
-        if not _named(node):
-            raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(node)}")
-        check_node(kind, f"{kind}.{label}", node, registry)
+        if not _is_named(one):
+            raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(one)}")
+    return {label: part_of(kind, f"{kind}.{label}", one, registry) for label, one in nodes.items()}
 
 
-def _named(node: Any) -> bool:
-    return isinstance(node, dict) and isinstance(node.get("name"), str)
+def _filled(kind: type[T], node: Mapping[str, Any], place: str = "") -> T:
+    """The dataclass with these values, those that are dataclasses filled too."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for key in node:
+        if key not in hints:
+            raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
+    values = {}
+    for key, expected in hints.items():
+        if key not in node and key != "experiment":
+            raise ConfigError(f"{place}{key} is missing from the config")
+        if is_dataclass(expected):
+            if not isinstance(node[key], Mapping):
+                keys = ", ".join(each.name for each in fields(expected))
+                raise ConfigError(f"{key}={short(node[key])}: expected keys with values ({keys})")
+            values[key] = _filled(typing.cast(type, expected), node[key], f"{key}.")
+        elif key in node:
+            values[key] = typed(place + key, node[key], expected)
+    return kind(**values)
 
 
-def _check_range(place: str, value: Any, bounds: str) -> None:
-    """Raise ConfigError unless the number, if it is one, lies in the range that a key of config.yaml has."""
-    if not isinstance(value, int | float):
-        return
-    if bounds in LEAST and value < LEAST[bounds]:
-        raise ConfigError(f"{place}={value}: expected at least {LEAST[bounds]}")
-    if bounds in MOST and value > MOST[bounds]:
-        raise ConfigError(f"{place}={short(value)}: expected at most {MOST[bounds]}")
+def _is_named(node: Any) -> bool:
+    return isinstance(node, Mapping) and isinstance(node.get("name"), str)
 
 
-def _check_places(config: Node) -> None:
-    """Raise ConfigError for places where a run would write that are none, or lie outside of those that were given."""
-    tracking, cache = config["tracking"], config["cache"]["folder"]
-    for key, folder in (("tracking.folder", tracking["folder"]), ("cache.folder", cache)):
-        if folder is not None and not folder.strip():
-            raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
-        user_path(folder or ".")
-    if not re.fullmatch(r"\w[\w.-]*", tracking["sweep"] or "_"):
-        raise ConfigError(
-            f"tracking.sweep={short(tracking['sweep'])}: expected letters, digits, _ . - (a sweep sets it for its jobs)"
-        )
+def part_of(kind: str, place: str, node: Mapping[str, Any], registry: Registry) -> Part:
+    """The part that a node describes. Raises ConfigError unless its keys are the arguments of what it names, of their
+    types, and complete."""
+    part = Part(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
+    expected = part.known()
+    for key, value in part.arguments.items() if expected is not None else ():
+        if key not in expected:
+            raise ConfigError(f"{kind} {part.name!r} has no argument {key!r}{near(key, expected)}")
+        if value == MISSING:
+            needed = type_text(expected[key][0]).removesuffix(" | null")
+            raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{needed}>")
+        typed(f"{place}.{key}", value, Seed if key == "seed" and expected[key][0] is int else expected[key][0])
+    for key, (type_of, default) in (expected or {}).items():
+        if default is inspect.Parameter.empty and key not in node:
+            raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(type_of)}>")
+    if (contract := CONTRACTS.get(kind)) and not isinstance(made := part.make(), contract):
+        with part.credit():
+            raise ConfigError(f"{kind} {part.name!r}: expected a {contract.__name__}, got {type(made).__name__}")
+    return part
 
 
-def named(config: Node) -> list[tuple[str, str]]:
-    """(kind, name) of everything that the config names, in the order of the flow."""
-    nodes = [(kind, config[kind]) for kind in NAMED] + [("metric", node) for node in config["metric"].values()]
-    return list(dict.fromkeys((kind, str(node["name"])) for kind, node in nodes))
+def _check_folder(key: str, folder: str | None) -> None:
+    if folder is not None and not folder.strip():
+        raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
+    user_path(folder or ".")
 
 
-def build(kind: str, node: Node, registry: Registry) -> Any:
-    """What the factory registered under `node['name']` makes of the node's other keys."""
-    arguments = {key: value for key, value in node.items() if key != "name"}
-    try:
-        return registry.find(kind, node["name"]).factory(**arguments)
-    except (ConfigError, MetricError) as error:
-        whose = re.search(rf"\b({kind}|{re.escape(node['name'])})\b", str(error))
-        if whose or type(error) not in (ConfigError, MetricError):
-            raise
-        raise type(error)(f"{kind} {node['name']!r}: {error}") from error  # whose argument it speaks of
+def supplied_by(config: Config) -> tuple[PluginInfo, ...]:
+    """The plugins that supply something to this run, with what they supply."""
+    brought: dict[Source, dict[str, None]] = {}
+    for part in config.parts():
+        if source := part.source:
+            brought.setdefault(source, {})[f"{part.kind} {part.name}"] = None
+    return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in brought.items())
 
 
-def supplied(kind: str, node: Node, registry: Registry) -> Any:
-    """What `build` makes; what a stranger's factory raises is named as theirs."""
-    with registry.credit(kind, node["name"]):
-        return build(kind, node, registry)
-
-
-def job_key(config: Node, fingerprint: str, encoder: str, version: str, plugins: Sequence[Node] = ()) -> str:
+def job_key(config: Config, read: str, encoder: str, version: str) -> str:
     """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
 
-    `encoder` is the encoder's name, which changes with the content of a checkpoint that kept its path.
-    `plugins` are those that supply something to the job: their versions count, files of theirs by content.
+    `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
+    its path. Of plugins that supply something to the job the versions count, of files their content.
     """
-    places = ("tracking", "sink", "cache", "resume", "figures", "experiment", "plugins")
-    decisive = {k: v for k, v in config.items() if k not in places}
-    others = sorted((p["plugin"], p["version"]) for p in plugins)
-    text = json.dumps([decisive, fingerprint, encoder, version, *others], sort_keys=True, default=str)
+    decisive = {key.name: getattr(config, key.name) for key in fields(config) if key.name not in PLACES}
+    others = sorted((p.plugin, p.version) for p in supplied_by(config))
+    text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def check_node(kind: str, place: str, node: Node, registry: Registry) -> None:
-    """Raise ConfigError unless the node's keys are arguments of what it names, of their types, and complete."""
-    expected = arguments(registry.find(kind, str(node["name"])).factory)
-    if expected is None:
-        return  # takes anything
-    for key, value in node.items():
-        if key == "name":
-            continue
-        if key not in expected:
-            raise ConfigError(f"{kind} {node['name']!r} has no argument {key!r}{near(key, expected)}")
-        if value == MISSING:
-            needed = type_text(expected[key][0]).removesuffix(" | null")
-            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{needed}>")
-        typed(f"{place}.{key}", value, expected[key][0])
-        if key == "seed":
-            _check_range(f"{place}.seed", value, "seed")
-    for key, (kind_of, default) in expected.items():
-        if default is inspect.Parameter.empty and key not in node:
-            raise ConfigError(f"{kind} {node['name']!r} needs {place}.{key}=<{type_text(kind_of)}>")
-
-
-def _at(config: Node, dotted: str) -> Any:
-    value: Any = config
-    for key in dotted.split("."):
-        if not isinstance(value, dict) or key not in value:
-            raise ConfigError(f"{dotted} is missing from the config")
-        value = value[key]
-    return value
+def _plain(value: Any) -> Any:
+    if isinstance(value, Part):
+        return {"name": value.name, **value.arguments}
+    return vars(value) if is_dataclass(value) else str(value)

@@ -10,21 +10,21 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from ctxexp.command.config import Node, build, check_node
+from ctxexp.command.config import Part, part_of
 from ctxexp.command.types import typed
 from ctxexp.dataset import Corpus
-from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName
-from ctxexp.plugins import KINDS, Offer, Registry, arguments, build_registry
+from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line
+from ctxexp.plugins import KINDS, Offer, Registry, build_registry
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
 
-def main(name: str, values: Node) -> int:
+def main(name: str, values: Mapping[str, Any]) -> int:
     """Check the name and print the report."""
     try:
         print(conform(name, values))
@@ -34,32 +34,28 @@ def main(name: str, values: Node) -> int:
     return 0
 
 
-def conform(name: str, values: Node) -> str:
+def conform(name: str, values: Mapping[str, Any]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     from ctxexp import testing
 
-    registry, offer, given = _asked(name, values)
-    values = {key: value for key, value in given.items() if key != "plugins"}
-    check_node(offer.kind, offer.kind, {"name": offer.name, **values}, registry)
-    source = registry.source(offer.kind, offer.name)
-    title = f"{offer.kind} {offer.name}" + "".join(f" {k}={v}" for k, v in values.items())
-    title += f" of {source}" if source else ""
-    make = partial(_build, registry, offer, values)
-    again = f"{offer.kind}/{offer.name}", json.dumps(given)
+    part = _asked(name, values)
+    title = f"{part.kind} {part.name}" + "".join(f" {k}={v}" for k, v in part.arguments.items())
+    title += f" of {part.source}" if part.source else ""
+    again = partial(_elsewhere, f"{part.kind}/{part.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
-        "model": partial(testing.check_encoder, others=dict(_others(registry, offer, values))),
+        "model": partial(testing.check_encoder, others=dict(_others(part))),
         "metric": testing.check_metric,
         "transform": testing.check_transform,
-        "dataset": partial(testing.check_dataset, elsewhere=partial(_elsewhere, *again)),
+        "dataset": partial(testing.check_dataset, elsewhere=again),
         "baseline": testing.check_baseline,
         "control": testing.check_control,
         "sink": testing.check_sink,
     }
-    return str(checks[offer.kind](make, name=title))
+    return str(checks[part.kind](part.make, name=title))
 
 
-def _asked(name: str, values: Node) -> tuple[Registry, Offer, Node]:
-    """The registry with the files that `values` names, what `name` means in it, and the values."""
+def _asked(name: str, values: Mapping[str, Any]) -> Part:
+    """What `name` means with the files that `values` names, with the other values as its arguments."""
     files = values.get("plugins") or []
     files = [files] if isinstance(files, str) else files
     typed("plugins", files, list[str])
@@ -67,8 +63,10 @@ def _asked(name: str, values: Node) -> tuple[Registry, Offer, Node]:
         warnings.filterwarnings("ignore", "plugin", UserWarning)
         registry = build_registry(files=[Path(file) for file in files])
     for broken in registry.broken:
-        print(f"warning: {' '.join(broken.split())}", file=sys.stderr)
-    return registry, _find(registry, name), values
+        print(f"warning: {line(broken)}", file=sys.stderr)
+    offer = _find(registry, name)
+    arguments = {key: value for key, value in values.items() if key != "plugins"}
+    return part_of(offer.kind, offer.kind, {"name": offer.name, **arguments}, registry)
 
 
 def _elsewhere(name: str, values: str) -> str:
@@ -83,23 +81,17 @@ def _elsewhere(name: str, values: str) -> str:
 
 def fingerprint(name: str, values: str) -> str:
     """The fingerprint of the data set of this name, with these arguments as JSON."""
-    registry, offer, given = _asked(name, json.loads(values))
-    corpus: Corpus = _build(registry, offer, {key: value for key, value in given.items() if key != "plugins"})
+    corpus: Corpus = _asked(name, json.loads(values)).make()
     return corpus.fingerprint
 
 
-def _build(registry: Registry, offer: Offer, values: Node) -> Any:
-    with registry.credit(offer.kind, offer.name):
-        return build(offer.kind, {"name": offer.name, **values}, registry)
-
-
-def _others(registry: Registry, offer: Offer, values: Node) -> Iterator[tuple[str, Any]]:
+def _others(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
     """How to build the model with each choice of each argument, one at a time."""
-    for key, (kind, default) in (arguments(offer.factory) or {}).items():
+    for key, (kind, default) in (part.known() or {}).items():
         choices = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
         for choice in choices:
-            if key not in FIXED and choice != values.get(key, default):
-                yield f"{key}={choice}", partial(_build, registry, offer, {**values, key: choice})
+            if key not in FIXED and choice != part.arguments.get(key, default):
+                yield f"{key}={choice}", partial(part.make, **{key: choice})
 
 
 def _find(registry: Registry, name: str) -> Offer:

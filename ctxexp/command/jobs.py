@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
 from omegaconf import DictConfig
 
-from ctxexp import __version__
 from ctxexp.command import compose
-from ctxexp.command import config as configs
-from ctxexp.command.config import Node
-from ctxexp.command.fit import load_text
+from ctxexp.command.config import PLACES, Config, check, job_key, supplied_by
 from ctxexp.command.named_files import files_digest
+from ctxexp.command.names import registry, use
 from ctxexp.command.preflight import preflight
-from ctxexp.command.run import label, load_corpus, load_encoder, run, supplied_by
+from ctxexp.command.run import label, measured, study_of
 from ctxexp.command.secrets import as_written
 from ctxexp.command.sweep import current_sweep, here, sinks_of
-from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, Terminated, line
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import full
@@ -34,13 +31,14 @@ from ctxexp.jobs.finished import reuse
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.process import end_with_parent, held_back, terminated_like_interrupted
 from ctxexp.jobs.state import new_id
-from ctxexp.model import Encoder
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
+from ctxexp.report.figures import run_figures
 from ctxexp.report.wording import mains
 from ctxexp.results import Results
-from ctxexp.run_info import PluginInfo, RunInfo
+from ctxexp.study import Study
 from ctxexp.vectors.code_version import package_version
+from ctxexp.version import __version__
 
 CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
 
@@ -71,49 +69,36 @@ def execute(cfg: DictConfig) -> None:
 
 
 def _execute(cfg: DictConfig) -> None:
-    config, shown = compose.resolved(cfg), as_written(cfg)
-    compose.use(config.get("plugins"))
+    values, shown = compose.resolved(cfg), as_written(cfg)
+    use(values.get("plugins"))
     compose.prepare()
-    registry = compose.registry()
-    configs.check(config, registry)
-    sweep, store = config["tracking"]["sweep"], user_path(config["tracking"]["folder"]).resolve()
+    config = check(values, registry())
+    sweep, store = config.tracking.sweep, user_path(config.tracking.folder).resolve()
     folder, overrides = here(store, sweep or new_id())
-    sinks = sinks_of(config["sink"], registry)
+    sinks = sinks_of(config.sink)
     if not sweep:
         sinks.prepared(store)
-    corpus, text, encoder, missing = None, None, None, None
-    try:
-        preflight(config, registry)
-        corpus = load_corpus(config, registry)
-        text = load_text(config, registry, load_corpus)
-        encoder = load_encoder(config, registry)
-    except CtxexpError as error:
-        missing = error  # raised again inside the job, so that it leaves a FAILED run
-    plugins = supplied_by(config, registry)
+    study = _loaded(config)
     run_of = new_run(
         folder,
         store,
-        name=label(config, registry),
-        key=_key(config, corpus, text, encoder, plugins) if corpus and encoder else "",
-        params=_params(shown, plugins),
+        name=label(config),
+        key=key_of(config, study) if isinstance(study, Study) else "",
+        params=_params(shown, config),
         config=yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),
         sweep=sweep,
     )
-    if config["resume"] and run_of.key and (held := reuse(run_of, sinks, overrides=overrides)):
+    if config.resume and run_of.key and (held := reuse(run_of, sinks, overrides=overrides)):
         show(f"{run_of.name}: finished before, results in {held}")
         return
     with job(run_of, sinks, overrides=overrides) as running:
-        if corpus is None or encoder is None:
-            assert missing is not None
-            raise missing
-        results = run(config, corpus, encoder, registry, folder, Progress(), text)
-        used = tuple(PluginInfo(**{**each, "supplies": tuple(each["supplies"])}) for each in plugins)
-        info = results.info | RunInfo(published=config["figures"]["published"], plugins=used)
-        results = replace(results, info=info)
+        if not isinstance(study, Study):
+            raise study
+        results = measured(study, config, folder, Progress())
         running.save(results)
-        _draw(config, results, folder / "figures")
+        run_figures(results, folder / "figures", published=config.figures.published)
         if not sweep:
-            write_tables([(run_of.name, results)], folder, registry)
+            write_tables([(run_of.name, results)], folder, registry())
         running.log(results)
     show(summary(results))
     if not sweep:
@@ -122,16 +107,25 @@ def _execute(cfg: DictConfig) -> None:
         show(f"results: {folder}" + (f"\nrun:     {running.link}" if running.link else ""))
 
 
-def _key(config: Node, corpus: Corpus, text: Corpus | None, encoder: Encoder, plugins: list[Node]) -> str:
+def _loaded(config: Config) -> Study | CtxexpError:
+    """The study, or why there is none: it is raised inside the job, so that it leaves a FAILED run."""
+    try:
+        preflight(config)
+        return study_of(config)
+    except CtxexpError as error:
+        return error
+
+
+def key_of(config: Config, study: Study) -> str:
     """What a finished job must have to stand for this one: all that its numbers come from."""
-    read = corpus.content + (text.content if text else "") + files_digest(config)
-    return configs.job_key(config, read, encoder.name, CODE, plugins)
+    read = study.corpus.content + (study.fit_on.content if study.fit_on else "") + files_digest(config)
+    return job_key(config, read, study.encoder.name, CODE)
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
     from ctxexp.report.page import summarise
 
-    return summarise(runs, folder, compose.registry())
+    return summarise(runs, folder, registry())
 
 
 def conduct(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
@@ -240,15 +234,7 @@ def summary(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _draw(config: Node, results: Results, folder: Path) -> None:
-    """Figures of the run; drawing never costs the numbers that are on disk already."""
-    from ctxexp.report.figures import run_figures
-
-    run_figures(results, folder, published=config["figures"]["published"])
-
-
-def _params(config: Node, plugins: list[Node]) -> Node:
-    """The config less the places, which say nothing about the numbers; plugins by name and version."""
-    places = ("tracking", "sink", "cache", "resume", "figures", "experiment", "plugins")
-    versions = {p["plugin"]: f"{p['distribution']} {p['version']}" for p in plugins}
-    return {**{k: v for k, v in config.items() if k not in places}, "plugins": versions}
+def _params(shown: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """The config as written less the places, which say nothing about the numbers; plugins by name and version."""
+    versions = {p.plugin: f"{p.distribution} {p.version}" for p in supplied_by(config)}
+    return {**{key: value for key, value in shown.items() if key not in PLACES}, "plugins": versions}

@@ -8,19 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ctxexp.command.config import Node
+from ctxexp.command.config import Config
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 
-READERS = ("metric", "transform", "baseline", "control")  # data set and model tell of their content themselves
 
-
-def files_digest(config: Node) -> str:
+def files_digest(config: Config) -> str:
     """Hex digest (16 digits) that changes with what lies at the paths among the arguments of a config's metrics,
     transform, baseline and control: a file's bytes; of a folder's files their names, sizes and times. A file that
     can't be read says so where it is used."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(set(_paths([config.get(kind) for kind in READERS]))):
+    parts = [part for part in config.parts() if part.kind not in ("dataset", "model")]  # these tell of their content
+    for path in sorted(set(_paths([dict(part.arguments) for part in parts]))):
         digest.update(f"{path}\0".encode())
         with suppress(OSError):
             if path.is_file():
@@ -34,7 +33,7 @@ def files_digest(config: Node) -> str:
 def _paths(value: Any) -> Iterator[Path]:
     """Whatever among these values is the path of something that is there."""
     if isinstance(value, dict):
-        yield from _paths([argument for key, argument in value.items() if key != "name"])
+        yield from _paths(list(value.values()))
     elif isinstance(value, list):
         for one in value:
             yield from _paths(one)

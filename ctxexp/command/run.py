@@ -1,197 +1,183 @@
-"""One run: config in, curves out."""
+"""A config made into a study, and the study's results under the config's names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ctxexp.command.config import Node, named, supplied
-from ctxexp.command.fit import load_text
-from ctxexp.control import Control
+from ctxexp.command.config import Config, supplied_by
 from ctxexp.dataset import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
-from ctxexp.errors import CtxexpError, DataError, ModelError
+from ctxexp.datasets.sentences import files_of, sentences_of
+from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder, lacking
-from ctxexp.plugins import Registry, Source, arguments
 from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, RunInfo, TransformInfo
+from ctxexp.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.vectors.pool import WORDS
 
 
-def load_corpus(config: Node, registry: Registry, control: Control | None = None) -> Corpus:
-    """The configured data set, deduplicated if the config says so, changed by the control (None: the config's)."""
-    corpus = supplied("dataset", config["dataset"], registry)
-    if not isinstance(corpus, Corpus):
-        with registry.credit("dataset", config["dataset"]["name"]):
-            raise DataError(f"dataset {config['dataset']['name']!r}: expected a Corpus, got {type(corpus).__name__}")
-    with registry.credit("dataset", config["dataset"]["name"]):
-        corpus = prepared(corpus, deduplicate=config["words"]["deduplicate"])
-    with registry.credit("control", config["control"]["name"]):
-        return changed(corpus, control or supplied("control", config["control"], registry), config["seed"])
+def study_of(config: Config) -> Study:
+    """The study that the config describes, its texts and its model loaded; `title` is what charts call it."""
+    fitted_on, corpus = fit_text(config), load_corpus(config)
+    config.transform.make()  # its mistakes, before anything is encoded
+    return Study(
+        corpus=corpus,
+        fit_on=deduplicated(fitted_on()) if fitted_on else None,
+        encoder=load_encoder(config),
+        metrics={label: part.make for label, part in config.metric.items()},
+        baseline=config.baseline.make(),
+        transform=config.transform.make,
+        transform_name=config.transform.name,
+        control=config.control.make(),
+        words=Words(
+            min_contexts=config.min_contexts,
+            punctuation=config.words.punctuation == "keep",
+            fold_case=config.words.fold_case,
+        ),
+        pooling=Pooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
+        seed=config.seed,
+        bootstrap=config.bootstrap,
+        model=config.model.name,
+        title=label(config),
+    )
 
 
-def prepared(corpus: Corpus, *, deduplicate: bool) -> Corpus:
-    """The corpus, checked; each text once if so wished."""
-    check_corpus(corpus)
-    return deduplicated(corpus) if deduplicate else corpus
+def load_corpus(config: Config, **others: Any) -> Corpus:
+    """The configured data set (`others` in place of its arguments), deduplicated if the config says so, changed by the
+    control."""
+    part = config.dataset
+    corpus = part.make(**others)
+    with part.credit():
+        if not isinstance(corpus, Corpus):
+            raise DataError(f"dataset {part.name!r}: expected a Corpus, got {type(corpus).__name__}")
+        check_corpus(corpus)
+    corpus = deduplicated(corpus) if config.words.deduplicate else corpus
+    control = config.control.make()
+    with config.control.credit():
+        changed = control.corpus(corpus, config.seed)
+        if not isinstance(changed, Corpus):
+            raise DataError(f"control {control.words!r}: corpus() gave {type(changed).__name__}; expected a Corpus")
+        if changed is not corpus:
+            check_corpus(changed)
+    return changed
 
 
-def changed(corpus: Corpus, control: Control, seed: int) -> Corpus:
-    """The corpus that is encoded under the control, checked if it is another. Raises DataError."""
-    other = control.corpus(corpus, seed)
-    if not isinstance(other, Corpus):
-        raise DataError(f"control {control.words!r}: corpus() gave {type(other).__name__}; expected a Corpus")
-    if other is not corpus:
-        check_corpus(other)
-    return other
-
-
-def load_encoder(config: Node, registry: Registry) -> Encoder:
+def load_encoder(config: Config) -> Encoder:
     """The configured model."""
-    encoder: Encoder = supplied("model", config["model"], registry)
-    with registry.credit("model", config["model"]["name"]):
+    encoder: Encoder = config.model.make()
+    with config.model.credit():
         if wrong := lacking(encoder):
-            raise ModelError(f"model {config['model']['name']!r} {wrong}")
+            raise ModelError(f"model {config.model.name!r} {wrong}")
     return encoder
 
 
-def supplied_by(config: Node, registry: Registry) -> list[Node]:
-    """The plugins that supply something to this run: plugin, distribution, version, and what (`model lengths`)."""
-    brought: dict[Source, list[str]] = {}
-    for kind, name in named(config):
-        if source := registry.source(kind, name):
-            brought.setdefault(source, []).append(f"{kind} {name}")
-    return [{**vars(source), "supplies": names} for source, names in brought.items()]
+def fit_text(config: Config) -> Callable[[], Corpus] | None:
+    """How to load the text that the transform is fitted on; None where that is the measured text itself, or nothing is
+    fitted (`none`, `rank`).
 
-
-def study_of(config: Node, corpus: Corpus, encoder: Encoder, registry: Registry, text: Corpus | None = None) -> Study:
-    """The study that a complete, checked config describes; `text` is what its transform is fitted on."""
-    words, sentence, transform = config["words"], config["sentence"], config["transform"]
-    chosen = supplied("control", config["control"], registry)
-    supplied("transform", transform, registry)  # its mistakes, before anything is encoded
-    return Study(
-        corpus=corpus,
-        encoder=encoder,
-        metrics={label: partial(supplied, "metric", node, registry) for label, node in config["metric"].items()},
-        baseline=supplied("baseline", config["baseline"], registry),
-        transform=partial(supplied, "transform", transform, registry),
-        transform_name=transform["name"],
-        fit_on=text,
-        control=chosen,
-        words=Words(
-            min_contexts=config["min_contexts"],
-            punctuation=words["punctuation"] == "keep",
-            fold_case=words["fold_case"],
-        ),
-        pooling=Pooling(name=sentence["pooling"], mixes=tuple(sentence["mixes"])),
-        seed=config["seed"],
-        bootstrap=config["bootstrap"],
-        model=config["model"]["name"],
-        title=label(config, registry, chosen),
-    )
-
-
-def vectors_of(config: Node, registry: Registry) -> Vectors:
-    """How the config wants vectors computed and kept."""
-    limit, source = config["cache"]["limit_gb"], registry.source("model", config["model"]["name"])
-    return Vectors(
-        cache=vector_cache(config),
-        limit_bytes=None if limit is None else int(limit * 1e9),
-        batch_tokens=config["batch_tokens"],
-        version=f"{source.plugin} {source.version}" if source else "",
-    )
-
-
-def run(
-    config: Node,
-    corpus: Corpus,
-    encoder: Encoder,
-    registry: Registry,
-    folder: Path,
-    progress: Progress,
-    text: Corpus | None = None,
-) -> Results:
-    """Encode (or read the cache) and measure every layer; `config` is complete and checked.
-
-    `folder` is where metrics may leave files of their own; the results are the caller's to save. `text` is what the
-    transform is fitted on, where the caller has loaded it already.
+    Raises ConfigError for a data set without splits, DataError where no file is.
     """
-    text = text or load_text(config, registry, load_corpus)
-    return measured(study_of(config, corpus, encoder, registry, text), config, registry, folder, progress)
+    fit_on, dataset = config.fit_on, config.dataset
+    if fit_on == "target" or not fits(config):
+        return None
+    if fit_on.startswith("nli:"):
+        files_of(path := fit_on.removeprefix("nli:"))
+        return partial(sentences_of, path, config.words.tokenizer, lower=config.words.lower)
+    known = dataset.known() or {}
+    if "split" not in known:
+        raise ConfigError(
+            f"fit_on={fit_on}: dataset {dataset.name!r} has no splits; use fit_on=target (the measured text itself), "
+            "or fit_on=nli:<path> with a file of sentences"
+        )
+    same = dataset.arguments.get("split", known["split"][1]) == fit_on
+    return None if same else partial(load_corpus, config, split=fit_on)
 
 
-def measured(study: Study, config: Node, registry: Registry, folder: Path, progress: Progress) -> Results:
-    """The study's results under the names of the config that describes it."""
+def fits(config: Config) -> bool:
+    """Whether the run's transform is fitted at all."""
+    transform = config.transform.make()
+    return not getattr(transform, "identity", False) and bool(getattr(transform, "fitted", True))
+
+
+def run(config: Config, folder: Path, progress: Progress) -> Results:
+    """The results of the config's study; `folder` is where metrics may leave files of their own."""
+    return measured(study_of(config), config, folder, progress)
+
+
+def measured(study: Study, config: Config, folder: Path, progress: Progress) -> Results:
+    """The study's results under the names of the config that describes it; they are the caller's to save."""
     try:
-        results = study.run(vectors_of(config, registry), folder=folder, progress=progress)
+        results = study.run(vectors_of(config), folder=folder, progress=progress)
     except CtxexpError as error:
         if error.of is None:
             raise
         kind, at = error.of
-        with registry.credit(kind, (config["metric"][at] if kind == "metric" else config[kind])["name"]):
+        with (config.metric[at] if kind == "metric" else getattr(config, kind)).credit():
             raise
     fit = results.info.transform.fit
-    return replace(results, info=results.info | names(config, registry, study.control, fit))
-
-
-def names(config: Node, registry: Registry, chosen: Control, fit: FitInfo | None = None) -> RunInfo:
-    """What results call the run and its parts, as the config has them; `chosen` is the run's control, `fit` what its
-    transform was fitted on."""
-    return RunInfo(
-        title=label(config, registry, chosen),
-        model=ModelInfo(name=config["model"]["name"], weights=weights(config) or "", dtype=config["dtype"]),
-        corpus=CorpusInfo(choices={name: str(value) for name, value in config["words"].items()}),
+    named = RunInfo(
+        title=study.title,
+        model=ModelInfo(name=config.model.name, weights=weights(config) or "", dtype=config.dtype),
+        corpus=CorpusInfo(choices={key: str(value) for key, value in vars(config.words).items()}),
         transform=TransformInfo(
-            name=calibration(config, registry),
-            arguments=dict(config["transform"]),
-            fit=fit and replace(fit, text=_text_name(config["fit_on"])),
+            name=calibration(config),
+            arguments={"name": config.transform.name, **config.transform.arguments},
+            fit=fit and replace(fit, text=_text_name(config.fit_on)),
         ),
+        published=config.figures.published,
+        plugins=supplied_by(config),
+    )
+    return replace(results, info=results.info | named)
+
+
+def vectors_of(config: Config) -> Vectors:
+    """How the config wants vectors computed and kept."""
+    limit, folder, source = config.cache.limit_gb, config.cache.folder, config.model.source
+    return Vectors(
+        cache=user_path(folder).resolve() if folder else cache_folder() / "vectors",
+        limit_bytes=None if limit is None else int(limit * 1e9),
+        batch_tokens=config.batch_tokens,
+        version=f"{source.plugin} {source.version}" if source else "",
     )
 
 
-def vector_cache(config: Node) -> Path:
-    """The folder of cached vectors."""
-    folder = config["cache"]["folder"]
-    return user_path(folder).resolve() if folder else cache_folder() / "vectors"
-
-
-def label(config: Node, registry: Registry | None = None, chosen: Control | None = None) -> str:
-    """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, and
-    the control (`chosen`; None: the config's) and the transform unless they are none, with the text that it was fitted
-    on and the sentences' pooling unless they are the default's."""
-    model = config["model"]
-    parts = [str(model["name"])]
-    if given := _given(model):
-        parts += [given, "(untrained)"] if model.get("weights") == "untrained" else [given]
-    elif model.get("weights") not in (None, "mini"):
-        parts.append(f"({model['weights']})")
-    if chosen is None and registry is not None:
-        chosen = supplied("control", config["control"], registry)
-    if words := chosen.words if chosen else "":
+def label(config: Config) -> str:
+    """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, the
+    control and the transform unless they are none, with the text that it was fitted on, and the sentences' pooling
+    unless it is the default's."""
+    chosen = config.model.arguments.get("weights")
+    parts = [config.model.name]
+    if given := _given(config):
+        parts += [given, "(untrained)"] if chosen == "untrained" else [given]
+    elif chosen not in (None, "mini"):
+        parts.append(f"({chosen})")
+    if words := config.control.make().words:
         parts.append(f"({words})")
-    if (transform := calibration(config, registry)) != "none":
+    if (transform := calibration(config)) != "none":
         parts += ["+", transform]
-        if (fit_on := config.get("fit_on", "target")) != "target":
-            parts.append(f"fitted on {_text_name(fit_on)}")
-    if (pooling := config.get("sentence", {}).get("pooling", WORDS)) != WORDS:
-        parts.append(f"sentence.pooling={pooling}")  # `pooling` alone is the words' from pieces
+        if config.fit_on != "target":
+            parts.append(f"fitted on {_text_name(config.fit_on)}")
+    if config.sentence.pooling != WORDS:
+        parts.append(f"sentence.pooling={config.sentence.pooling}")  # `pooling` alone is the words' from pieces
     return " ".join(parts)
 
 
-def weights(config: Node) -> str | None:
+def weights(config: Config) -> str | None:
     """Which weights the run used: the group's choice, or the user's own files in its place."""
-    model = config["model"]
-    chosen, given = model.get("weights"), _given(model)
+    chosen, given = config.model.arguments.get("weights"), _given(config)
     return f"untrained {given}" if given and chosen == "untrained" else given or chosen
 
 
-def _given(model: Node) -> str:
+def _given(config: Config) -> str:
     """The name of a checkpoint or file that the user gave; empty if none."""
-    given = model.get("checkpoint") or model.get("weight_file") or model.get("options_file") or model.get("path")
+    files = (config.model.arguments.get(key) for key in ("checkpoint", "weight_file", "options_file", "path"))
+    given = next(filter(None, files), "")
     return Path(str(given)).name if given else ""
 
 
@@ -200,13 +186,12 @@ def _text_name(fit_on: str) -> str:
     return Path(fit_on.removeprefix("nli:")).name if fit_on.startswith("nli:") else fit_on
 
 
-def calibration(config: Node, registry: Registry | None = None) -> str:
-    """The transform and its arguments: `none`, `center`, `drop_top (k=3)`. With the registry, whose factories know
-    their defaults, only arguments that differ from these; where it was computed says nothing about the space."""
-    node = config["transform"]
-    offer = registry.offers.get(("transform", node["name"])) if registry else None  # an object from Python is no offer
-    known = arguments(offer.factory) if offer else None
-    defaults = {key: default for key, (_type, default) in (known or {}).items()} | {"device": node.get("device")}
-    said = {k: v for k, v in node.items() if k != "name" and not (k in defaults and defaults[k] == v)}
+def calibration(config: Config) -> str:
+    """The transform and its arguments, those that differ from its factory's defaults: `none`, `drop_top (k=3)`; where
+    it was computed says nothing about the space."""
+    part = config.transform
+    defaults = {key: default for key, (_type, default) in (part.known() or {}).items()}
+    defaults["device"] = part.arguments.get("device")
+    said = {k: v for k, v in part.arguments.items() if not (k in defaults and defaults[k] == v)}
     listed = ", ".join(f"{key}={value}" for key, value in said.items())
-    return f"{node['name']} ({listed})" if listed else str(node["name"])
+    return f"{part.name} ({listed})" if listed else part.name

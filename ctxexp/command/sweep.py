@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from ctxexp.command import compose
-from ctxexp.command.config import supplied
+from ctxexp.command.compose import quote
+from ctxexp.command.config import Part, parts_of
+from ctxexp.command.names import registry
 from ctxexp.command.secrets import hide
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
@@ -19,14 +21,11 @@ from ctxexp.jobs.job import describe
 from ctxexp.jobs.process import process_tags
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, new_id, read_state, try_state
-from ctxexp.plugins import Registry
 from ctxexp.sink import Sink, Sweep
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
     from hydra.types import TaskFunction
-
-    from ctxexp.command.config import Node
 
 _current: tuple[Sweep, Sinks] | None = None
 
@@ -36,11 +35,10 @@ def current_sweep() -> tuple[Sweep, Sinks] | None:
     return _current
 
 
-def sinks_of(nodes: Node, registry: Registry) -> Sinks:
-    """The sinks that the config's nodes name, by label."""
-    built: dict[str, Sink] = {label: supplied("sink", node, registry) for label, node in nodes.items()}
-    sources = {label: registry.source("sink", node["name"]) for label, node in nodes.items()}
-    return Sinks(built, {label: str(source) for label, source in sources.items() if source})
+def sinks_of(parts: Mapping[str, Part]) -> Sinks:
+    """The sinks that a config names, by label."""
+    built: dict[str, Sink] = {label: part.make() for label, part in parts.items()}
+    return Sinks(built, {label: str(part.source) for label, part in parts.items() if part.source})
 
 
 def here(folder: Path | str, group: str) -> tuple[Path, list[str]]:
@@ -79,15 +77,15 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         folder = user_path(str(tracking.folder)).resolve()
         try:
             nodes: Any = OmegaConf.to_container(config.sink, resolve=True)
-            sinks = sinks_of(nodes, compose.registry())
+            sinks = sinks_of(parts_of("sink", nodes, registry()))
             close_dead_jobs(folder)
             prepared = sinks.prepared(folder)
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
             raise SystemExit(f"error: {error}") from error
         sweep = tracking.get("sweep") or new_id()
-        extra = [f"tracking.sweep={compose.quote(sweep)}", f"tracking.folder={compose.quote(str(folder))}"]
+        extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
         for label, arguments in prepared.items():
-            extra += [f"sink.{label}.{key}={compose.quote(str(value))}" for key, value in arguments.items()]
+            extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
         _current = Sweep(sweep, folder, time.time(), tuple(_overrides(config))), sinks

@@ -64,7 +64,7 @@ def type_text(expected: Any) -> str:
         return " | ".join(map(type_text, get_args(expected)))
     if get_origin(expected) is None and isinstance(expected, type):
         return "null" if expected is type(None) else expected.__name__
-    return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[")
+    return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[").replace("[Any]", "")
 
 
 def read(place: str, written: str, expected: Any) -> Any:

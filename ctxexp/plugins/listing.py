@@ -6,12 +6,12 @@ import inspect
 import warnings
 from pathlib import Path
 
-from ctxexp import __version__
 from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.hookspecs import KINDS, OFFERED
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 from ctxexp.progress import show
+from ctxexp.version import __version__
 
 
 def listing(registry: Registry) -> str:

@@ -10,7 +10,7 @@ from annotated_types import Le
 
 from ctxexp import controls
 from ctxexp.command import compose
-from ctxexp.command.config import build, check, job_key
+from ctxexp.command.config import Part, check, job_key
 from ctxexp.command.types import typed
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments
@@ -91,8 +91,9 @@ def test_a_sink_is_one(registry: Registry) -> None:
 
 
 def test_a_whole_config_passes_and_builds(registry: Registry) -> None:
-    check(valid(), registry)
-    assert build("model", {"name": "toy", "path": "x", "rate": 1}, registry) == ("x", 3, 1, "a", None)
+    made = check(valid(), registry)
+    assert made.words.punctuation == "drop"
+    assert made.model.make(rate=1) == ("x", 3, 1, "a", None)
 
 
 def test_what_a_factory_refuses_names_it_once() -> None:
@@ -103,7 +104,7 @@ def test_what_a_factory_refuses_names_it_once() -> None:
         registry = Registry()
         registry.add(Offer("transform", "toy", factory, "tests"))
         with pytest.raises(ConfigError) as caught:
-            build("transform", {"name": "toy"}, registry)
+            Part("transform", "toy", {}, registry).make()
         return str(caught.value)
 
     assert named("k=-3: expected at least 1") == "transform 'toy': k=-3: expected at least 1"
@@ -206,14 +207,16 @@ def test_types() -> None:
     assert arguments(lambda **kw: kw) is None
 
 
-def test_the_job_key_follows_the_numbers_and_nothing_else() -> None:
-    key = job_key(valid(), "f", "e", "1")
-    assert job_key(_put(valid(), "tracking.folder", "elsewhere"), "f", "e", "1") == key
-    assert job_key(_put(valid(), "resume", True), "f", "e", "1") == key
-    others = {job_key(_put(valid(), "seed", 1), "f", "e", "1")}
-    others |= {job_key(valid(), "g", "e", "1"), job_key(valid(), "f", "e", "2")}
-    others.add(job_key(valid(), "f", "other weights", "1"))
-    assert len(others | {key}) == 5
+def test_the_job_key_follows_the_numbers_and_nothing_else(registry: Registry) -> None:
+    def having(place: str, value: Any) -> str:
+        return job_key(check(_put(valid(), place, value), registry), "f", "e", "1")
+
+    whole = check(valid(), registry)
+    key = job_key(whole, "f", "e", "1")
+    assert having("tracking.folder", "elsewhere") == having("resume", True) == key
+    others = {having("seed", 1), having("words.lower", True), having("model.rate", 0.7), having("metric.toy.size", 4)}
+    others |= {job_key(whole, *given) for given in (("g", "e", "1"), ("f", "e", "2"), ("f", "other weights", "1"))}
+    assert len(others | {key}) == 8
 
 
 # The real configs and the real registry.
@@ -303,18 +306,13 @@ def test_an_experiment_composes_with_any_metric(metric: str) -> None:
 
 
 def test_the_papers_protocol() -> None:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        config = compose.resolved(hydra_compose("config", overrides=["experiment=ethayarajh_2019"]))
-    assert config["weights"]["name"] == "published"
-    assert config["dataset"]["name"] == "sts_2012_2016"
-    assert config["baseline"] == {"name": "one_per_sentence", "size": 1000, "redraws": 30}
-    assert config["min_contexts"] == 5
-    assert config["metric"]["intra_sentence_similarity"]["sample"] == 500
-    assert config["metric"]["max_explainable_variance_released"]["definition"] == "released"
+    config = compose.config_of(["experiment=ethayarajh_2019"])
+    assert config.weights.name == "published"
+    assert config.dataset.name == "sts_2012_2016"
+    assert (config.baseline.name, config.baseline.arguments) == ("one_per_sentence", {"size": 1000, "redraws": 30})
+    assert config.min_contexts == 5
+    assert config.metric["intra_sentence_similarity"].arguments["sample"] == 500
+    assert config.metric["max_explainable_variance_released"].arguments["definition"] == "released"
 
 
 def test_the_config_folder_holds_the_groups() -> None:

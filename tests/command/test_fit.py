@@ -5,21 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from ctxexp import hookimpl
 from ctxexp.baselines.drawn import OnePerSentence
-from ctxexp.command import compose
-from ctxexp.command.config import job_key
-from ctxexp.command.fit import load_text, overlap, sentences_of
+from ctxexp.command.config import Config, job_key
 from ctxexp.command.jobs import summary
-from ctxexp.command.run import label, load_corpus, load_encoder, run
-from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.command.run import fit_text, label, load_encoder, run
+from ctxexp.dataset import Corpus, Pair, Sentence, overlap
+from ctxexp.datasets.sentences import sentences_of
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.measuring.measure import measure
@@ -35,6 +34,7 @@ from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import Pooled, WordMeans
+from tests.composed import composed
 
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
 
@@ -79,28 +79,28 @@ def registry() -> Registry:
     return build_registry([("toys", Plugin())], installed=False)
 
 
-def config(folder: Path, *overrides: str, dataset: str = "gold", metrics: tuple[str, ...] = ("dot",)) -> dict[str, Any]:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+@pytest.fixture(scope="module")
+def config(registry: Registry) -> Callable[..., Config]:
+    """The config of a run on the toys, with vectors in a folder."""
 
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        made = compose.resolved(hydra_compose("config", overrides=["baseline=b100", "bootstrap=0", *overrides]))
-    made["cache"]["folder"] = str(folder)
-    made["min_contexts"] = 2
-    made["device"] = made["model"]["device"] = "cpu"
-    made["dataset"] = {"name": dataset, **({"split": "test"} if dataset == "gold" else {})}
-    made["metric"] = {name: {"name": name} for name in metrics}
+    def made(
+        folder: Path, *overrides: str, metrics: tuple[str, ...] = ("dot",), dataset: str = "gold", **arguments: str
+    ) -> Config:
+        words = ["baseline=b100", "bootstrap=0", "min_contexts=2", "device=cpu", f"cache.folder={folder}"]
+        node = {"name": dataset, **({"split": "test"} if dataset == "gold" else {}), **arguments}
+        nodes = {name: {"name": name} for name in metrics}
+        return composed(*words, *overrides, registry=registry, dataset=node, metric=nodes)
+
     return made
 
 
-def ran(made: dict[str, Any], registry: Registry, folder: Path) -> Results:
-    return run(made, load_corpus(made, registry), load_encoder(made, registry), registry, folder, Silent())
+def ran(made: Config, folder: Path) -> Results:
+    return run(made, folder, Silent())
 
 
 @pytest.mark.parametrize("fit_on", ["target", "train", "all", "nli"])
 def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
-    fit_on: str, registry: Registry, tmp_path: Path
+    fit_on: str, config: Callable[..., Config], tmp_path: Path
 ) -> None:
     texts = {"target": gold(), "train": gold(split="train"), "all": gold(split="all")}
     texts["nli"] = Corpus("lines", gold(split="all").sentences[20:60])
@@ -115,9 +115,9 @@ def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
         "sentence.mixes=[[1,3]]",
         metrics=("dot", "self_similarity"),
     )
-    results = ran(made, registry, tmp_path)
+    results = ran(made, tmp_path)
 
-    encoder = load_encoder(made, registry)
+    encoder = load_encoder(made)
     rows, means, stores = {}, {}, {}
     for name, corpus in (("target", gold()), ("fit", texts[fit_on])):
         store = open_store(corpus, encoder, cache=tmp_path)
@@ -158,39 +158,37 @@ def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
     assert "  mix layers_1_3: layers 1, 3" in summary(results).splitlines()
 
 
-def test_nothing_is_fitted_for_none(registry: Registry, tmp_path: Path) -> None:
+def test_nothing_is_fitted_for_none(config: Callable[..., Config], tmp_path: Path) -> None:
     made = config(tmp_path, "fit_on='nli:/not/there'")
-    results = ran(made, registry, tmp_path)
+    results = ran(made, tmp_path)
     assert len(caches.entries(tmp_path)) == 1
     assert results.info.transform.fit is None
     assert label(made) == "bert"
 
 
 def test_a_run_encodes_what_its_metrics_need(
-    registry: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    config: Callable[..., Config], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pair metrics alone ask for no words, word metrics alone for no sentences."""
     caplog.set_level(logging.WARNING)
     made = config(tmp_path / "pairs", "sentence.pooling=mean", "min_contexts=1000")
-    made["min_contexts"] = 1000
-    results = ran(made, registry, tmp_path)
+    results = ran(made, tmp_path)
     (entry,) = caches.entries(tmp_path / "pairs")
     assert "sentences=mean,mean_text,cls,last" in entry.encoder
     assert results.info.encoded == 40
     assert (results.info.pooling.name, results.info.pooling.details["long"]) == ("mean", "truncate")
     assert label(made) == "bert sentence.pooling=mean"
-    encoder = load_encoder(made, registry)
+    encoder = load_encoder(made)
     mean = Pooled(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
     x = mean.layer(2).astype(float)
     assert results.curves["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
 
-    made = config(tmp_path / "few")
-    made["min_contexts"] = 1000
-    ran(made, registry, tmp_path)
+    made = config(tmp_path / "few", "min_contexts=1000")
+    ran(made, tmp_path)
     assert not caplog.records
 
     made = config(tmp_path / "words", "sentence.pooling=nonsense", "sentence.mixes=[[99]]", metrics=("word_norm",))
-    results = ran(made, registry, tmp_path)
+    results = ran(made, tmp_path)
     (entry,) = caches.entries(tmp_path / "words")
     assert "sentences=" not in entry.encoder
     assert results.info.pooling == PoolingInfo()
@@ -225,20 +223,19 @@ def test_a_run_encodes_what_its_metrics_need(
     ],
 )
 def test_misuse_is_refused_before_any_encoding(
-    registry: Registry, tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
+    config: Callable[..., Config], tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
 ) -> None:
     metrics = ("dot",) if "fit_on=train" not in overrides else ("word_norm",)
     made = config(tmp_path, *overrides, dataset=dataset, metrics=metrics)
     with pytest.raises((ConfigError, DataError), match=message):
-        ran(made, registry, tmp_path)
+        ran(made, tmp_path)
     assert not caches.entries(tmp_path)
 
 
-def test_the_fitted_text_is_loaded_only_where_it_is_another(registry: Registry, tmp_path: Path) -> None:
+def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[..., Config], tmp_path: Path) -> None:
     def text(*overrides: str, **dataset: str) -> Corpus | None:
-        made = config(tmp_path, *overrides)
-        made["dataset"] |= dataset
-        return load_text(made, registry, load_corpus)
+        source = fit_text(config(tmp_path, *overrides, **dataset))
+        return source() if source else None
 
     assert text("transform=center") is None
     assert text("fit_on=train") is None  # nothing is fitted

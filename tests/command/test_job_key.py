@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ctxexp.command import jobs
+from ctxexp.command.config import Config, Part
 from ctxexp.command.named_files import files_digest
 from ctxexp.dataset import Corpus, Pair, Sense
+from ctxexp.study import Study
 from ctxexp.vectors.code_version import package_version
+from tests.composed import composed
 
 CORPUS = Corpus.of("c", [["the", "bank"], ["a", "bank"]])
 GOLD = replace(CORPUS, pairs=(Pair(0, 1, 0.5, "A"),), senses=(Sense(0, 1, "money"),))
@@ -34,13 +36,18 @@ def test_gold_and_senses_are_content_as_texts_are(changed: Corpus) -> None:
     assert replace(GOLD).fingerprint == CORPUS.fingerprint  # what an encoder reads is the same
 
 
+def measuring(**arguments: object) -> Config:
+    """A config with a metric of these arguments."""
+    whole = composed("dataset=text", "dataset.path=/")
+    return replace(whole, metric={"mine": Part("metric", "mine", arguments, whole.model.registry)})
+
+
 def test_a_metrics_files_count_by_what_they_hold(tmp_path: Path) -> None:
     words, folder = tmp_path / "words.txt", tmp_path / "data" / "ws353"
     folder.mkdir(parents=True)
     words.write_text("bank")
     (folder / "combined.tab").write_text("a b 1")
-    arguments = {"name": "static_vectors", "data": str(folder.parent), "lists": [str(words)], "seed": 3, "oov": ""}
-    config = {"metric": {"mine": arguments}, "baseline": {"name": "exact"}, "dataset": {"name": "text", "path": "/"}}
+    config = measuring(data=str(folder.parent), lists=[str(words)], seed=3, oov="")
     seen = [files_digest(config)]
     words.write_text("bonk")
     seen.append(files_digest(config))
@@ -59,20 +66,24 @@ def test_a_job_is_known_by_all_that_its_numbers_come_from(tmp_path: Path, monkey
         name, n_layers, dim = "model@1", 2, 4
 
     (tmp_path / "words.txt").write_text("bank")
-    config = {"metric": {"m": {"name": "m", "words": str(tmp_path / "words.txt")}}}
-    key = partial(jobs._key, encoder=Model(), plugins=[])  # type: ignore[arg-type]  # its name is what counts
-    keys = [key(config, corpus, text) for corpus in (CORPUS, GOLD) for text in (None, CORPUS, GOLD)]
+    config = measuring(words=str(tmp_path / "words.txt"))
+
+    def key(corpus: Corpus, text: Corpus | None = None) -> str:
+        study = Study(corpus=corpus, fit_on=text, encoder=Model(), metrics={})  # type: ignore[arg-type]  # its name counts
+        return jobs.key_of(config, study)
+
+    keys = [key(corpus, text) for corpus in (CORPUS, GOLD) for text in (None, CORPUS, GOLD)]
     (tmp_path / "words.txt").write_text("bonk")
-    keys.append(key(config, CORPUS, None))
+    keys.append(key(CORPUS))
     monkeypatch.setattr(jobs, "CODE", "other")
-    keys.append(key(config, CORPUS, None))
+    keys.append(key(CORPUS))
     assert len(set(keys)) == len(keys)
-    assert key(config, replace(CORPUS, name="moved"), None) == keys[-1]
+    assert key(replace(CORPUS, name="moved")) == keys[-1]
 
 
 def test_an_argument_that_is_no_path_counts_for_nothing() -> None:
-    odd = {"metric": {"m": {"name": "m", "x": "a\0b", "y": "~nobody/x", "z": "a" * 5000, "w": None}}}
-    assert files_digest(odd) == files_digest({})
+    odd = measuring(x="a\0b", y="~nobody/x", z="a" * 5000, w=None)
+    assert files_digest(odd) == files_digest(measuring())
 
 
 def test_an_edit_of_any_file_of_ours_makes_other_results(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.command import compose
+from ctxexp.command.config import Part
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.metrics.degeneration import Degeneration
 from ctxexp.plugins import Offer, Registry
@@ -88,12 +89,10 @@ def test_a_sample_of_a_strangers_metric_is_checked() -> None:
 
 
 def test_a_metrics_own_error_names_it() -> None:
-    from ctxexp.command.config import build
-
     registry = Registry()
     registry.add(Offer("metric", "cone", Degeneration, "tests"))
     with pytest.raises(MetricError, match=r"^metric 'cone': rows=-1"):
-        build("metric", {"name": "cone", "rows": -1}, registry)
+        Part("metric", "cone", {"rows": -1}, registry).make()
 
 
 def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

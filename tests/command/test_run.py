@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from ctxexp.command.config import Config, Part
 from ctxexp.command.run import label, weights
 from ctxexp.report.charts import paper_model
+from tests.composed import composed
 from tests.made import results_with, told
 
 
-def config(**model: str | None) -> dict[str, dict[str, str | None]]:
-    return {"model": {"name": "bert", **model}, "transform": {"name": "none"}}
+def config(**model: str | None) -> Config:
+    """The default config with these arguments of bert; options_file and weight_file are elmo's."""
+    whole = composed()
+    return replace(whole, model=Part("model", "bert", model, whole.model.registry))
 
 
 @pytest.mark.parametrize(

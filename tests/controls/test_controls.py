@@ -16,8 +16,9 @@ from test_occurrences import Shelf, shelve
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins, bands, pooled
 from ctxexp.command.compose import config_folder
-from ctxexp.command.config import supplied
+from ctxexp.command.config import part_of
 from ctxexp.command.run import label
+from ctxexp.control import Control
 from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, MetricError
@@ -33,10 +34,15 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import build_registry
 from ctxexp.report.wording import facts
 from ctxexp.vectors.spaces import controlled
+from tests.composed import composed
 from tests.made import results_with, told
 
 REGISTRY = build_registry(installed=False)
-control = partial(supplied, "control", registry=REGISTRY)
+
+
+def control(node: dict[str, object]) -> Control:
+    """The control that a config's node names."""
+    return part_of("control", "control", node, REGISTRY).make()
 
 
 def corpus() -> Corpus:
@@ -259,8 +265,7 @@ def test_every_control_has_its_file() -> None:
     ],
 )
 def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
-    config = {"model": {"name": "bert", "weights": "untrained"}, "transform": {"name": "none"}, "control": node}
-    assert label(config, REGISTRY) == named
+    assert label(composed("weights=untrained", control=node)) == named
 
 
 def test_figures_name_the_control() -> None:

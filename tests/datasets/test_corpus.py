@@ -8,6 +8,7 @@ from ctxexp.command.run import load_corpus
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence, check_corpus, check_gold, check_sentences, deduplicated
 from ctxexp.errors import DataError
 from ctxexp.plugins import Register, build_registry, hookimpl
+from tests.composed import composed
 
 
 def test_words_joined_by_spaces_keep_their_spans() -> None:
@@ -90,9 +91,9 @@ def test_a_strangers_corpus_is_checked_where_it_comes_in() -> None:
             register("mine", lambda: wrong)
 
     registry = build_registry([("mine", Mine)], installed=False)
-    config = {"dataset": {"name": "mine"}, "words": {"deduplicate": True}, "control": {"name": "none"}, "seed": 0}
+    config = composed(registry=registry, dataset={"name": "mine"})
     with pytest.raises(DataError, match=r"sentence 0, 'a bank': the span .* \[dataset 'mine' is of "):
-        load_corpus(config, registry)
+        load_corpus(config)
 
 
 def test_fingerprint_sees_text_spans_and_order() -> None:

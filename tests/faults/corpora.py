@@ -21,6 +21,7 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.model import Encoded, Encoder
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.vectors.encode import open_store
+from tests.composed import composed
 
 from . import Silent
 
@@ -96,8 +97,8 @@ def supplied(corpus: Any, folder: Path, *, wrong: bool) -> None:
         def register_datasets(register: Register) -> None:
             register("mine", lambda: corpus)
 
-    config = {"dataset": {"name": "mine"}, "words": {"deduplicate": False}, "control": {"name": "none"}, "seed": 0}
-    found = load_corpus(config, build_registry([("mine", Mine)], installed=False))
+    registry = build_registry([("mine", Mine)], installed=False)
+    found = load_corpus(composed("words.deduplicate=false", registry=registry, dataset={"name": "mine"}))
     if wrong:
         raise Silent("a corpus that contradicts itself came in")
     measured(found, folder)

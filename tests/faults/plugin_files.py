@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,7 +11,7 @@ from odd_plugins import ODD, RAISES, SOUND
 
 from ctxexp.command import compose
 from ctxexp.command.compose import quote
-from ctxexp.command.run import load_corpus, load_encoder, run
+from ctxexp.command.run import run
 from ctxexp.errors import CtxexpError, PluginError
 from ctxexp.progress import Silent
 
@@ -72,21 +71,15 @@ def attempt(old: str, new: str, path: Path) -> None:
 
 def use(path: Path) -> None:
     """What the command does with a plugin file, everything of its kinds chosen at once."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
     chosen = [f"{kind}=odd" for kind in ("model", "dataset", "metric", "transform", "baseline")]
     overrides = compose.take_plugins([f"plugins=[{quote(str(path))}]", *chosen, "bootstrap=5", "min_contexts=2"])
+    folder = path.with_suffix("")
+    overrides.append(f"cache.folder={quote(str(folder))}")
     compose.prepare()
     for problem in compose.check_command(overrides, multirun=False):
         raise PluginError(problem)
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        config = compose.resolved(hydra_compose("config", overrides=overrides))
-    config["cache"]["folder"] = str(path.with_suffix(""))
-    registry = compose.registry()
-    corpus, encoder = load_corpus(config, registry), load_encoder(config, registry)
-    with contextlib.suppress(FileExistsError):
-        path.with_suffix("").mkdir()
-    results = run(config, corpus, encoder, registry, path.with_suffix(""), Silent())
+    config = compose.config_of(overrides)
+    folder.mkdir(exist_ok=True)
+    results = run(config, folder, Silent())
     if not any(key.startswith("odd/") for key in results.curves):
         raise SilentlyWrong(f"nothing was measured, and nothing said: {sorted(results.curves)}")

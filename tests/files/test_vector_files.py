@@ -19,6 +19,7 @@ from ctxexp.models.word_vectors import WordVectorEncoder, word_vectors
 from ctxexp.report.wording import facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
+from tests.composed import composed, of
 
 WORDS = ["the", "über", "naïve", "bank", "北京", "x\u00a0y"]
 
@@ -295,29 +296,23 @@ def test_the_corpus_words_are_a_table(glove: Path) -> None:
 
 
 def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
     from ctxexp.command import compose
-    from ctxexp.command.compose import registry
     from ctxexp.command.jobs import summary
     from ctxexp.command.run import run
     from ctxexp.progress import Silent
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
     compose.use([])
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        config = compose.resolved(hydra_compose("config", overrides=[*overrides, f"cache.folder={tmp_path}/cache"]))
+    config = composed(*overrides, f"cache.folder={tmp_path}/cache")
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
-    results = run(config, corpus, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
+    results = run(of(config, corpus), tmp_path, Silent())
     assert (results.info.corpus.skipped, results.info.corpus.skipped_share) == (2, pytest.approx(2 / 7))
     assert "  without a vector, not measured: 2 words (28.6% of the text)" in summary(results).splitlines()
     assert results.scalars["degeneration.input/n"] == 3
-    again = run(config, corpus, word_vectors(path=str(glove)), registry(), tmp_path, Silent())  # from the cache
+    again = run(of(config, corpus), tmp_path, Silent())  # from the cache
     assert (again.info.encoded, again.info.corpus.skipped) == (0, 2)
     whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])
-    full = run(config, whole, word_vectors(path=str(glove)), registry(), tmp_path, Silent())
+    full = run(of(config, whole), tmp_path, Silent())
     assert (full.info.corpus.skipped, full.info.corpus.skipped_share) == (0, 0)
     assert "without a vector" not in summary(full)
     assert (full.info.corpus.pieces, full.info.corpus.unknown_share) == (0, None)  # an encoder without pieces
@@ -330,7 +325,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     spelling = Spelling(glove, lower=False, layout="auto")
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
-        told = run(config, whole, spelling, registry(), tmp_path, Silent())
+        told = run(of(config, whole).having("model", {"spelling": lambda: spelling}), tmp_path, Silent())
         assert (told.info.corpus.unknown, told.info.corpus.pieces, told.info.corpus.unknown_share) == (2, 16, 0.125)
         assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in summary(told).splitlines()
     assert told.info.encoded == 0

@@ -65,24 +65,12 @@ def corpus() -> Corpus:
 
 def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
-    from hydra import compose as hydra_compose
-
-    from ctxexp.command import compose
-    from ctxexp.command.run import load_encoder, run
+    from ctxexp.command.compose import config_of, quote
+    from ctxexp.command.run import run
     from ctxexp.progress import Silent
 
-    compose.prepare()
-    places = (f"cache.folder={compose.quote(str(folder / 'cache'))}", "device=cpu")
-    with compose._hydra():
-        composed = hydra_compose("config", overrides=[*FAST, *places, *overrides], return_hydra_config=True)
-        config = compose.resolved(composed)
-    registry = compose.registry()
-    text = corpus()
-    if config["control"]["name"] == "shuffled":
-        from ctxexp.controls import Shuffled
-
-        text = Shuffled(how=config["control"]["how"]).corpus(text, config["seed"])
-    return run(config, text, load_encoder(config, registry), registry, folder / "files", Silent())
+    config = config_of([*FAST, f"cache.folder={quote(str(folder / 'cache'))}", "device=cpu", *overrides])
+    return run(config.having("dataset", {"golden": corpus}), folder / "files", Silent())
 
 
 def numbers(results: Results) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.papers.frequency.table import published, table_degeneration, table_frequency
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
+from tests.composed import composed
 from tests.made import results_with, told
 
 BINS = (0, 5, 20, 60)
@@ -305,23 +306,14 @@ def test_published_figures_and_a_sweeps_tables() -> None:
 
 
 def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
-    from ctxexp.command import compose
-    from ctxexp.command.run import load_corpus, load_encoder, run
+    from ctxexp.command.run import run
     from ctxexp.progress import Silent
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
-    compose.prepare()
     overrides = ["experiment=frequency", "model=bert", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
     overrides += ["metric.degeneration.rows=500", "metric.frequency_geometry.replicates=20"]
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        config = compose.resolved(hydra_compose("config", overrides=[*overrides, f"cache.folder={tmp_path}/cache"]))
-    registry = compose.registry()
-    corpus, encoder = load_corpus(config, registry), load_encoder(config, registry)
-    results = run(config, corpus, encoder, registry, tmp_path, Silent())
+    results = run(composed(*overrides, f"cache.folder={tmp_path}/cache"), tmp_path, Silent())
     assert results.curves["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
     assert results.curves["degeneration/n"].tolist() == [17.0] * results.n_layers
     assert results.scalars["degeneration.input/n"] == 8192

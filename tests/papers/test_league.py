@@ -15,8 +15,7 @@ from scipy import stats
 from warm import Warm
 
 from ctxexp.command import compose
-from ctxexp.command.fit import fits
-from ctxexp.command.run import calibration, label
+from ctxexp.command.run import calibration, fits, label
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.maths.correlation import percentiles
@@ -30,6 +29,7 @@ from ctxexp.papers.li_2020.table import table_li_2020
 from ctxexp.papers.sweep_tables import markdown, write_tables
 from ctxexp.results import LAYER, Key, Results
 from ctxexp.vectors.mixes import layer_mixes
+from tests.composed import composed
 from tests.made import results_with, told
 
 MEASURES = {
@@ -309,14 +309,6 @@ def test_no_table_without_the_papers_vectors() -> None:
 # The experiments and the labels that they rest on.
 
 
-def composed(*overrides: str) -> dict[str, Any]:
-    from hydra import compose as hydra_compose
-
-    compose.prepare()
-    with compose._hydra():
-        return compose.resolved(hydra_compose("config", overrides=list(overrides)))
-
-
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
@@ -332,8 +324,8 @@ def composed(*overrides: str) -> dict[str, Any]:
 )
 def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], said: str) -> None:
     config = composed(*overrides)
-    assert calibration(config, compose.registry()) == said
-    assert label(config, compose.registry()) == ("bert" if said == "none" else f"bert + {said}")
+    assert calibration(config) == said
+    assert label(config) == ("bert" if said == "none" else f"bert + {said}")
 
 
 def test_an_experiments_own_sweep_is_checked_before_it_starts_and_the_command_line_takes_its_place() -> None:
@@ -383,7 +375,7 @@ def test_the_interval_of_a_run_is_that_of_its_replicates_which_transforms_share(
 
 
 def test_rank_is_fitted_on_nothing() -> None:
-    assert [fits(composed(f"transform={name}"), compose.registry()) for name in ("none", "rank", "center")] == [
+    assert [fits(composed(f"transform={name}")) for name in ("none", "rank", "center")] == [
         False, False, True
     ]  # fmt: skip
 

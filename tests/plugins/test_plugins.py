@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from ctxexp.command import cli, compose
-from ctxexp.command.config import job_key
+from ctxexp.command.config import Config, job_key, supplied_by
 from ctxexp.command.help import help_of
-from ctxexp.command.run import load_corpus, load_encoder, run, supplied_by
+from ctxexp.command.run import run
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
@@ -27,6 +27,7 @@ from ctxexp.metric import GroupMean
 from ctxexp.model import Encoded, Encoder
 from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
 from ctxexp.plugins.listing import listing, signature
+from tests.composed import composed, of
 
 
 class Good:
@@ -255,12 +256,9 @@ def test_plugins_are_a_list_of_files(text: str) -> None:
 # Whose fault it is, and what a run records.
 
 
-def config(tmp_path: Path, **nodes: Any) -> dict[str, Any]:
-    from test_transforms import config as composed
-
-    whole = composed("metric=anisotropy", "baseline=uniform", "bootstrap=5")
-    whole["cache"]["folder"] = str(tmp_path)
-    return {**whole, **nodes}
+def config(tmp_path: Path, registry: Registry, **nodes: Any) -> Config:
+    words = ["metric=anisotropy", "baseline=uniform", "bootstrap=5", f"cache.folder={tmp_path}"]
+    return composed(*words, registry=registry, **nodes)
 
 
 class Faults:
@@ -427,15 +425,11 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
     registry.add(Offer("model", "good_model", _GoodModel, "tests"))
     node = {"name": name}
     chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
-    whole = config(tmp_path, **chosen)
-    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
-
-    def everything() -> None:
-        load_corpus(whole, registry)
-        run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
-
+    whole = config(tmp_path, registry, **chosen)
+    if kind != "dataset":
+        whole = of(whole, Corpus.of("c", [["the", "bank", str(i)] for i in range(6)]))
     with pytest.raises(CtxexpError) as caught:
-        everything()
+        run(whole, tmp_path, Silent())
     assert message in str(caught.value)
     assert f"{kind} {name!r}" in str(caught.value)
     assert "plugin 'faults' (ctxexp-faults 0.9)" in str(caught.value)
@@ -443,14 +437,15 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
 
 def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
     registry = build_registry([("unused", Good())], installed=False, files=[write(tmp_path)])
-    whole = config(tmp_path, model={"name": "bits"})
-    (used,) = supplied_by(whole, registry)
-    assert used["plugin"] == "mine"
-    assert used["supplies"] == ["model bits"]
-    assert supplied_by(config(tmp_path), registry) == []
-    key = job_key(whole, "f", "e", "1", [used])
-    assert job_key({**whole, "plugins": ["/elsewhere/mine.py"]}, "f", "e", "1", [used]) == key
-    assert job_key(whole, "f", "e", "1", [{**used, "version": "sha256:other"}]) != key
+    whole = config(tmp_path, registry, model={"name": "bits"})
+    (used,) = supplied_by(whole)
+    assert used.plugin == "mine"
+    assert used.supplies == ("model bits",)
+    assert supplied_by(config(tmp_path, registry)) == ()
+    key = job_key(whole, "f", "e", "1")
+    assert job_key(replace(whole, plugins=["/elsewhere/mine.py"]), "f", "e", "1") == key
+    other = [replace(source, version="sha256:other") for source in registry.sources]
+    assert job_key(config(tmp_path, replace(registry, sources=other), model={"name": "bits"}), "f", "e", "1") != key
 
 
 def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
@@ -461,8 +456,7 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
     encoded = []
     for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
         registry = build_registry(installed=False, files=[write(tmp_path, text)])
-        whole = config(tmp_path, model={"name": "bits"})
-        results = run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
+        results = run(of(config(tmp_path, registry, model={"name": "bits"}), corpus), tmp_path, Silent())
         encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
 
@@ -619,14 +613,11 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
     registry.add(Offer("model", "good_model", _GoodModel, "tests"))
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
-    def everything(whole: dict[str, Any]) -> None:
-        load_corpus(whole, registry)
-        run(whole, corpus, load_encoder(whole, registry), registry, tmp_path, Silent())
-
-    for kind in KINDS:
+    for kind in (kind for kind in KINDS if kind != "sink"):  # a sink's costs the job nothing
         node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
+        whole = config(tmp_path, registry, **{"model": {"name": "good_model"}, **node})
         with pytest.raises(CtxexpError, match=r"it called sys\.exit\(3\)") as caught:
-            everything(config(tmp_path, **{"model": {"name": "good_model"}, **node}))
+            run(whole if kind == "dataset" else of(whole, corpus), tmp_path, Silent())
         assert f"{kind} 'exits'" in str(caught.value)
         assert "plugin 'exits'" in str(caught.value)
 

@@ -11,19 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from ctxexp.command import compose
-from ctxexp.command.config import check
-from ctxexp.command.run import load_corpus, load_encoder, run
+from ctxexp.command.run import load_corpus, run
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.plugins import build_registry
 from ctxexp.progress import Silent
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration, Transformed, fit_table
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.flow.network import AdditiveFlow, likelihood_steps
 from ctxexp.transforms.flow.transform import FIRST_ROWS, Flow
+from tests.composed import composed, of
 
 
 def network(dim: int, *, levels: int = 2, depth: int = 3, width: int = 8, seed: int = 0) -> AdditiveFlow:
@@ -296,30 +294,17 @@ def test_what_fits_recorded_becomes_one_table() -> None:
     assert fit_table(None, Calibration(Center)) is None
 
 
-def config(*overrides: str) -> dict[str, Any]:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        return compose.resolved(hydra_compose("config", overrides=list(overrides)))
-
-
 def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> None:
-    registry = build_registry(installed=False)
-    composed = config(
-        "model=elmo", "transform=flow", "metric=anisotropy", "baseline=b100", "bootstrap=10", "device=cpu", "seed=3"
-    )
-    composed["cache"]["folder"] = str(tmp_path)
-    assert composed["transform"] == {
-        "name": "flow",
+    words = ["model=elmo", "transform=flow", "metric=anisotropy", "baseline=b100", "bootstrap=10", "device=cpu"]
+    config = composed(*words, "seed=3", f"cache.folder={tmp_path}")
+    assert config.transform.name == "flow"
+    assert config.transform.arguments == {
         **{name: p.default for name, p in inspect.signature(Flow).parameters.items()},
         "seed": 3,
         "device": "cpu",
     }
-    check(composed, registry)
-    corpus = Corpus("small", load_corpus(composed, registry).sentences[:120])
-    results = run(composed, corpus, load_encoder(composed, registry), registry, tmp_path, Silent())
+    corpus = Corpus("small", load_corpus(config).sentences[:120])
+    results = run(of(config, corpus), tmp_path, Silent())
     assert np.abs(results.curves["anisotropy/mean_cosine"]).max() < 0.05
     table = results.tables["transform_fit"]
     assert sorted(set(table["at"])) == ["layer 0", "layer 1", "layer 2"]

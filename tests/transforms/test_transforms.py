@@ -14,7 +14,6 @@ import pytest
 from test_occurrences import shelve
 
 from ctxexp.baselines.drawn import Uniform
-from ctxexp.command import compose
 from ctxexp.command.config import job_key
 from ctxexp.command.run import calibration, label
 from ctxexp.dataset import Corpus
@@ -32,6 +31,7 @@ from ctxexp.transform import Transformed, transformed
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.none import Nothing
 from ctxexp.transforms.standardize import Standardize
+from tests.composed import composed, of
 from tests.made import results_with, told
 
 METRICS: dict[str, Callable[[], Metric]] = {
@@ -202,21 +202,12 @@ def test_messages(factory: Callable[[], Any], message: str) -> None:
         transformed(space, occurrences, factory, name="mine").layer(0)
 
 
-def config(*overrides: str) -> dict[str, Any]:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        return compose.resolved(hydra_compose("config", overrides=list(overrides)))
-
-
 def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
-    plain, centred = config(), config("transform=center", "model.weights=untrained")
+    plain, centred = composed(), composed("transform=center", "model.weights=untrained")
     assert label(plain) == "bert"
     assert label(centred) == "bert (untrained) + center"
-    assert calibration({"transform": {"name": "drop_top", "k": 3}}) == "drop_top (k=3)"
-    assert job_key(plain, "f", "e", "1") != job_key(config("transform=center"), "f", "e", "1")
+    assert calibration(composed("transform=whitening", "transform.k=3")) == "whitening (k=3)"
+    assert job_key(plain, "f", "e", "1") != job_key(composed("transform=center"), "f", "e", "1")
     runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
     assert wording.facts(runs[:1]) == []
     assert wording.facts(runs[1:]) == ["transform center"]
@@ -225,17 +216,15 @@ def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
 
 
 def test_a_run_records_its_transform(tmp_path: Path) -> None:
-    from ctxexp.command.run import load_corpus, load_encoder, run
-    from ctxexp.plugins import build_registry
+    from ctxexp.command.run import load_corpus, run
     from ctxexp.progress import Silent
 
-    registry = build_registry(installed=False)
     measured = {}
     for name in ("none", "standardize"):
-        composed = config("model=elmo", f"transform={name}", "metric=anisotropy", "baseline=b100", "bootstrap=10")
-        composed["cache"]["folder"] = str(tmp_path)
-        corpus = Corpus("small", load_corpus(composed, registry).sentences[:120])
-        results = run(composed, corpus, load_encoder(composed, registry), registry, tmp_path, Silent())
+        words = ["model=elmo", f"transform={name}", "metric=anisotropy", "baseline=b100", "bootstrap=10"]
+        config = composed(*words, f"cache.folder={tmp_path}")
+        corpus = Corpus("small", load_corpus(config).sentences[:120])
+        results = run(of(config, corpus), tmp_path, Silent())
         assert results.info.transform.name == name
         measured[name] = results.curves["anisotropy/mean_cosine"]
     assert (measured["standardize"] < measured["none"] - 0.05).all()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import pandas as pd
-
 from ctxexp.papers.calibration_league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define
@@ -17,6 +15,8 @@ TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs
 def table_league(runs: Sequence[Run]) -> SweepTable | None:
     """The table, best first in each model and place; None unless runs hold `sts` and `sentence_geometry` for several
     transforms of a model."""
+    import pandas as pd
+
     rows = standings(runs)
     if not rows:
         return None

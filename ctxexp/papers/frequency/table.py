@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define, unique_labels
 from ctxexp.results import Results
@@ -38,6 +36,8 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
 
     The CSV has every layer, statistic and bin; as text k=3 and the last layers only.
     """
+    import pandas as pd
+
     known = published()
     rows: list[dict[str, Any]] = [
         {"source": "published", "model": "BERT", "vectors": "word embeddings", "statistic": statistic, "bins": bins}
@@ -80,6 +80,8 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
 
 def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
     """Cone, spectrum and uniformly negative direction of each run's layers and embedding tables; None without any."""
+    import pandas as pd
+
     rows = [
         {"model": label, "vectors": vectors, **{name: stats.get(name, math.nan) for name in _DEGENERATION}}
         for label, results, measure in _measured(runs, "degeneration")

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
-
 from ctxexp.papers.calibration_league.standings import measure_of, model_name, tasks, transform_name, value
 from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.sweep_tables import SweepTable
@@ -52,6 +50,8 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
     of a method, a task each (`dataset.tasks`), make one row. Without a run on its weights a published row is followed
     by `not run`.
     """
+    import pandas as pd
+
     if not any(PAPER_MIX in r.info.pooling.mixes and _pooling(r) in POOLINGS for _, r in runs):
         return None
     ours = measured(runs)

@@ -9,7 +9,6 @@ import ctxexp_isotropy as iso
 import numpy as np
 import pytest
 
-from ctxexp.command.config import build
 from ctxexp.metric import Metric
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_metric
@@ -187,5 +186,5 @@ def test_redraws_are_not_negative() -> None:
 def test_registered_without_a_config_file() -> None:
     registry = build_registry([("isotropy", iso)], installed=False)
     assert {"isoscore", "effective_rank", "partition_isotropy"} <= set(registry.names("metric"))
-    assert build("metric", {"name": "effective_rank", "centred": False}, registry).centred is False
+    assert registry.find("metric", "effective_rank").factory(centred=False).centred is False
     assert registry.broken == []

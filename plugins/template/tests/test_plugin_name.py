@@ -6,7 +6,6 @@ import ctxexp_plugin_name as plugin
 import numpy as np
 import pytest
 
-from ctxexp.command.config import build
 from ctxexp.dataset import Corpus
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder, check_metric
@@ -45,5 +44,5 @@ def test_the_metric_on_lengths_with_a_known_answer() -> None:
 def test_the_names_are_registered() -> None:
     registry = build_registry([("plugin_name", plugin)], installed=False)
     assert registry.broken == []
-    assert build("model", {"name": "plugin_name", "dim": 4}, registry).dim == 4
-    assert build("metric", {"name": "plugin_name_spread", "sample": 3}, registry).sample == 3
+    assert registry.find("model", "plugin_name").factory(dim=4).dim == 4
+    assert registry.find("metric", "plugin_name_spread").factory(sample=3).sample == 3

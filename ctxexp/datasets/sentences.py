@@ -1,70 +1,19 @@
-"""The text that a transform is fitted on: the measured one, another split of its data set, or any sentences."""
+"""Sentences of files that people have: one a line, or the pairs of SNLI and MultiNLI; what a transform is fitted on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from ctxexp.command.config import Node, build
-from ctxexp.dataset import Corpus, Sentence, deduplicated
+from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import tokenizer as make_tokenizer
-from ctxexp.errors import ConfigError, DataError
+from ctxexp.errors import DataError
 from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import text_lines
-from ctxexp.plugins import Registry, arguments
 
 FIELDS = (("sentence1", "sentence2"), ("premise", "hypothesis"))  # of .jsonl objects and .tsv headers
 SUFFIXES = (".jsonl", ".tsv", ".txt")  # of a folder's files those of the first kind that is there are read
-
-
-def fits(config: Node, registry: Registry) -> bool:
-    """Whether the run's transform is fitted at all: `none` and `rank` aren't."""
-    with registry.credit("transform", config["transform"]["name"]):
-        transform = build("transform", config["transform"], registry)
-        return not getattr(transform, "identity", False) and bool(getattr(transform, "fitted", True))
-
-
-def check_text(config: Node, registry: Registry) -> None:
-    """Raise ConfigError or DataError for a `fit_on` that the run can't have: a data set without splits, no file."""
-    fit_on, node = config["fit_on"], config["dataset"]
-    if fit_on == "target" or not fits(config, registry):
-        return
-    if fit_on.startswith("nli:"):
-        files_of(fit_on.removeprefix("nli:"))
-        return
-    known = arguments(registry.find("dataset", node["name"]).factory)
-    if known is None or "split" not in known:
-        raise ConfigError(
-            f"fit_on={fit_on}: dataset {node['name']!r} has no splits; use fit_on=target (the measured text itself), "
-            "or fit_on=nli:<path> with a file of sentences"
-        )
-
-
-def load_text(config: Node, registry: Registry, load: Callable[[Node, Registry], Corpus]) -> Corpus | None:
-    """The text that the transform is fitted on, each sentence once; None where that is the measured text itself or
-    nothing is fitted.
-
-    `load` loads a config's data set. Raises ConfigError for a data set without splits, DataError for a file that isn't
-    there or is of no known form.
-    """
-    check_text(config, registry)
-    fit_on, node = config["fit_on"], config["dataset"]
-    if fit_on == "target" or not fits(config, registry):
-        return None
-    if fit_on.startswith("nli:"):
-        words = config["words"]
-        return deduplicated(sentences_of(fit_on.removeprefix("nli:"), words["tokenizer"], lower=words["lower"]))
-    known = arguments(registry.find("dataset", node["name"]).factory) or {}
-    if node.get("split", known["split"][1]) == fit_on:
-        return None
-    return deduplicated(load({**config, "dataset": {**node, "split": fit_on}}, registry))
-
-
-def overlap(text: Corpus, corpus: Corpus) -> float:
-    """The share of the corpus's distinct sentences that are in the text, in [0, 1]."""
-    measured = {sentence.text for sentence in corpus.sentences}
-    return len(measured & {sentence.text for sentence in text.sentences}) / len(measured)
 
 
 def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:

@@ -1,0 +1,26 @@
+"""Configs as the command composes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxexp.command import compose
+from ctxexp.command.config import Config, check
+from ctxexp.dataset import Corpus
+from ctxexp.plugins import Registry
+
+
+def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) -> Config:
+    """The config that these words make, with plain nodes in place of theirs, of the registry's names (None: the
+    command's)."""
+    from hydra import compose as hydra_compose
+
+    compose.prepare()
+    with compose._hydra():
+        values = compose.resolved(hydra_compose("config", overrides=list(overrides)))
+    return check({**values, **nodes}, registry or compose.registry())
+
+
+def of(config: Config, corpus: Corpus) -> Config:
+    """The config with this corpus as its data set."""
+    return config.having("dataset", {corpus.name: lambda: corpus})
