@@ -100,7 +100,7 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
         close_dead_jobs(run.store)
     for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
-    known = {key: getattr(run, key) for key in ("name", "key", "id", "sweep", "began", "params", "source")}
+    known = {key: value for key, value in vars(run).items() if key not in ("folder", "store", "config")}
     write_text(folder / "config.yaml", run.config)
     write_json(folder / "environment.json", environment())
     write_json(folder / RUN, {**known, "overrides": list(overrides)})

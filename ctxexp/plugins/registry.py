@@ -130,22 +130,21 @@ def _join(registry: Registry, name: str, plugin: object, source: Source) -> None
 
 def _adopt(registry: Registry, name: str, plugin: object) -> None:
     """Call one plugin's hooks, checking their signatures against the specification first."""
-    for hook in HOOKS:
-        if callable(getattr(plugin, hook, None)) and not hasattr(getattr(plugin, hook), "ctxexp_impl"):
-            raise PluginError(f"{hook} lacks its mark: put @ctxexp.hookimpl above it")
     manager = pluggy.PluginManager("ctxexp")
     manager.add_hookspecs(Hooks)
+    marked = {hook for hook in dir(plugin) if manager.parse_hookimpl_opts(plugin, hook)}
+    if unmarked := [hook for hook in HOOKS if hook in dir(plugin) and hook not in marked]:
+        raise PluginError(f"{unmarked[0]} lacks its mark: put @ctxexp.hookimpl above it")
     try:
         manager.register(plugin, name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         text = " ".join(str(error).split())
-        unknown = next((n for n in dir(plugin) if hasattr(getattr(plugin, n), "ctxexp_impl") and n not in HOOKS), None)
-        if unknown:
+        for unknown in marked - set(HOOKS):
             raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}") from None
         raise PluginError(f"{text}; a hook takes one argument, register, and config_folders none") from None
     for kind in OFFERED:
-        getattr(manager.hook, f"register_{kind}s")(register=_register(registry, kind, name))
+        vars(manager.hook)[f"register_{kind}s"](register=_register(registry, kind, name))
     for folder in manager.hook.config_folders():
         if not Path(str(folder)).is_absolute():
             raise PluginError(f"config_folders gave {str(folder)!r}: expected an absolute folder")
