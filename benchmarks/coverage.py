@@ -91,7 +91,7 @@ def of_words(
     occurrences = Occurrences.of(world, world.corpus)
     curves = measure(
         world, occurrences, METRICS, OnePerSentence(size=1000, redraws=0, exact=True), seed=0, bootstrap=bootstrap
-    ).curves
+    ).named
     return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES}
 
 
@@ -105,7 +105,7 @@ def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -
     gold = cosine + 0.15 * hard[ends].sum(axis=1) + 0.2 * rng.normal(size=len(ends))
     pairs = tuple(Pair(int(a), int(b), float(g)) for (a, b), g in zip(ends, gold, strict=True))
     corpus = Corpus("pairs", tuple(Sentence.of([f"s{i}"]) for i in range(n)), pairs)
-    curves = measure_pairs(Vectors(x.astype(np.float32)), corpus, {"sts": STS}, seed=0, bootstrap=bootstrap).curves
+    curves = measure_pairs(Vectors(x.astype(np.float32)), corpus, {"sts": STS}, seed=0, bootstrap=bootstrap).named
     return {"sts": (curves["sts/all"][0], curves["sts/all_ci_low"][0], curves["sts/all_ci_high"][0])}
 
 

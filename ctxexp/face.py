@@ -86,21 +86,13 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
     Raises TrackingError if there are none.
     """
-    from ctxexp.jobs.state import read_state
+    from ctxexp.jobs.finished import finished_results
     from ctxexp.report.wording import unique_labels
 
-    place = Path(folder).expanduser() / "results"
-    found = []
-    newest = ""
-    for state in sorted(place.glob("*/*/status.json"), reverse=True):
-        name = state.parent.parent.name
-        newest = newest or name
-        told = read_state(state.parent)
-        if told.get("status") != "FINISHED" or (sweep not in (None, name) and not (sweep == "last" and name == newest)):
-            continue
-        results = load(told.get("results") or state.parent)
-        found.append((results.info.title or name, results))
+    held = finished_results(folder, sweep=sweep)
+    found = [(results.info.title or job.folder.parent.name, results) for job, results in held]
     if not found:
+        place = Path(folder).expanduser() / "results"
         raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
     return dict(unique_labels(found))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ctxexp.files.manifest import damaged
 from ctxexp.files.tables import read_csv, types, write_csv
 from ctxexp.files.writing import replacing, write_text
 from ctxexp.run_info import RunInfo
+from ctxexp.values import LAYER, Held, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,79 +28,6 @@ if TYPE_CHECKING:
 
 FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
 FORMAT = 2  # of these files
-LAYER = "layer"  # the place of what has a value a layer
-COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
-
-
-class Key(NamedTuple):
-    """What a value is of: a curve by layer, or at another place (a mix of layers, an embedding table) a scalar."""
-
-    measure: str
-    statistic: str
-    task: str = ""
-    place: str = LAYER
-
-    def __str__(self) -> str:
-        """As messages, charts and sinks call it: `sts/STS12/all`, `sts.last2/STS12/all`."""
-        measured = self.measure if self.place == LAYER else f"{self.measure}.{self.place}"
-        return "/".join(part for part in (measured, self.task, self.statistic) if part)
-
-
-class Held(NamedTuple):
-    """The values of a key with the ends of their 95% intervals, (n_layers,) each, (1,) off the layers."""
-
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-class Values:
-    """What a run has measured so far, as the engine fills it."""
-
-    def __init__(self) -> None:
-        self.held: dict[Key, Held] = {}
-        self.replicates: dict[Key, np.ndarray] = {}
-
-    def add(
-        self,
-        key: Key,
-        values: np.ndarray | float,
-        *,
-        low: np.ndarray | float | None = None,
-        high: np.ndarray | float | None = None,
-        replicates: np.ndarray | None = None,
-    ) -> None:
-        """Take the values of a key, (n_layers,) or off the layers one number, NaN where undefined, in place of those
-        that it had; `low` and `high` end their 95% intervals, `replicates` (..., r) are their bootstrap's."""
-        value = _row(values)
-        nothing = np.full(len(value), math.nan)
-        self.held[key] = Held(value, *(nothing if end is None else _row(end) for end in (low, high)))
-        if replicates is not None and replicates.size:
-            self.replicates[key] = replicates
-
-    def add_all(self, measure: str, found: Mapping[str, np.ndarray | float], place: str = LAYER) -> None:
-        """Take a metric's statistics by the names that it gives them: `STS12/all` is `all` of the task STS12, and
-        `all_ci_low` and `all_ci_high` end the interval of `all`."""
-        for name, values in found.items():
-            base = name.removesuffix("_ci_low").removesuffix("_ci_high")
-            if base == name or base not in found:
-                ends = found.get(f"{name}_ci_low"), found.get(f"{name}_ci_high")
-                self.add(named(measure, name, place), values, low=ends[0], high=ends[1])
-
-    def frame(self) -> pd.DataFrame:
-        """A row a value, as `Results.frame`."""
-        import pandas as pd
-
-        rows = []
-        for key, held in self.held.items():
-            counted = self.held.get(key._replace(statistic="n"))
-            same = counted is not None and len(counted.value) == len(held.value)
-            counts = counted.value if counted and same else np.full(len(held.value), math.nan)
-            named = key.measure, key.task, key.statistic, key.place
-            for layer, numbers in enumerate(np.stack([*held, counts], axis=1).tolist()):
-                rows.append((*named, layer if key.place == LAYER else None, *numbers))
-        kinds = dict.fromkeys(COLUMNS[:4], "str") | {"layer": "Int64"} | dict.fromkeys(COLUMNS[5:], "float64")
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +69,18 @@ class Results:
         return {key: Held(*numbers[rows].T) for key, rows in where.items()}
 
     @cached_property
-    def curves(self) -> dict[str, np.ndarray]:
-        return _flat(self, layers=True)
+    def named(self) -> dict[str, np.ndarray]:
+        """Every value under the name that sinks give it, (n_layers,) by layer and (1,) elsewhere.
 
-    @cached_property
-    def scalars(self) -> dict[str, float]:
-        return {key: float(value[0]) for key, value in _flat(self, layers=False).items()}
-
-    def get(self, key: str) -> np.ndarray | None:
-        return self.curves.get(key)
+        `measure/task/statistic` or `measure.place/task/statistic`; the ends of intervals have `_ci_low` and `_ci_high`
+        behind it. Nobody takes a name apart.
+        """
+        found = {}
+        for key, held in self.held.items():
+            found[str(key)] = held.value
+            if np.isfinite(held.low).any():
+                found |= {f"{key}_ci_low": held.low, f"{key}_ci_high": held.high}
+        return found
 
     @property
     def n_layers(self) -> int:
@@ -157,8 +88,12 @@ class Results:
         return self.info.model.n_layers or longest
 
     def measures(self) -> list[str]:
-        """The measures that have curves, those by task as `sts/STS12`, in order of appearance."""
-        return list(dict.fromkeys(str(key).rpartition("/")[0] for key in self.held if key.place == LAYER))
+        """The measures that have curves, in order of appearance."""
+        return list(dict.fromkeys(key.measure for key in self.held if key.place == LAYER))
+
+    def subjects(self) -> list[tuple[str, str]]:
+        """The measures that have curves with their tasks ("": none), in order of appearance."""
+        return list(dict.fromkeys((key.measure, key.task) for key in self.held if key.place == LAYER))
 
     @overload
     def values(self, measure: str, statistic: str, *, task: str = "") -> np.ndarray | None: ...
@@ -226,7 +161,7 @@ class Results:
                 names = np.array(list(self.replicates), dtype=str)
                 np.savez_compressed(file, *self.replicates.values(), keys=names)
         with replacing(folder / FRAME) as part:
-            self.frame.to_parquet(part, engine="pyarrow", index=False)
+            part.write_bytes(self.frame.to_parquet(engine="pyarrow", index=False))
         document = {
             "format": FORMAT,
             "info": self.info.to_json(),
@@ -262,26 +197,6 @@ class Results:
             return cls(values.frame(), tables, _replicates(folder / REPLICATES), RunInfo.from_json(document["info"]))
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
-
-
-def named(measure: str, statistic: str, place: str = LAYER) -> Key:
-    """The key of a metric's statistic by the name that the metric gives it, in which a task may come first."""
-    task, _, name = statistic.rpartition("/")
-    return Key(measure, name, task, place)
-
-
-def _flat(results: Results, *, layers: bool) -> dict[str, np.ndarray]:
-    found = {}
-    for key, held in results.held.items():
-        if (key.place == LAYER) == layers:
-            found[str(key)] = held.value
-            if np.isfinite(held.low).any():
-                found |= {f"{key}_ci_low": held.low, f"{key}_ci_high": held.high}
-    return found
-
-
-def _row(values: np.ndarray | float) -> np.ndarray:
-    return np.atleast_1d(np.asarray(values, np.float64))
 
 
 def _ends(held: Held) -> dict[str, list[float | str | None]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ctxexp.results import LAYER, Results, Values, named
+from ctxexp.results import Results
 from ctxexp.run_info import (
     BaselineInfo,
     CorpusInfo,
@@ -22,6 +22,7 @@ from ctxexp.run_info import (
     TableInfo,
     TransformInfo,
 )
+from ctxexp.values import LAYER, Held, Key, Values, named
 
 
 def results_with(
@@ -90,3 +91,13 @@ _PLACES = {
 def saying(results: Results, **facts: Any) -> Results:
     """The same results of a run that says this of itself too."""
     return replace(results, info=results.info | told(**facts))
+
+
+def with_curves(results: Results, **curves: Any) -> Results:
+    """The same results but for these curves, by `measure__statistic`, which keep their intervals."""
+    values = Values()
+    values.held = dict(results.held)
+    for name, curve in curves.items():
+        key = Key(*name.split("__"))
+        values.held[key] = values.held.get(key, Held(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
+    return replace(results, frame=values.frame())

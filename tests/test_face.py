@@ -51,9 +51,9 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(a: ctxexp.Results, b: ctxexp.Results) -> None:
-    assert a.curves.keys() == b.curves.keys()
-    for key, curve in a.curves.items():
-        np.testing.assert_array_equal(curve, b.curves[key], err_msg=key)
+    assert a.named.keys() == b.named.keys()
+    for key, curve in a.named.items():
+        np.testing.assert_array_equal(curve, b.named[key], err_msg=key)
 
 
 def test_a_path_measured_here_is_the_command_s_run_to_the_last_bit(command: Path) -> None:
@@ -171,7 +171,7 @@ def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
             u = np.stack([x[layer, place] for x in unit]).astype(np.float64)
             score.append(((u @ u.T).sum() - 6) / 30)
         naive.append(np.mean(score))
-    np.testing.assert_allclose(results.curves["mine/raw"], naive, atol=1e-6)
+    np.testing.assert_allclose(results.named["mine/raw"], naive, atol=1e-6)
     flat = ctxexp.from_arrays([x[0] for x in vectors], words)
     assert (flat.n_layers, flat.dim) == (1, 8)
     folded = ctxexp.from_arrays([x.reshape(4, 4, 4) for x in vectors], words)
@@ -206,9 +206,9 @@ def test_the_frame_is_what_a_person_would_filter(command: Path) -> None:
     frame = results.frame
     assert list(frame.columns) == ["measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
     rows = frame[(frame.measure == "self_similarity") & (frame.statistic == "adjusted")]
-    np.testing.assert_array_equal(rows.value, results.curves["self_similarity/adjusted"])
-    np.testing.assert_array_equal(rows.low, results.curves["self_similarity/adjusted_ci_low"])
-    np.testing.assert_array_equal(rows.n, results.curves["self_similarity/n"])
+    np.testing.assert_array_equal(rows.value, results.named["self_similarity/adjusted"])
+    np.testing.assert_array_equal(rows.low, results.named["self_similarity/adjusted_ci_low"])
+    np.testing.assert_array_equal(rows.n, results.named["self_similarity/n"])
     assert list(results.curve("self_similarity", "adjusted").index) == list(range(results.n_layers))
     with pytest.raises(MetricError, match=r"no curve 'self_similarity/ra'.*did you mean 'self_similarity/raw'"):
         results.curve("self_similarity", "ra")

@@ -34,7 +34,7 @@ from ctxexp.jobs.state import new_id
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.figures import run_figures
-from ctxexp.report.wording import mains
+from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 from ctxexp.study import Study
 from ctxexp.vectors.code_version import package_version
@@ -209,19 +209,12 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
 def summary(results: Results) -> str:
     """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
     lines = [f"{results.info.title}, {results.info.corpus.name}: layers 0 to {results.n_layers - 1}"]
-    for measure in results.measures():
-        for statistic in mains(results, measure):
-            curve = results.get(f"{measure}/{statistic}")
-            if curve is not None:
-                break
-        else:
-            continue
-        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in curve)
-        label, slash, task = measure.partition("/")
+    for key in main_curves(results):
+        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in results.held[key].value)
         for mix in results.info.pooling.mixes:
-            value = results.scalars.get(f"{label}.{mix}{slash}{task}/{statistic}")
-            values += f"  {mix} {value:.3f}" if value is not None else ""
-        lines.append(f"  {measure + ' ' + statistic:<44}{values}")
+            held = results.held.get(key._replace(place=mix))
+            values += f"  {mix} {held.value[0]:.3f}" if held else ""
+        lines.append(f"  {key.subject + ' ' + key.statistic:<44}{values}")
     text, pooling = results.info.corpus, results.info.pooling
     if n := text.skipped:
         lines.append(f"  without a vector, not measured: {n:,} words ({text.skipped_share:.1%} of the text)")

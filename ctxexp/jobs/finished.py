@@ -4,30 +4,64 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.manifest import damaged
+from ctxexp.files.paths import user_path
 from ctxexp.jobs.dead import close_dead_jobs
 from ctxexp.jobs.job import describe_sinks, saved_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import RUN, STATE, read_json, read_state, write_state
+from ctxexp.progress import show
 from ctxexp.results import FILE, Results
 from ctxexp.sink import Run
 
 _log = logging.getLogger("ctxexp")
 
 
+class FinishedJob(NamedTuple):
+    """A job that finished: its folder, what status.json says, and where its results are, which may be in the folder of
+    an earlier job that it took over."""
+
+    folder: Path
+    state: Mapping[str, Any]
+    results: Path
+
+
+def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[FinishedJob]:
+    """Finished jobs under `<store>/results`, the newest first; `sweep`: of that one only, "last" the last."""
+    states = sorted((user_path(store).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True)
+    wanted = states[0].parent.parent.name if states and sweep == "last" else sweep
+    for path in states:
+        state = read_state(path.parent) if wanted in (None, path.parent.parent.name) else {}
+        results = Path(state.get("results") or path.parent)
+        if state.get("status") == "FINISHED" and (results / FILE).exists():
+            yield FinishedJob(path.parent, state, results)
+
+
+def finished_results(store: Path | str, *, sweep: str | None = None) -> Iterator[tuple[FinishedJob, Results]]:
+    """The same with their results; those that can't be read are left out, with a warning."""
+    for job in finished_jobs(store, sweep=sweep):
+        try:
+            results = Results.load(job.results)
+        except TrackingError as error:
+            show(f"warning: left out: {error}", sys.stderr)
+            continue
+        yield job, results
+
+
 def finished_on_disk(store: Path, key: str) -> Path | None:
     """The newest folder under `<store>/results` with whole results of a finished job of this `key`."""
-    for path in sorted((store / "results").glob(f"*/*/{STATE}"), reverse=True):
-        state = read_state(path.parent)
-        if state.get("status") == "FINISHED" and state.get("key") == key and (path.parent / FILE).exists():
-            if not (what := _unfit(path.parent, key)):
-                return path.parent
-            _log.warning("warning: results in %s are damaged (%s); they are not used", path.parent, what)
+    for job in finished_jobs(store):
+        if job.state.get("key") == key and job.results == job.folder:
+            if not (what := _unfit(job.folder, key)):
+                return job.folder
+            _log.warning("warning: results in %s are damaged (%s); they are not used", job.folder, what)
     return None
 
 

@@ -17,7 +17,8 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.strata import StrataLevel
 from ctxexp.measuring.units import Units
 from ctxexp.metric import GroupMean, Metric
-from ctxexp.results import Key, Results, Values
+from ctxexp.results import Results
+from ctxexp.values import Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd

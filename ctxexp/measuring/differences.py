@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.measuring.bootstrap import interval
-from ctxexp.results import Key, Results
+from ctxexp.results import Results
+from ctxexp.values import Key
 
 
 class Difference(NamedTuple):

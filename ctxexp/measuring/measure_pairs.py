@@ -18,9 +18,10 @@ from ctxexp.measuring.pairs import PairMetric, Pairs
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import guard
 from ctxexp.progress import Progress, Silent
-from ctxexp.results import Results, Values, named
+from ctxexp.results import Results
 from ctxexp.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.transform import Calibration
+from ctxexp.values import Values, named
 from ctxexp.vectors.layers import lent
 from ctxexp.vectors.mixes import Mix
 from ctxexp.vectors.pool import SentenceVectors, finite_rows, mixed

@@ -15,8 +15,9 @@ from ctxexp.errors import CtxexpError, EncodingError, MetricError, said, strange
 from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable, Encoder
 from ctxexp.progress import Progress
-from ctxexp.results import Results, Values
+from ctxexp.results import Results
 from ctxexp.run_info import RunInfo, TableInfo
+from ctxexp.values import Values
 from ctxexp.vectors.layers import lent
 
 

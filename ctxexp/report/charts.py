@@ -10,16 +10,25 @@ import numpy as np
 
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
-from ctxexp.report.wording import Run, attribute, axis_label, canonical, define, figure_of, mains, title, unique_labels
+from ctxexp.report.wording import (
+    AVERAGE,
+    Run,
+    about,
+    axis_label,
+    canonical,
+    define,
+    figure_of,
+    main,
+    title,
+    unique_labels,
+)
+from ctxexp.values import Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
 PAPER = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 """The measures of the paper's four figures, in its order."""
-
-_NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted")
-"""Counts, spreads and chance levels: never the line that stands for a measure."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class Panel:
     """One pair of axes."""
 
     measure: str
+    task: str
     statistic: str
     definition: str
     y_label: str
@@ -71,88 +81,81 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     curves come along for the paper's models where the run used the published weights, or for all of them on request.
     """
     runs = unique_labels(runs)
-    present = list(dict.fromkeys(measure for _, results in runs for measure in results.measures()))
+    present = list(dict.fromkeys(subject for _, results in runs for subject in results.subjects()))
     every = [results for _, results in runs]
-    chart_of = {measure: figure_of(measure, every) for measure in present}
+    chart_of = {measure: figure_of(measure, every) for measure, _ in present}
     charts = []
     for name in dict.fromkeys((*PAPER, *chart_of.values())):
-        measures = [m for m in present if chart_of[m] == name]
-        measures.sort(key=lambda m: (m != name, not m.endswith("/avg")))
-        panels = [sweep_panel(runs, m, statistic, published=published) for m in measures]
+        subjects = [(measure, task) for measure, task in present if chart_of[measure] == name]
+        subjects.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != AVERAGE))
+        panels = [sweep_panel(runs, *subject, statistic, published=published) for subject in subjects]
         if statistic == "adjusted":
-            panels += [sweep_panel(runs, m, "size_matched_adjusted", published=False) for m in measures]
+            panels += [sweep_panel(runs, *subject, "size_matched_adjusted", published=False) for subject in subjects]
         kept = tuple(panel for panel in panels if panel.lines)
         if kept:
-            charts.append(Chart(name, title(measures[0].split("/")[0], every), kept))
+            charts.append(Chart(name, title(subjects[0][0], every), kept))
     titles = [chart.title for chart in charts]
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
 
-def sweep_panel(runs: Sequence[Run], measure: str, statistic: str, *, published: bool) -> Panel:
+def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     shade = colours([label for label, _ in runs])
+    matched = statistic.startswith("size_matched")
     shown = statistic
-    if not statistic.startswith("size_matched"):  # one statistic a panel, whoever lacks it
-        each = [main_statistic(results, measure, statistic) for _, results in runs if measure in results.measures()]
+    if not matched:  # one statistic a panel, whoever lacks it
+        each = [key.statistic for _, results in runs if (key := main(results, measure, task, wanted=statistic))]
         shown = statistic if statistic in each else next(iter(each), statistic)
     lines: list[Line] = []
     overlaid: set[str] = set()
     for marker, (label, results) in enumerate(runs):
-        line = curve_line(results, measure, shown, label=label, colour=shade[label], marker=marker)
+        line = curve_line(results, Key(measure, shown, task), label=label, colour=shade[label], marker=marker)
         if line is None:
             continue
         lines.append(line)
         model = paper_model(label, results, published=published)
-        y = published_curve(model, results, measure, shown)
+        y = published_curve(model, results, Key(measure, shown, task))
         if model is not None and y is not None and model not in overlaid:
             overlaid.add(model)
             lines.append(Line(f"{model}, published", label, y, None, None, shade[label], marker, published=True))
-    definition = next((d for _, results in runs if (d := define(measure, results))), "")
-    if statistic.startswith("size_matched"):
-        over = [attribute(r, measure, "over") for _, r in runs]
-        own = "sentence's own length" if "sentence" in over else "word's own size"
+    every = [results for _, results in runs]
+    definition = next((d for results in every if (d := define(measure, results, task))), "")
+    if matched:
+        by_length = "sentence" in [about(results, measure).over for results in every]
+        own = "sentence's own length" if by_length else "word's own size"
         definition += f"; baseline of each {own}"
     return Panel(
         measure=measure,
+        task=task,
         statistic=shown,
         definition=definition,
-        y_label=axis_label(measure, shown, [results for _, results in runs]),
+        y_label=axis_label(measure, shown, every, task),
         lines=tuple(lines),
-        threshold=line_of(measure, [r for _, r in runs]) if shown in ("adjusted", "size_matched_adjusted") else None,
+        threshold=line_of(measure, every) if shown in ("adjusted", "size_matched_adjusted") else None,
     )
 
 
 def line_of(measure: str, runs: Sequence[Results]) -> float | None:
     """The value at which the measure's metric wants a line drawn across its adjusted curves; None if at none."""
-    return next((at for r in runs if (at := attribute(r, measure, "line")) is not None), None)
+    return next((at for r in runs if (at := about(r, measure).line) is not None), None)
 
 
-def published_curve(model: str | None, results: Results, measure: str, statistic: str) -> np.ndarray | None:
+def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray | None:
     """The published curve of what this run measured under the label, by the same definition; None if there is none."""
-    return finite(reference.published(model).get(f"{canonical(results, measure)}/{statistic}")) if model else None
+    named = key._replace(measure=canonical(results, key.measure))
+    return finite(reference.published(model).get(named)) if model else None
 
 
-def curve_line(results: Results, measure: str, statistic: str, *, label: str, colour: str, marker: int) -> Line | None:
+def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: int) -> Line | None:
     """The curve with its interval; None if it isn't there or has no finite value."""
-    key = f"{measure}/{statistic}"
-    y = finite(results.get(key))
-    if y is None:
+    held = results.held.get(key)
+    y = finite(held.value if held else None)
+    if y is None or held is None:
         return None
-    low, high = finite(results.get(f"{key}_ci_low")), finite(results.get(f"{key}_ci_high"))
-    if low is None or high is None or not len(low) == len(high) == len(y):
-        return Line(label, label, y, None, None, colour, marker)
-    gap = np.isnan(y)
-    return Line(label, label, y, np.where(gap, np.nan, low), np.where(gap, np.nan, high), colour, marker)
-
-
-def main_statistic(results: Results, measure: str, wanted: str = "adjusted") -> str:
-    """`wanted` if it has a value, else what stands for the measure: its metric's choice, adjusted, raw, the first."""
-    statistics = [key.rsplit("/", 1)[1] for key in results.curves if key.rsplit("/", 1)[0] == measure]
-    others = [s for s in statistics if s not in _NEVER_MAIN and not s.endswith(("_ci_low", "_ci_high"))]
-    for statistic in (wanted, *mains(results, measure), *others):
-        if finite(results.get(f"{measure}/{statistic}")) is not None:
-            return statistic
-    return wanted
+    low, high = (finite(np.where(np.isnan(y), np.nan, end)) for end in (held.low, held.high))
+    if low is None or high is None:
+        low = high = None
+    return Line(label, label, y, low, high, colour, marker)
 
 
 def paper_model(label: str, results: Results, *, published: bool) -> str | None:

@@ -15,9 +15,10 @@ import numpy as np
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, wording
 from ctxexp.report.charts import Chart, Line, Panel
-from ctxexp.report.frame import FAINT, INK, blank, dress, save
-from ctxexp.report.palette import colours
+from ctxexp.report.frame import blank, dress, save
+from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
+from ctxexp.values import Key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,10 +32,10 @@ _MARKERS = "osD^vPX<>h"
 def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
     """Write a PNG and an SVG for each measure of one run; the paths. A measure without a value is skipped."""
     paths: list[Path] = []
-    for measure in results.measures():
-        figure = run_figure(results, measure, published=published)
+    for measure, task in results.subjects():
+        figure = run_figure(results, measure, task, published=published)
         if figure is not None:
-            paths += save(figure, folder, measure)
+            paths += save(figure, folder, Key(measure, "", task).subject)
     return paths
 
 
@@ -49,12 +50,15 @@ def sweep_figures(runs: Sequence[Run], folder: Path, *, published: bool = False)
     return paths
 
 
-def run_figure(results: Results, measure: str, *, published: bool = False) -> Figure | None:
+def run_figure(results: Results, measure: str, task: str = "", *, published: bool = False) -> Figure | None:
     """One run's measure by layer: adjusted with its 95% interval, raw and baseline thinner; None without a value."""
     ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
     colour = colours([label])[label]
-    main = charts.main_statistic(results, measure)
-    line = charts.curve_line(results, measure, main, label=wording.readable(main), colour=colour, marker=0)
+    key = wording.main(results, measure, task, wanted="adjusted")
+    if key is None:
+        return None
+    main = key.statistic
+    line = charts.curve_line(results, key, label=wording.readable(main), colour=colour, marker=0)
     if line is None:
         return None
     figure = blank(7.2, 3.9)
@@ -68,25 +72,25 @@ def run_figure(results: Results, measure: str, *, published: bool = False) -> Fi
         "median": {"linestyle": (0, (1, 2)), "color": INK, "marker": "."},
     }
     for statistic, style in beside.items():
-        y = charts.finite(results.get(f"{measure}/{statistic}"))
+        y = charts.finite(results.values(measure, statistic, task=task))
         # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
         if y is not None and statistic != main and not (statistic == "median" and main != "raw"):
             handles += axes.plot(np.arange(len(y)), y, linewidth=1.1, markersize=3.5, zorder=2, **style)
             names.append(wording.readable(statistic))
     model = charts.paper_model(label, results, published=published)
-    known = charts.published_curve(model, results, measure, main)
+    known = charts.published_curve(model, results, key)
     if known is not None:
         handles.append(_draw(axes, Line("published", label, known, None, None, colour, 0, published=True)))
         names.append(f"published, {wording.readable(main)}")
     if (at := charts.line_of(measure, [results])) is not None:
         _threshold(axes, at)
-    _finish(axes, wording.axis_label(measure, "", [results]))
-    count = wording.count_words(results, measure)
-    facts = [wording.define(measure, results), *wording.facts([(label, results)], measure)]
+    _finish(axes, wording.axis_label(measure, "", [results], task))
+    count = wording.count_words(results, measure, task)
+    facts = [wording.define(measure, results, task), *wording.facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
     dress(
         figure,
-        f"{wording.title(measure, [results])}: {label}",
+        f"{wording.title(measure, [results], task)}: {label}",
         facts,
         handles,
         names,
@@ -189,7 +193,7 @@ def _finish(axes: Axes, y_label: str) -> None:
     axes.set_xlabel(wording.LAYER_AXIS, fontsize=9.5)
     axes.set_ylabel(y_label, fontsize=9.5, parse_math=False)
     axes.tick_params(labelsize=9, length=3)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.files.writing import replacing
+from ctxexp.report.palette import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-INK, FAINT = "#222222", "#666666"
 
 
 def blank(width: float, height: float) -> Figure:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ctxexp.files.tables import write_csv
+from ctxexp.files.templates import filled
 from ctxexp.files.writing import write_text
 from ctxexp.papers import sweep_tables
 from ctxexp.papers.calibration_league.figure import write_league_figure
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.plugins import Registry
 from ctxexp.report import charts, figures, wording
-from ctxexp.report.charts import Line, Panel
+from ctxexp.report.charts import Panel
+from ctxexp.report.comparison import Comparison
 from ctxexp.report.palette import colours
 from ctxexp.report.wording import Run
 from ctxexp.run_info import RunInfo
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ctxexp.values import Key
 
 REPORT, COMPARISON = "report.html", "comparison.csv"
-_PAGE = Path(__file__).with_name("page.html")
 _STATISTICS = ("adjusted", "raw", "baseline")
+
+
+class Table(NamedTuple):
+    """A table of the page: its columns of these `numbers` are numbers, each row's first cell is its heading."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Collection[int] = ()
 
 
 def _about(info: RunInfo) -> dict[str, object]:
@@ -69,22 +76,8 @@ def summarise(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Pat
     paths += sweep_tables.write_tables(runs, folder, registry)
     paths += write_league_figure(runs, folder)
     comparison = folder / COMPARISON
-    write_csv(compare(runs), comparison)
+    write_csv(Comparison(tuple(wording.unique_labels(runs))).frame, comparison)
     return [*paths, comparison]
-
-
-def compare(runs: Sequence[Run]) -> pd.DataFrame:
-    """Every curve in long format: model, measure, statistic, layer, value (full precision, NaN undefined)."""
-    import pandas as pd
-
-    columns: dict[str, list[Any]] = {name: [] for name in ("model", "measure", "statistic", "layer", "value")}
-    for label, results in wording.unique_labels(runs):
-        for key, curve in results.curves.items():
-            measure, _, statistic = key.rpartition("/")
-            for layer, value in enumerate(curve.tolist()):
-                for name, cell in zip(columns, (label, measure, statistic, layer, value), strict=True):
-                    columns[name].append(cell)
-    return pd.DataFrame(columns)
 
 
 def write_report(
@@ -93,29 +86,27 @@ def write_report(
     """Write one HTML page with everything in it: interactive charts, the runs, their overview. It fetches nothing."""
     from plotly.offline import get_plotlyjs
 
-    data = page_data(runs, published=published)
-    source = f"{reference.SOURCE}; {reference.CAVEAT}"
-    parts = {
-        "TITLE": html.escape(title),
-        "FACTS": html.escape("; ".join(wording.facts(runs))),
-        "SOURCE": html.escape(f"Published curves (bert-base-cased, gpt2, the original ELMo): {source}."),
-        "TABLES": _runs_table(runs) + _measures_table(runs) + _overview_table(runs),
-        "DATA": json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        "PLOTLY": get_plotlyjs(),
-    }
-    page = _PAGE.read_text(encoding="utf-8")
-    head, *rest = page.split("@@")  # text, name, text, name ...: filled in one go, so that no value is searched
-    filled = [head] + [parts[piece] if i % 2 == 0 else piece for i, piece in enumerate(rest)]
-    return write_text(path, "".join(filled))
+    data = json.dumps(page_data(runs, published=published), ensure_ascii=False, allow_nan=False)
+    page = filled(
+        "ctxexp.report",
+        "page.html",
+        title=title,
+        facts="; ".join(wording.facts(runs)),
+        source=f"{reference.SOURCE}; {reference.CAVEAT}",
+        tables=[_runs_table(runs), _measures_table(runs), _overview_table(runs)],
+        data=data.replace("<", "\\u003c"),
+        plotly=get_plotlyjs(),
+    )
+    return write_text(path, page)
 
 
 def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:
     """What the page's script draws: models, and panels with a view for each statistic; only JSON types."""
-    panels: dict[tuple[str, bool], dict[str, Any]] = {}
+    panels: dict[tuple[str, str, bool], dict[str, Any]] = {}
     for statistic in _STATISTICS:
         for chart in charts.sweep_charts(runs, published=published, statistic=statistic):
             for panel in chart.panels:
-                key = (panel.measure, panel.statistic.startswith("size_matched"))
+                key = (panel.measure, panel.task, panel.statistic.startswith("size_matched"))
                 last = max(len(line.y) for line in panel.lines) - 1
                 entry = panels.setdefault(
                     key, {"title": chart.title, "definition": panel.definition, "last": last, "views": {}}
@@ -138,61 +129,46 @@ def _view(panel: Panel) -> dict[str, Any]:
         "y_label": panel.y_label,
         "threshold": panel.threshold,
         "negative": bool(min(float(np.nanmin(y)) for y in shown) < 0),
-        "lines": [_json_line(line) for line in panel.lines],
+        "lines": [{name: _plain(value) for name, value in vars(line).items()} for line in panel.lines],
     }
 
 
-def _json_line(line: Line) -> dict[str, Any]:
-    return {
-        "label": line.label,
-        "model": line.model,
-        "colour": line.colour,
-        "marker": line.marker,
-        "published": line.published,
-        "y": _numbers(line.y),
-        "low": None if line.low is None else _numbers(line.low),
-        "high": None if line.high is None else _numbers(line.high),
-    }
+def _plain(value: object) -> object:
+    """JSON's types; NaN as null."""
+    return [v if np.isfinite(v) else None for v in value.tolist()] if isinstance(value, np.ndarray) else value
 
 
-def _numbers(y: np.ndarray) -> list[float | None]:
-    return [v if np.isfinite(v) else None for v in y.tolist()]
-
-
-def _runs_table(runs: Sequence[Run]) -> str:
+def _runs_table(runs: Sequence[Run]) -> Table:
     """One column a run, one row a fact: identities are long, models few."""
     named = wording.unique_labels(runs)
     facts = [_about(results.info) for _, results in named]
-    rows = [[name, *(_cell(each[name]) for each in facts)] for name in facts[0]] if facts else []
-    rows = [row for row in rows if any(row[1:])]
-    return _table("Runs", ["", *(label for label, _ in named)], rows)
+    rows = [[name, *(_cell(each[name]) for each in facts)] for name in _about(RunInfo())]
+    return Table("Runs", ["", *(label for label, _ in named)], [row for row in rows if any(row[1:])])
 
 
-def _measures_table(runs: Sequence[Run]) -> str:
+def _measures_table(runs: Sequence[Run]) -> Table:
     named = wording.unique_labels(runs)
-    measures = dict.fromkeys(measure for _, results in named for measure in results.measures())
     rows = []
-    for measure in measures:
-        has = [results for _, results in named if measure in results.measures()]
-        definitions = dict.fromkeys(wording.define(measure, results) for results in has)
-        counts = [wording.count_words(results, measure) for _, results in named]
-        rows.append([measure, " | ".join(d for d in definitions if d), *counts])
-    return _table("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in named)], rows)
+    for measure, task in dict.fromkeys(subject for _, results in named for subject in results.subjects()):
+        definitions = dict.fromkeys(wording.define(measure, results, task) for _, results in named)
+        counts = [wording.count_words(results, measure, task) for _, results in named]
+        rows.append([Key(measure, "", task).subject, " | ".join(d for d in definitions if d), *counts])
+    return Table("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in named)], rows)
 
 
-def _overview_table(runs: Sequence[Run]) -> str:
+def _overview_table(runs: Sequence[Run]) -> Table:
     """Last layer, mean over layers and extremes of each measure's own curve: what a run list can't show."""
     rows = []
-    for measure in dict.fromkeys(measure for _, results in runs for measure in results.measures()):
+    for subject in dict.fromkeys(subject for _, results in runs for subject in results.subjects()):
         for label, results in wording.unique_labels(runs):
-            statistic = charts.main_statistic(results, measure)
-            y = charts.finite(results.get(f"{measure}/{statistic}"))
+            key = wording.main(results, *subject, wanted="adjusted")
+            y = charts.finite(results.held[key].value if key else None)
             if y is not None:
                 low, high = int(np.nanargmin(y)), int(np.nanargmax(y))
                 extremes = [f"{_number(y[low])} (layer {low})", f"{_number(y[high])} (layer {high})"]
-                rows.append([f"{measure}/{statistic}", label, _number(y[-1]), _number(np.nanmean(y)), *extremes])
+                rows.append([str(key), label, _number(y[-1]), _number(np.nanmean(y)), *extremes])
     columns = ["curve", "model", "last layer", "mean over layers", "lowest", "highest"]
-    return _table("Overview", columns, rows, numbers=range(2, 6))
+    return Table("Overview", columns, rows, numbers=range(2, 6))
 
 
 def _number(value: float) -> str:
@@ -209,16 +185,3 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else wording.one_line(value)
-
-
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
-    right = set(numbers)
-    style = [' class="number"' if i in right else "" for i in range(len(columns))]
-    head = "".join(f"<th{s}>{html.escape(name)}</th>" for s, name in zip(style, columns, strict=True))
-    body = ""
-    for row in rows:
-        first, *cells = (html.escape(cell) for cell in row)
-        body += f"<tr><th>{first}</th>" + "".join(f"<td{s}>{c}</td>" for s, c in zip(style[1:], cells, strict=True))
-        body += "</tr>\n"
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
-    return f'<h2>{html.escape(title)}</h2>\n<div class="table">{table}</div>\n'

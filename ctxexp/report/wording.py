@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp.run_info import MeasureInfo
+from ctxexp.values import Key
 from ctxexp.vectors.unknown import MANY
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
+AVERAGE = "avg"  # the task that is the mean over tasks
 Run = tuple[str, "Results"]
 """A chart label (usually the model) and what was measured."""
 
@@ -40,71 +43,68 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def title(measure: str, runs: Iterable[Results]) -> str:
-    """The measure's name as prose, the metric's own where a run states it; of a task's measure (`sts/STS12`) with the
-    task."""
-    known = next((said for results in runs if (said := stated(results, measure, "title"))), "")
-    if known and task(measure):
-        return f"{known}, {task(measure)}"
-    return known or one_line(measure.replace("_", " ").replace("/", ", ")).capitalize()
+def about(results: Results, measure: str) -> MeasureInfo:
+    """What the run says of a measure; blank where it says nothing."""
+    return results.info.measures.get(measure, MeasureInfo())
 
 
-def task(measure: str) -> str:
-    """The task of a task's measure (`sts/STS12`), as prose; empty if it has none."""
-    name = measure.partition("/")[2]
-    return "mean over tasks" if name == "avg" else name
-
-
-def attribute(results: Results, measure: str, key: str) -> Any:
-    """An attribute of a measure as its run recorded it (`ctxexp.measuring.described`), None where the run doesn't say;
-    a task's measure is the metric's own."""
-    measures = results.info.measures
-    return getattr(measures.get(measure) or measures.get(measure.split("/")[0]), key, None)
-
-
-def stated(results: Results, measure: str, key: str) -> str:
-    """The attribute in a line of text; empty where the run doesn't say."""
-    return one_line(attribute(results, measure, key) or "")
+def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
+    """The measure's name as prose, the metric's own where a run states it, and the task."""
+    known = next((said for results in runs if (said := one_line(about(results, measure).title))), "")
+    known = known or one_line(measure.replace("_", " ")).capitalize()
+    return f"{known}, {'mean over tasks' if task == AVERAGE else task}" if task else known
 
 
 def canonical(results: Results, measure: str) -> str:
     """What is measured, whatever its label: the metric's name with its variant, as `self_similarity` or
     `max_explainable_variance_released`; the label where the run doesn't say."""
-    name, variant = stated(results, measure, "name"), attribute(results, measure, "variant")
-    if not name or variant is None:
+    said = about(results, measure)
+    if not said.name or said.variant is None:
         return measure
-    return "/".join(filter(None, (f"{name}_{variant}" if variant else name, measure.partition("/")[2])))
+    return f"{said.name}_{said.variant}" if said.variant else said.name
 
 
 def figure_of(measure: str, runs: Iterable[Results]) -> str:
     """The figure on which a measure has its panel: one for the variants of a metric, one for a measure's tasks."""
-    label = measure.split("/")[0]
-    return next((stated(r, label, "name") for r in runs if stated(r, label, "variant")), label)
+    return next((said.name for r in runs if (said := about(r, measure)).variant), measure)
 
 
 def mains(results: Results, measure: str) -> tuple[str, ...]:
     """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
     adjusted, raw."""
-    own = stated(results, measure, "main")
+    own = about(results, measure).main
     return (*([own] if own else []), "adjusted", "raw")
 
 
-def define(measure: str, results: Results) -> str:
-    """The definition that the run states, of a task's measure with the task; else an empty text."""
-    said = stated(results, measure, "definition")
-    if said and task(measure) and measure not in results.info.measures:
-        said = f"{task(measure)}: {said}"
-    return said
+def main(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
+    """The curve that stands for the measure: of `wanted`, its metric's choice, adjusted, raw and the others (no count,
+    spread or level) the first with a finite value, or else the first; None if there is none."""
+    others = [key.statistic for key in results.held if key.statistic not in _NEVER_MAIN]
+    keys = [Key(measure, statistic, task) for statistic in (wanted, *mains(results, measure), *others)]
+    keys = [key for key in keys if key in results.held]
+    return next((key for key in keys if np.isfinite(results.held[key].value).any()), next(iter(keys), None))
 
 
-def axis_label(measure: str, statistic: str, results: Iterable[Results] = ()) -> str:
+def main_curves(results: Results) -> list[Key]:
+    """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
+    found = (main(results, *subject) for subject in results.subjects())
+    return [key for key in found if key and key.statistic in mains(results, key.measure)]
+
+
+def define(measure: str, results: Results, task: str = "") -> str:
+    """The definition that the run states, of a task with the task; else an empty text."""
+    said = one_line(about(results, measure).definition)
+    return f"{'mean over tasks' if task == AVERAGE else task}: {said}" if said and task else said
+
+
+def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), task: str = "") -> str:
     """What the number is: "cosine − baseline"."""
     runs = list(results)
-    unit = next((u for r in runs if (u := stated(r, measure, "unit"))), "value")
+    unit = next((u for r in runs if (u := one_line(about(r, measure).unit))), "value")
     unit = _UNITS.get(unit, unit)
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {readable(statistic)}"
-    alone = not any(r.get(f"{measure}/adjusted") is not None for r in runs)
+    alone = not any(Key(measure, "adjusted", task) in r.held for r in runs)
     forms = {
         "adjusted": "{} − baseline",
         "size_matched_adjusted": "{} − size-matched baseline",
@@ -124,6 +124,7 @@ def readable(statistic: str) -> str:
     return names.get(statistic, statistic.replace("_", " "))
 
 
+_NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted")
 _DRAWN = {  # what intervals draw anew
     "sentence": "sentences",
     "document": "documents",
@@ -189,7 +190,7 @@ def identities(runs: Sequence[Run]) -> list[str]:
 
 def _has_baseline(results: Results, measure: str) -> bool:
     """What is measured on the baseline's own sample is the baseline of the others."""
-    return stated(results, measure, "over") == "sample" or results.get(f"{measure}/baseline") is not None
+    return about(results, measure).over == "sample" or Key(measure, "baseline") in results.held
 
 
 def baseline_words(results: Results, measure: str | None = None) -> str:
@@ -199,8 +200,8 @@ def baseline_words(results: Results, measure: str | None = None) -> str:
     Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
     """
     chance = results.info.baseline
-    named = not chance.matched or (measure is not None and stated(results, measure, "over") == "sample")
-    kinds = {about.level for label, about in results.info.measures.items() if measure in (None, label)}
+    named = not chance.matched or (measure is not None and about(results, measure).over == "sample")
+    kinds = {said.level for label, said in results.info.measures.items() if measure in (None, label)}
     drawn = f"{chance.size:,} occurrences" if named and chance.size else ""
     if "exact" in kinds:
         drawn = f"exact or {drawn}" if drawn and "drawn" in kinds else "exact"
@@ -208,12 +209,12 @@ def baseline_words(results: Results, measure: str | None = None) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def count_words(results: Results, measure: str) -> str:
+def count_words(results: Results, measure: str, task: str = "") -> str:
     """ "812 words": how many groups the mean is over, a range where layers differ; empty if unknown."""
-    n = results.get(f"{measure}/n")
+    n = results.values(measure, "n", task=task)
     if n is None or not np.isfinite(n).any():
         return ""
-    over = stated(results, measure, "over") or "group"
+    over = about(results, measure).over or "group"
     over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     number = f"{low:,}" if low == high else f"{low:,}–{high:,}"

@@ -13,7 +13,8 @@ from warm import Warm
 
 from ctxexp.command.names import GROUPS, registry
 from ctxexp.plugins import TABLE
-from ctxexp.results import Key, Results
+from ctxexp.results import Results
+from ctxexp.values import Key
 
 
 @pytest.fixture(scope="module")

@@ -108,6 +108,6 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
     assert command(asked) == 0
     assert str(tmp_path / "new" / "report.html") in capsys.readouterr().out.splitlines()
     with (tmp_path / "new" / "comparison.csv").open(encoding="utf-8") as file:
-        assert list(dict.fromkeys(row["model"] for row in csv.DictReader(file))) == ["bert", "gpt2"]
+        assert list(dict.fromkeys(row["run"] for row in csv.DictReader(file))) == ["bert", "gpt2"]
     assert command([*asked, "sweep=three"]) == 2
     assert capsys.readouterr().err == f"error: no finished run of sweep three in {tmp_path / 'results'}\n"

@@ -137,15 +137,15 @@ def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
     space = SimpleNamespace(n_layers=len(layers), dim=store.dim, layer=layers.__getitem__)
     expected = measure(
         space, index, {"self_similarity": SelfSimilarity}, OnePerSentence(size=100), seed=0, bootstrap=0
-    ).curves["self_similarity/raw"]
-    np.testing.assert_allclose(results.curves["self_similarity/raw"], expected, rtol=1e-6)
+    ).named["self_similarity/raw"]
+    np.testing.assert_allclose(results.named["self_similarity/raw"], expected, rtol=1e-6)
 
     dots = []
     for target, fit in zip(means["target"], means["fit"], strict=True):
         x = Standardize().fit(fit).apply(target).astype(float)
         dots.append((x[::2] * x[1::2]).sum(1).mean())
-    np.testing.assert_allclose(results.curves["dot/raw"], dots[:-1], rtol=1e-4, atol=1e-4)
-    assert results.scalars["dot.layers_1_3/raw"] == pytest.approx(dots[-1], rel=1e-4, abs=1e-4)
+    np.testing.assert_allclose(results.named["dot/raw"], dots[:-1], rtol=1e-4, atol=1e-4)
+    assert results.named["dot.layers_1_3/raw"] == pytest.approx(dots[-1], rel=1e-4, abs=1e-4)
 
     inside = {"target": 1.0, "train": 0.0, "all": 1.0, "nli": 0.5}[fit_on]
     n = {"target": 40, "train": 40, "all": 80, "nli": 40}[fit_on]
@@ -181,7 +181,7 @@ def test_a_run_encodes_what_its_metrics_need(
     encoder = load_encoder(made)
     mean = Pooled(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
     x = mean.layer(2).astype(float)
-    assert results.curves["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
+    assert results.named["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
 
     made = config(tmp_path / "few", "min_contexts=1000")
     ran(made, tmp_path)

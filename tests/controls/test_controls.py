@@ -127,7 +127,7 @@ def test_words_of_shuffled_sentences_exceed_random_bags_by_nothing() -> None:
         results = measure(
             Memory(shelf, [rows]), Occurrences.of(shelf, of), metric, OnePerSentence(size=200), seed=0, bootstrap=400
         )
-        excess[how] = [results.curves[f"iss/size_matched_adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high")]
+        excess[how] = [results.named[f"iss/size_matched_adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high")]
     assert excess[None][0] > 0.2
     assert excess["order"][1] == pytest.approx(excess[None][1], abs=0.02)
     assert excess["contexts"][0] < 0 < excess["contexts"][2]
@@ -153,8 +153,8 @@ def test_senses_don_t_separate_in_the_contexts_of_others() -> None:
         results = measure(
             memory, Occurrences.of(shelf, of), {"s": SenseSeparation}, OnePerSentence(size=100, redraws=2), seed=0
         )
-        separation[name] = results.curves["s/raw"][0]
-        limits = results.curves["s/permuted_ci_low"][0], results.curves["s/permuted_ci_high"][0]
+        separation[name] = results.named["s/raw"][0]
+        limits = results.named["s/permuted_ci_low"][0], results.named["s/permuted_ci_high"][0]
         assert (limits[0] < separation[name] < limits[1]) == (name == "shuffled")
     assert separation["none"] > 0.1
 
@@ -226,7 +226,7 @@ def test_measures_see_the_rest_only() -> None:
     for name in ("none", "no_first", "no_sinks"):
         occurrences, _ = controlled(store, index, control({"name": name}), corpus="world")
         results = measure(store, occurrences, {"n": WordNorm}, OnePerSentence(size=50, redraws=1), seed=0)
-        norm[name] = results.curves["n/raw"][0]
+        norm[name] = results.named["n/raw"][0]
     assert norm["none"] > 50 * norm["no_first"]
     assert norm["no_sinks"] == pytest.approx(norm["no_first"], rel=0.02)
 
@@ -314,7 +314,7 @@ def test_places_alone_explain_what_places_make() -> None:
     adjusted = {}
     for scheme in (OnePerSentence(size=300), PositionMatched()):
         results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
-        curves, table = results.curves, results.tables["self"]
+        curves, table = results.named, results.tables["self"]
         adjusted[scheme.name] = table.set_index("word")["adjusted_0"]["first"]
         assert curves["self/adjusted"][0] == pytest.approx(curves["self/raw"][0] - curves["self/baseline"][0])
         assert curves["self/adjusted"][0] == pytest.approx(np.mean(table["adjusted_0"]), abs=1e-9)
@@ -338,7 +338,7 @@ def test_frequency_alone_explains_what_frequency_makes() -> None:
     adjusted = {}
     for scheme in (OnePerSentence(size=250), FrequencyMatched()):
         results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
-        adjusted[scheme.name] = results.curves["self/adjusted"][0]
+        adjusted[scheme.name] = results.named["self/adjusted"][0]
     assert adjusted["one_per_sentence"] > 0.5
     assert abs(adjusted["frequency_matched"]) < 0.01
 
@@ -362,12 +362,12 @@ def test_a_level_is_the_mean_score_of_the_twins() -> None:
                 for a, b in pairwise(groups.starts.tolist())
                 if b - a > 1
             ]
-            assert results.curves[f"{name}/baseline"][layer] == pytest.approx(np.mean(levels), abs=1e-6)
-            low, at, high = (results.curves[f"{name}/adjusted{end}"][layer] for end in ("_ci_low", "", "_ci_high"))
+            assert results.named[f"{name}/baseline"][layer] == pytest.approx(np.mean(levels), abs=1e-6)
+            low, at, high = (results.named[f"{name}/adjusted{end}"][layer] for end in ("_ci_low", "", "_ci_high"))
             assert low < at < high
-    assert np.isfinite(results.curves["some/adjusted"]).all()
-    assert np.isfinite(results.curves["some/size_matched_adjusted"]).all()
-    assert results.curves["some/n"].tolist() == [30, 30]
+    assert np.isfinite(results.named["some/adjusted"]).all()
+    assert np.isfinite(results.named["some/size_matched_adjusted"]).all()
+    assert results.named["some/n"].tolist() == [30, 30]
     assert results.info.baseline.name == "position_matched"
 
 

@@ -60,7 +60,7 @@ def measured(corpus: Corpus, folder: Path) -> None:
         raise Silent(f"other words than those of two sentences are measured: {occurrences.words[:5]}")
     metrics = {"self_similarity": SelfSimilarity, "intra_sentence_similarity": IntraSentenceSimilarity}
     results = measure(store, occurrences, metrics, OnePerSentence(redraws=2), seed=0, bootstrap=2)
-    curve = results.curves["self_similarity/raw"]
+    curve = results.named["self_similarity/raw"]
     if occurrences.words and not np.allclose(curve, 1, atol=1e-5):
         raise Silent(f"words of one vector each have a self-similarity of {curve.tolist()}, not 1")
 

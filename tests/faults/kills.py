@@ -135,8 +135,8 @@ def tried(
     if found.keys() != expected.keys() or len(found) != JOBS:
         raise Lost(f"expected {sorted(expected)}, got {sorted(found)}")
     for label, results in found.items():
-        for key, curve in expected[label].curves.items():
-            if not np.array_equal(results.curves[key], curve, equal_nan=True):
+        for key, curve in expected[label].named.items():
+            if not np.array_equal(results.named[key], curve, equal_nan=True):
                 raise Silent(f"{label}: {key} differs from an undisturbed sweep's")
     left = [str(p.relative_to(place)) for p in place.rglob("*") if p.suffix in (".part", ".tmp")]
     if left:

@@ -81,5 +81,5 @@ def use(path: Path) -> None:
     config = compose.config_of(overrides)
     folder.mkdir(exist_ok=True)
     results = run(config, folder, Silent())
-    if not any(key.startswith("odd/") for key in results.curves):
-        raise SilentlyWrong(f"nothing was measured, and nothing said: {sorted(results.curves)}")
+    if not any(key.startswith("odd/") for key in results.named):
+        raise SilentlyWrong(f"nothing was measured, and nothing said: {sorted(results.named)}")

@@ -308,7 +308,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     results = run(of(config, corpus), tmp_path, Silent())
     assert (results.info.corpus.skipped, results.info.corpus.skipped_share) == (2, pytest.approx(2 / 7))
     assert "  without a vector, not measured: 2 words (28.6% of the text)" in summary(results).splitlines()
-    assert results.scalars["degeneration.input/n"] == 3
+    assert results.named["degeneration.input/n"] == 3
     again = run(of(config, corpus), tmp_path, Silent())  # from the cache
     assert (again.info.encoded, again.info.corpus.skipped) == (0, 2)
     whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])

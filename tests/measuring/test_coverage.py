@@ -43,10 +43,10 @@ def test_documents_are_drawn_whole_where_they_are_known() -> None:
         occurrences = Occurrences.of(world, corpus)
         found = measure(world, occurrences, METRICS, OnePerSentence(size=60, redraws=0, exact=True), seed=0)
         widths[found.info.resampled.unit] = {
-            key: float((found.curves[f"{key}_ci_high"] - found.curves[f"{key}_ci_low"])[0]) for key in CURVES
+            key: float((found.named[f"{key}_ci_high"] - found.named[f"{key}_ci_low"])[0]) for key in CURVES
         }
         assert found.info.resampled.n == (10 if corpus.documents else 60)
-        assert found.curves["self_similarity/raw"][0] == pytest.approx(found.curves["self_similarity/raw"][0])
+        assert found.named["self_similarity/raw"][0] == pytest.approx(found.named["self_similarity/raw"][0])
     key = "intra_sentence_similarity/raw"
     assert widths["document"][key] > 1.3 * widths["sentence"][key]
 

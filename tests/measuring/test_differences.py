@@ -9,7 +9,8 @@ from test_measure import ALL, Memory, contextual, world
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.measuring.differences import difference, paired
 from ctxexp.measuring.measure import measure
-from ctxexp.results import Key, Results
+from ctxexp.results import Results
+from ctxexp.values import Key
 from tests.made import saying
 
 KEY = Key("intra_sentence_similarity", "raw")

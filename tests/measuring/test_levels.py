@@ -93,7 +93,7 @@ def test_the_exact_baseline_is_anisotropy_itself_and_the_level_of_what_is_held_a
     store, occurrences = small(n=80)
     exact = OnePerSentence(size=30, redraws=2, exact=True)
     results = measure(store, occurrences, ALL, exact, seed=0, bootstrap=50)
-    curves, expected = results.curves, level(store, occurrences, "sentence").value
+    curves, expected = results.named, level(store, occurrences, "sentence").value
     for key in ("anisotropy/mean_cosine", "self_similarity/baseline", "intra_sentence_similarity/baseline"):
         assert curves[key][0] == expected, key
     assert curves["anisotropy/n"][0] == 80
@@ -103,6 +103,6 @@ def test_the_exact_baseline_is_anisotropy_itself_and_the_level_of_what_is_held_a
         assert curves[f"{key}_ci_low"][0] < curves[key][0] < curves[f"{key}_ci_high"][0]
     levels = [results.info.measures[label].level for label in ("anisotropy", "self_similarity", "mev")]
     assert levels == ["exact", "exact", "drawn"]
-    other = measure(store, occurrences, ALL, exact, seed=9, bootstrap=0).curves
+    other = measure(store, occurrences, ALL, exact, seed=9, bootstrap=0).named
     assert other["self_similarity/adjusted"][0] == curves["self_similarity/adjusted"][0]  # no draw in it
     assert other["mev/adjusted"][0] != curves["mev/adjusted"][0]

@@ -124,22 +124,22 @@ def test_curves_equal_plain_loops() -> None:
             "word_norm/sd": np.linalg.norm(rows, axis=1).std(ddof=1),
         }
         for key, value in expected.items():
-            assert results.curves[key][layer] == pytest.approx(value, abs=1e-6), key
-    assert "word_norm/baseline" not in results.curves
-    assert all(len(curve) == 2 for curve in results.curves.values())
+            assert results.named[key][layer] == pytest.approx(value, abs=1e-6), key
+    assert "word_norm/baseline" not in results.named
+    assert all(len(curve) == 2 for curve in results.named.values())
 
 
 def test_more_context_means_less_self_similarity() -> None:
     results = measure(*world((0.1, 0.5, 2.0))[:2], ALL, OnePerSentence(size=200), seed=0, bootstrap=100)
     for key in ("self_similarity/adjusted", "mev/adjusted", "mev/size_matched_adjusted"):
-        assert (np.diff(results.curves[key]) < 0).all(), key
-    assert (np.diff(results.curves["intra_sentence_similarity/size_matched_adjusted"]) > 0).all()
+        assert (np.diff(results.named[key]) < 0).all(), key
+    assert (np.diff(results.named["intra_sentence_similarity/size_matched_adjusted"]) > 0).all()
 
 
 def test_intervals_enclose_their_values_and_widen_with_the_baselines_error() -> None:
     store, occurrences, _ = world()
-    wide = measure(store, occurrences, ALL, OnePerSentence(size=20), seed=0).curves
-    narrow = measure(store, occurrences, ALL, OnePerSentence(size=200), seed=0).curves
+    wide = measure(store, occurrences, ALL, OnePerSentence(size=20), seed=0).named
+    narrow = measure(store, occurrences, ALL, OnePerSentence(size=200), seed=0).named
     for curves in (wide, narrow):
         for label in ("self_similarity", "intra_sentence_similarity", "mev", "mev_released"):
             for name in ("raw", "adjusted", "size_matched_adjusted"):
@@ -157,16 +157,16 @@ def test_noise_is_at_its_size_matched_level_in_every_definition() -> None:
     """Words of 5 to 60 rows against 1,000: the plain baseline calls noise structured, the size-matched one does not."""
     results = measure(*noise(), {k: v for k, v in ALL.items() if "mev" in k}, OnePerSentence(size=400), seed=1)
     for label in ("mev", "mev_centred", "mev_released"):
-        curves = {k.split("/")[1]: v for k, v in results.curves.items() if k.startswith(label + "/")}
+        curves = {k.split("/")[1]: v for k, v in results.named.items() if k.startswith(label + "/")}
         assert (np.abs(curves["size_matched_adjusted"]) < 0.006).all(), label
         assert (curves["size_matched_adjusted_ci_low"] < 0.002).all(), label
         assert (curves["size_matched_adjusted_ci_high"] > -0.002).all(), label
-    assert (results.curves["mev_centred/adjusted"] > 0.05).all()
+    assert (results.named["mev_centred/adjusted"] > 0.05).all()
 
 
 def test_shuffled_sentences_are_at_their_length_matched_level() -> None:
     metrics = {"intra": partial(IntraSentenceSimilarity, size_matched=True)}
-    curves = measure(*noise(), metrics, OnePerSentence(size=400), seed=2).curves
+    curves = measure(*noise(), metrics, OnePerSentence(size=400), seed=2).named
     assert (np.abs(curves["intra/size_matched_adjusted"]) < 0.01).all()
     assert (curves["intra/size_matched_adjusted_ci_low"] < 0.002).all()
     assert (curves["intra/size_matched_adjusted_ci_high"] > -0.002).all()
@@ -176,8 +176,8 @@ def test_shuffled_sentences_are_at_their_length_matched_level() -> None:
 def test_size_matched_as_the_main_baseline() -> None:
     metrics = {k: ALL[k] for k in ("mev_centred", "self_similarity", "anisotropy")}
     results = measure(*noise(), metrics, SizeMatched(size=300), seed=1)
-    curves = results.curves
-    beside = measure(*noise(), metrics, OnePerSentence(size=300), seed=1).curves
+    curves = results.named
+    beside = measure(*noise(), metrics, OnePerSentence(size=300), seed=1).named
     np.testing.assert_array_equal(curves["mev_centred/adjusted"], beside["mev_centred/size_matched_adjusted"])
     np.testing.assert_array_equal(curves["anisotropy/mean_cosine"], beside["anisotropy/mean_cosine"])
     assert not [k for k in curves if "size_matched" in k]
@@ -194,15 +194,15 @@ def test_block_size_does_not_show(block_bytes: int) -> None:
     other = measure(
         store, occurrences, ALL, Uniform(size=100, redraws=3), seed=0, bootstrap=20, block_bytes=block_bytes
     )
-    assert whole.curves.keys() == other.curves.keys()
-    for key, curve in whole.curves.items():
-        np.testing.assert_allclose(other.curves[key], curve, rtol=0, atol=2e-7, err_msg=key)
+    assert whole.named.keys() == other.named.keys()
+    for key, curve in whole.named.items():
+        np.testing.assert_allclose(other.named[key], curve, rtol=0, atol=2e-7, err_msg=key)
 
 
 def test_the_seed_decides_everything() -> None:
     store, occurrences, _ = world()
     first, again, other = (
-        measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=3), seed=seed, bootstrap=20).curves
+        measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=3), seed=seed, bootstrap=20).named
         for seed in (1, 1, 2)
     )
     for key in first:
@@ -215,9 +215,7 @@ def test_equal_layers_have_equal_curves() -> None:
     """Random groups, sampled sentences and resamples are the same in every layer."""
     store, occurrences, _ = world((0.5, 0.5))
     metrics = {**ALL, "some": partial(IntraSentenceSimilarity, sample=30)}
-    for key, curve in measure(
-        store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30
-    ).curves.items():
+    for key, curve in measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).named.items():
         assert curve[0] == curve[1], key
 
 
@@ -226,8 +224,8 @@ def test_a_sample_of_sentences() -> None:
     some, all_of_them, too_many = (partial(IntraSentenceSimilarity, sample=n) for n in (40, None, 10**6))
     metrics = {"some": some, "all": all_of_them, "many": too_many}
     results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30)
-    assert results.curves["some/n"].tolist() == [40, 40]
-    np.testing.assert_array_equal(results.curves["many/raw"], results.curves["all/raw"])
+    assert results.named["some/n"].tolist() == [40, 40]
+    np.testing.assert_array_equal(results.named["many/raw"], results.named["all/raw"])
     every = dict(zip(results.tables["all"]["sentence"], results.tables["all"]["raw_1"], strict=True))
     table = results.tables["some"]
     assert [every[s] for s in table["sentence"]] == pytest.approx(table["raw_1"], abs=1e-6)
@@ -239,15 +237,15 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
     zero = int(occurrences.by_word.rows[occurrences.by_word.starts[7]])
     store.layers[1][zero] = 0
     results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), seed=0, bootstrap=40)
-    assert results.curves["self_similarity/undefined"].tolist() == [0, 1]
-    assert results.curves["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
+    assert results.named["self_similarity/undefined"].tolist() == [0, 1]
+    assert results.named["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
     table = results.tables["self_similarity"]
     assert np.isnan(table["raw_1"][7])
     assert not np.isnan(table["raw_0"][7])
     assert table["mean"][7] == table["raw_0"][7]
-    assert np.nanmean(table["raw_1"]) == pytest.approx(results.curves["self_similarity/raw"][1], abs=1e-12)
+    assert np.nanmean(table["raw_1"]) == pytest.approx(results.named["self_similarity/raw"][1], abs=1e-12)
     for key in ("self_similarity/raw_ci_low", "self_similarity/adjusted_ci_high", "mev/size_matched_adjusted_ci_low"):
-        assert np.isfinite(results.curves[key]).all(), key
+        assert np.isfinite(results.named[key]).all(), key
 
 
 @pytest.mark.parametrize("baseline", [OnePerSentence(size=50), SizeMatched(size=50)])
@@ -270,13 +268,13 @@ def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
         store.layers[1][rows[starts[g]]] = np.nan
     everywhere = occurrences.by_sentence
     metrics = {k: ALL[k] for k in ("self_similarity", "mev", "intra_sentence_similarity")}
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).curves
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).named
     assert curves["self_similarity/n"].tolist() == [len(occurrences.words), 1]
     for key in ("self_similarity/raw_ci_low", "mev/raw_ci_high"):
         assert np.isfinite(curves[key]).all(), key
     lone = everywhere.rows[everywhere.starts[-2] :]
     store.layers[1][np.setdiff1d(everywhere.rows, lone)] = np.nan
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).curves
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).named
     for label in metrics:
         for key in (f"{label}/raw_ci_low", f"{label}/adjusted_ci_high"):
             assert np.isfinite(curves[key]).tolist() == [True, False], key
@@ -322,8 +320,8 @@ def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCap
     occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
     with caplog.at_level(logging.WARNING, logger="ctxexp"):
         results = measure(store, occurrences, ALL, OnePerSentence(size=3), seed=0, bootstrap=5)
-    assert np.isnan(results.curves["self_similarity/raw"]).all()
-    assert np.isnan(results.curves["intra_sentence_similarity/raw"]).all()
+    assert np.isnan(results.named["self_similarity/raw"]).all()
+    assert np.isnan(results.named["intra_sentence_similarity/raw"]).all()
     assert [r.getMessage() for r in caplog.records] == [
         "self_similarity, mev, mev_centred, mev_released: undefined (NaN) in every layer, since no word reaches "
         "min_contexts=5 distinct sentences; the most frequent, 'a', has 2",
@@ -343,7 +341,7 @@ def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float 
     store = Memory(shelf, [rounded.astype(dtype), contextual(shelf, 0.3).astype(dtype)])
     metrics = {k: ALL[k] for k in ("mev", "mev_centred", "mev_released", "self_similarity")}
     occurrences = Occurrences.of(shelf, corpus)
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).curves
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).named
     for label in ("mev_centred", "mev_released"):
         assert curves[f"{label}/undefined"].tolist() == [len(occurrences.words), 0], label
     assert (curves["mev/undefined"] == 0).all()
@@ -358,7 +356,7 @@ def test_tables_list_words_and_their_extremes() -> None:
     assert list(table) == [*described, "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
     assert list(table["word"]) == occurrences.words
     gap = np.array(table["raw_1"]) - np.array(table["adjusted_1"])
-    np.testing.assert_allclose(gap, results.curves["self_similarity/baseline"][1])
+    np.testing.assert_allclose(gap, results.named["self_similarity/baseline"][1])
     order = sorted(range(len(table["word"])), key=lambda i: table["mean"][i])
     assert list(results.tables["least_self_similar"]["word"]) == [table["word"][i] for i in order[:10]]
     assert list(results.tables["most_self_similar"]["word"]) == [table["word"][i] for i in order[:-11:-1]]
@@ -426,11 +424,11 @@ def test_plugins_metrics_get_the_same_treatment(tmp_path: Path) -> None:
     results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=10, folder=tmp_path)
     saved = {p.relative_to(tmp_path).as_posix(): float(p.read_text()) for p in tmp_path.rglob("*.txt")}
     assert saved == {f"widest/layer_{i:02d}/most.txt": float(x.max()) for i, x in enumerate(store.layers)}
-    assert results.curves["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
+    assert results.named["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
     np.testing.assert_allclose(
-        results.curves["widest/adjusted"], results.curves["widest/raw"] - results.curves["widest/baseline"]
+        results.named["widest/adjusted"], results.named["widest/raw"] - results.named["widest/baseline"]
     )
-    assert results.curves["rank/raw"].tolist() == [1, 1]
+    assert results.named["rank/raw"].tolist() == [1, 1]
     assert "rank" in results.tables
 
 
@@ -514,12 +512,12 @@ def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
     store = open_store(corpus, Half() if half else Hashed(), cache=tmp_path, limit_bytes=None, progress=Silent())
     occurrences = Occurrences.of(store, corpus)
     results: Results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=20)
-    raw = results.curves["self_similarity/raw"]
+    raw = results.named["self_similarity/raw"]
     assert raw[0] == pytest.approx(1, abs=1e-3 if half else 1e-6)
     assert raw[1] < 0.999
-    assert results.curves["mev_centred/undefined"][0] == len(occurrences.words)  # no context, no spread
-    assert np.isnan(results.curves["mev_centred/adjusted"][0])
-    assert np.isfinite(results.curves["mev_centred/adjusted"][1])
+    assert results.named["mev_centred/undefined"][0] == len(occurrences.words)  # no context, no spread
+    assert np.isnan(results.named["mev_centred/adjusted"][0])
+    assert np.isfinite(results.named["mev_centred/adjusted"][1])
     word = occurrences.words[0]
     rows = occurrences.by_word.rows[: occurrences.counts[0]]
     assert [store.vocabulary[c] for c in store.unit_codes[rows]] == [word] * len(rows)

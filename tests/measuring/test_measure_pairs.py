@@ -89,10 +89,10 @@ def run(corpus: Corpus, vectors: Vectors, metric: Callable[[], PairMetric] = Dot
 def check(results: Results, corpus: Corpus, layers: list[np.ndarray], mixes: list[np.ndarray]) -> None:
     for i, layer in enumerate(layers):
         for statistic, value in by_loop(corpus, layer).items():
-            assert results.curves[f"dot/{statistic}"][i] == pytest.approx(value, rel=1e-5)
+            assert results.named[f"dot/{statistic}"][i] == pytest.approx(value, rel=1e-5)
     for mix, layer in zip(MIXES, mixes, strict=True):
         for statistic, value in by_loop(corpus, layer).items():
-            assert results.scalars[f"dot.{mix.name}/{statistic}"] == pytest.approx(value, rel=1e-5)
+            assert results.named[f"dot.{mix.name}/{statistic}"] == pytest.approx(value, rel=1e-5)
 
 
 def averaged(vectors: Vectors) -> list[np.ndarray]:
@@ -103,10 +103,10 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     corpus, vectors = place()
     results = run(corpus, vectors, folder=tmp_path)
     check(results, corpus, list(vectors.stack), averaged(vectors))
-    assert len(set(results.curves["dot/draw"])) == 1  # the same resamples in every layer
-    assert results.scalars["dot.last2/draw"] == results.curves["dot/draw"][0]
-    assert results.curves["dot/replicates"].tolist() == [7] * N_LAYERS
-    assert results.curves["dot/undefined"].tolist() == [0] * N_LAYERS
+    assert len(set(results.named["dot/draw"])) == 1  # the same resamples in every layer
+    assert results.named["dot.last2/draw"] == results.named["dot/draw"][0]
+    assert results.named["dot/replicates"].tolist() == [7] * N_LAYERS
+    assert results.named["dot/undefined"].tolist() == [0] * N_LAYERS
     table = results.tables["dot"]
     assert list(table) == ["layer", "subset", "n"]
     assert list(dict.fromkeys(table["layer"])) == [0, 1, 2, 3, "last2", "layers_0_2"]
@@ -154,20 +154,20 @@ def test_a_sentence_without_a_vector_leaves_its_pairs_out_and_counts_them(calibr
         has = np.isfinite(vectors.stack[0, :, 0])
         for layer in layers:
             layer[has] = Standardize().fit(layer[has]).apply(layer[has])
-        assert results.curves["dot/all"] == pytest.approx([by_loop(corpus, x)["all"] for x in layers], rel=1e-4)
+        assert results.named["dot/all"] == pytest.approx([by_loop(corpus, x)["all"] for x in layers], rel=1e-4)
     else:
         check(results, corpus, layers, averaged(vectors))
-    assert results.curves["dot/undefined"].tolist() == [touched] * N_LAYERS
-    assert results.scalars["dot.last2/undefined"] == touched
+    assert results.named["dot/undefined"].tolist() == [touched] * N_LAYERS
+    assert results.named["dot.last2/undefined"] == touched
 
 
 def test_a_layer_without_vectors_is_nan() -> None:
     corpus, vectors = place()
     vectors.stack[:3] = np.nan  # as a pooler's lower layers
     results = run(corpus, vectors)
-    assert np.isnan(results.curves["dot/all"]).tolist() == [True, True, True, False]
-    assert results.curves["dot/undefined"].tolist() == [50, 50, 50, 0]
-    assert np.isnan(results.scalars["dot.last2/all"])
+    assert np.isnan(results.named["dot/all"]).tolist() == [True, True, True, False]
+    assert results.named["dot/undefined"].tolist() == [50, 50, 50, 0]
+    assert np.isnan(results.named["dot.last2/all"])
     assert set(results.tables["dot"]["layer"]) == {3}
 
 
@@ -178,10 +178,10 @@ def test_a_layer_of_equal_vectors_is_nan_where_it_would_be_calibrated(other_text
     vectors.stack[0] = vectors.stack[0, 0]
     calibration = Calibration(Fussy, "fussy")
     results = run(corpus, vectors, calibration=calibration, text=Vectors(5) if other_text else None)
-    assert np.isnan(results.curves["dot/all"]).tolist() == [True, False, False, False]
-    assert results.curves["dot/undefined"].tolist() == [50, 0, 0, 0]
-    assert np.isfinite(results.scalars["dot.last2/all"])
-    assert np.isfinite(run(corpus, vectors).curves["dot/all"]).all()  # as they are, they are compared
+    assert np.isnan(results.named["dot/all"]).tolist() == [True, False, False, False]
+    assert results.named["dot/undefined"].tolist() == [50, 0, 0, 0]
+    assert np.isfinite(results.named["dot.last2/all"])
+    assert np.isfinite(run(corpus, vectors).named["dot/all"]).all()  # as they are, they are compared
 
 
 class Fussy(Standardize):

@@ -73,10 +73,10 @@ def test_exact_twins_are_the_level_of_self_similarity_alone() -> None:
     }  # fmt: skip
     assert {about.level for about in drawn.info.measures.values()} == {"drawn"}
     level = found(store, occurrences, PositionMatched(least=20)).of_group.mean()
-    assert exact.curves["self_similarity/baseline"][0] == pytest.approx(level)
-    assert drawn.curves["self_similarity/baseline"][0] == pytest.approx(level, abs=0.02)
+    assert exact.named["self_similarity/baseline"][0] == pytest.approx(level)
+    assert drawn.named["self_similarity/baseline"][0] == pytest.approx(level, abs=0.02)
     for name in ("baseline", "adjusted"):
         key = f"intra_sentence_similarity/{name}"
-        assert exact.curves[key][0] == drawn.curves[key][0]
-    low, value, high = (exact.curves[f"self_similarity/adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high"))
+        assert exact.named[key][0] == drawn.named[key][0]
+    low, value, high = (exact.named[f"self_similarity/adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high"))
     assert low < value < high

@@ -158,7 +158,7 @@ def measured(model: Any, folder: Path, **metrics: Any) -> Results:
 
 def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     results = measured(Model(TABLE, replace(TABLE, name="output")), tmp_path, tabled=Tabled, plain=WordNorm)
-    assert results.scalars == {
+    assert results.named == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
     assert results.info.tables["input"] == TableInfo(rows=2, dim=2, note="made up")
@@ -171,7 +171,7 @@ def test_a_model_without_tables_and_metrics_without_interest_leave_the_results_a
     class Plain(Model):
         tables = Encoder.tables
 
-    assert measured(Plain(), tmp_path, tabled=Tabled).scalars == {}
+    assert measured(Plain(), tmp_path, tabled=Tabled).named == {}
     assert measured(Model(TABLE), tmp_path, plain=WordNorm).info == RunInfo()
 
 

@@ -314,10 +314,10 @@ def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
     overrides = ["experiment=frequency", "model=bert", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
     overrides += ["metric.degeneration.rows=500", "metric.frequency_geometry.replicates=20"]
     results = run(composed(*overrides, f"cache.folder={tmp_path}/cache"), tmp_path, Silent())
-    assert results.curves["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
-    assert results.curves["degeneration/n"].tolist() == [17.0] * results.n_layers
-    assert results.scalars["degeneration.input/n"] == 8192
-    assert results.scalars["frequency_geometry.input/n"] == 6  # the words are pieces of their own
+    assert results.named["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
+    assert results.named["degeneration/n"].tolist() == [17.0] * results.n_layers
+    assert results.named["degeneration.input/n"] == 8192
+    assert results.named["frequency_geometry.input/n"] == 6  # the words are pieces of their own
     assert results.info.tables["input"].tied
     assert (tmp_path / "frequency_geometry" / "projection.html").is_file()
     assert (tmp_path / "degeneration" / "table_input" / "spectrum.csv").is_file()

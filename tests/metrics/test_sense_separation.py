@@ -189,19 +189,19 @@ def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence
         memory, shelf = store(corpus, strength)
         occurrences = Occurrences.of(shelf, corpus, keep=str.isalnum)
         results = measure(memory, occurrences, {"senses": SenseSeparation}, baseline, seed=0, bootstrap=200)
-        low, high = (results.curves[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
-        assert low < results.curves["senses/raw"][0] < high
+        low, high = (results.named[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
+        assert low < results.named["senses/raw"][0] < high
         assert (low > 0.1) == (strength > 0)
-        assert results.curves["senses/n"][0] == 5
-        chance = results.curves["senses/permuted_ci_low"][0], results.curves["senses/permuted_ci_high"][0]
+        assert results.named["senses/n"][0] == 5
+        chance = results.named["senses/permuted_ci_low"][0], results.named["senses/permuted_ci_high"][0]
         assert chance[0] < 0 < chance[1]
-        assert (results.curves["senses/raw"][0] > chance[1]) == (strength > 0)
-        assert "senses/adjusted" not in results.curves
+        assert (results.named["senses/raw"][0] > chance[1]) == (strength > 0)
+        assert "senses/adjusted" not in results.named
         table = results.tables["senses"]
         assert sorted(table["word"]) == ["Bank", "bank", "bat", "mole", "spring"]
         assert sum(table["count"]) == len(corpus.senses)
         assert table["senses"][0].startswith("sense0 (")
-        assert np.mean(table["raw_0"]) == pytest.approx(results.curves["senses/raw"][0])
+        assert np.mean(table["raw_0"]) == pytest.approx(results.named["senses/raw"][0])
 
 
 def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
@@ -213,8 +213,8 @@ def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> N
             memory, Occurrences.of(shelf, bare), {"senses": SenseSeparation}, OnePerSentence(size=50, redraws=2), seed=0
         )
     assert "senses: undefined (NaN) in every layer, since no measured unit has a sense label" in caplog.text
-    assert np.isnan(results.curves["senses/raw"]).all()
-    assert results.curves["senses/n"].tolist() == [0]
+    assert np.isnan(results.named["senses/raw"]).all()
+    assert results.named["senses/n"].tolist() == [0]
 
 
 def test_a_corpus_without_senses_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:

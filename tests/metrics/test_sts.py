@@ -18,8 +18,8 @@ from ctxexp.metrics.edit_distance import UNITS, EditDistance, Units
 from ctxexp.metrics.qnli import QNLI
 from ctxexp.metrics.similarity import SimilarityMetric, similarities
 from ctxexp.metrics.sts import STS
-from ctxexp.report.charts import main_statistic, sweep_charts
-from ctxexp.report.wording import axis_label, define, title
+from ctxexp.report.charts import sweep_charts
+from ctxexp.report.wording import axis_label, define, main_curves, title
 from ctxexp.sinks.mlflow.values import overview
 from ctxexp.testing import check_metric
 from tests.made import results_with, told
@@ -298,19 +298,19 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
     info = told(title="bert", corpus="sts", measures={"sts": describe("sts", metric)})
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
-    assert {main_statistic(results, m) for m in results.measures()} == {"all"}
+    assert {key.statistic for key in main_curves(results)} == {"all"}
     assert overview(results)["sts/avg all mean"] == pytest.approx(tasks["avg/all"])
     assert any(
         line.split() == ["sts/STS12", "all", *[f"{tasks['STS12/all']:.3f}"] * 2]
         for line in summary(results).splitlines()
     )
     (chart,) = sweep_charts([("bert", results)])
-    assert (chart.name, chart.panels[0].measure) == ("sts", "sts/avg")
+    assert (chart.name, chart.panels[0].measure, chart.panels[0].task) == ("sts", "sts", "avg")
     assert {panel.statistic for panel in chart.panels} == {"all"}
     assert all(panel.lines[0].low is not None for panel in chart.panels)
-    assert title("sts/STS12", [results]) == "Semantic textual similarity, STS12"
-    assert define("sts/avg", results) == f"mean over tasks: {metric.definition}"
-    assert axis_label("sts/STS12", "all", [results]) == "Spearman × 100"
+    assert title("sts", [results], "STS12") == "Semantic textual similarity, STS12"
+    assert define("sts", results, "avg") == f"mean over tasks: {metric.definition}"
+    assert axis_label("sts", "all", [results], "STS12") == "Spearman × 100"
 
 
 # The conformance kit.

@@ -27,7 +27,8 @@ from ctxexp.papers.calibration_league.table import table_league
 from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.li_2020.table import table_li_2020
 from ctxexp.papers.sweep_tables import markdown, write_tables
-from ctxexp.results import LAYER, Key, Results
+from ctxexp.results import Results
+from ctxexp.values import LAYER, Key
 from ctxexp.vectors.mixes import layer_mixes
 from tests.composed import composed
 from tests.made import results_with, told
@@ -365,7 +366,7 @@ def test_the_interval_of_a_run_is_that_of_its_replicates_which_transforms_share(
     for key, held in first.replicates.items():
         np.testing.assert_array_equal(held, second.replicates[key])  # a factor changes no cosine: only the draws could
     for task in ("one", "two", "avg"):
-        low, high = (first.curves[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
+        low, high = (first.named[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
         for i in range(2):
             found = percentiles(first.replicates[Key("sts", "all", task)][i])
             assert found == pytest.approx((low[i], high[i]), abs=1e-4)

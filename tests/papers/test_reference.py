@@ -5,6 +5,7 @@ import pytest
 
 from ctxexp.errors import UnknownName
 from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp.values import Key
 
 
 def test_the_papers_models_have_curves_of_their_layers() -> None:
@@ -17,19 +18,19 @@ def test_the_papers_models_have_curves_of_their_layers() -> None:
 @pytest.mark.parametrize(
     ("model", "key", "layers", "expected"),
     [  # raw minus baseline, worked by hand from the released values
-        ("bert", "anisotropy/mean_cosine", [0, 11, 12], [0.105, 0.675, 0.477]),
-        ("gpt2", "anisotropy/mean_cosine", [0, 5, 12], [0.611, 0.573, 0.978]),
-        ("elmo", "anisotropy/mean_cosine", [0, 1, 2], [0.008, 0.157, 0.136]),
-        ("bert", "self_similarity/adjusted", [2, 11, 12], [0.652, 0.164, 0.278]),
-        ("gpt2", "self_similarity/adjusted", [0, 12], [0.306, 0.007]),
-        ("elmo", "self_similarity/adjusted", [0, 1, 2], [0.992, 0.587, 0.506]),
-        ("elmo", "intra_sentence_similarity/adjusted", [0, 1, 2], [0.310, 0.425, 0.485]),
-        ("bert", "intra_sentence_similarity/adjusted", [0, 11, 12], [0.330, 0.195, 0.299]),
-        ("gpt2", "intra_sentence_similarity/adjusted", [0, 3, 12], [0.197, -0.065, 0.012]),
-        ("bert", "max_explainable_variance_released/adjusted", [0, 1, 11, 12], [np.nan, -0.015, -0.014, 0.031]),
-        ("gpt2", "max_explainable_variance_released/adjusted", [0, 1, 3, 12], [np.nan, -0.138, -0.696, -0.116]),
-        ("elmo", "max_explainable_variance_released/adjusted", [0, 1, 2], [np.nan, 0.030, 0.035]),
-        ("gpt2", "word_norm/raw", [0, 11], [5.762, 456.695]),
+        ("bert", Key("anisotropy", "mean_cosine"), [0, 11, 12], [0.105, 0.675, 0.477]),
+        ("gpt2", Key("anisotropy", "mean_cosine"), [0, 5, 12], [0.611, 0.573, 0.978]),
+        ("elmo", Key("anisotropy", "mean_cosine"), [0, 1, 2], [0.008, 0.157, 0.136]),
+        ("bert", Key("self_similarity", "adjusted"), [2, 11, 12], [0.652, 0.164, 0.278]),
+        ("gpt2", Key("self_similarity", "adjusted"), [0, 12], [0.306, 0.007]),
+        ("elmo", Key("self_similarity", "adjusted"), [0, 1, 2], [0.992, 0.587, 0.506]),
+        ("elmo", Key("intra_sentence_similarity", "adjusted"), [0, 1, 2], [0.310, 0.425, 0.485]),
+        ("bert", Key("intra_sentence_similarity", "adjusted"), [0, 11, 12], [0.330, 0.195, 0.299]),
+        ("gpt2", Key("intra_sentence_similarity", "adjusted"), [0, 3, 12], [0.197, -0.065, 0.012]),
+        ("bert", Key("max_explainable_variance_released", "adjusted"), [0, 1, 11, 12], [np.nan, -0.015, -0.014, 0.031]),
+        ("gpt2", Key("max_explainable_variance_released", "adjusted"), [0, 1, 3, 12], [np.nan, -0.138, -0.696, -0.116]),
+        ("elmo", Key("max_explainable_variance_released", "adjusted"), [0, 1, 2], [np.nan, 0.030, 0.035]),
+        ("gpt2", Key("word_norm", "raw"), [0, 11], [5.762, 456.695]),
     ],
 )
 def test_published_values(model: str, key: str, layers: list[int], expected: list[float]) -> None:
@@ -38,13 +39,15 @@ def test_published_values(model: str, key: str, layers: list[int], expected: lis
 
 def test_claims_about_the_published_curves() -> None:
     curves = {model: reference.published(model) for model in reference.models()}
-    variance = "max_explainable_variance_released/adjusted"
+    variance = Key("max_explainable_variance_released", "adjusted")
     assert all(np.nanmax(c[variance]) < 0.05 for c in curves.values())  # "less than 5%", every layer and model
     assert np.nanmean(curves["gpt2"][variance][2:12]) == pytest.approx(-0.68, abs=0.05)  # hidden by the paper's axis
-    assert curves["gpt2"]["intra_sentence_similarity/adjusted"].argmax() == 0
+    assert curves["gpt2"][Key("intra_sentence_similarity", "adjusted")].argmax() == 0
     for c in curves.values():
-        np.testing.assert_array_equal(c["self_similarity/baseline"], c["anisotropy/mean_cosine"])
-        np.testing.assert_array_equal(c["intra_sentence_similarity/baseline"], c["anisotropy/mean_cosine"])
+        np.testing.assert_array_equal(c[Key("self_similarity", "baseline")], c[Key("anisotropy", "mean_cosine")])
+        np.testing.assert_array_equal(
+            c[Key("intra_sentence_similarity", "baseline")], c[Key("anisotropy", "mean_cosine")]
+        )
 
 
 def test_an_unknown_model_is_told_its_neighbours() -> None:

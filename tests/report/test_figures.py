@@ -18,9 +18,10 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, figures, wording
 from ctxexp.report.palette import colours
-from ctxexp.results import Key, Results, Values
+from ctxexp.results import Results
 from ctxexp.run_info import MeasureInfo
-from tests.made import results_with, told
+from ctxexp.values import Key, Values
+from tests.made import results_with, told, with_curves
 
 VARIANCE = "max_explainable_variance"
 METRICS: dict[str, Described] = {
@@ -86,7 +87,7 @@ def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path
     assert figure is not None
     lines = drawn(figure.axes[0])
     for statistic in ("adjusted", "raw", "baseline"):
-        assert any(np.array_equal(line, run.curves[f"self_similarity/{statistic}"]) for line in lines), statistic
+        assert any(np.array_equal(line, run.named[f"self_similarity/{statistic}"]) for line in lines), statistic
     said = texts(figure).replace("\u00a0", " ")
     for part in ("Self-similarity", "bert", "Definition 1", "polysemy", "1,000 occurrences, one per sentence"):
         assert part in said
@@ -112,7 +113,7 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview(tmp_path: Path) -
         for axes, panel in zip(figure.axes, chart.panels, strict=True):
             key = f"{panel.measure}/{'mean_cosine' if panel.measure == 'anisotropy' else panel.statistic}"
             for (_, run), line in zip(runs, drawn(axes), strict=True):
-                np.testing.assert_array_equal(line, run.curves[key])
+                np.testing.assert_array_equal(line, run.named[key])
     overview = figures.overview_figure(drawn_charts, runs)
     assert len(overview.axes) == 4
     assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
@@ -135,15 +136,17 @@ def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
     (axes,) = figures.sweep_figure(chart).axes
     lines = [line for line in axes.lines if not is_rule(axes, line)]
     assert [line.get_color() for line in lines] == list(colours(["bert", "llama"]).values())
-    low, high = (runs[0][1].curves[f"self_similarity/adjusted_ci_{edge}"] for edge in ("low", "high"))
+    low, high = (runs[0][1].named[f"self_similarity/adjusted_ci_{edge}"] for edge in ("low", "high"))
     y = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert (y.min(), y.max()) == (low.min(), high.max())
 
 
 def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and_room_below_zero() -> None:
-    run = results("gpt2", 5)
-    run.curves[f"{VARIANCE}_released/adjusted"] = np.array([np.nan, -0.14, -0.70, -0.63, -0.12])
-    run.curves[f"{VARIANCE}/size_matched_adjusted"] = np.linspace(0.3, 0.1, 5)
+    changed = {
+        f"{VARIANCE}_released__adjusted": np.array([np.nan, -0.14, -0.70, -0.63, -0.12]),
+        f"{VARIANCE}__size_matched_adjusted": np.linspace(0.3, 0.1, 5),
+    }
+    run = with_curves(results("gpt2", 5), **changed)
     (chart,) = (c for c in charts.sweep_charts([("gpt2", run)]) if c.name == VARIANCE)
     figure = figures.sweep_figure(chart)
     assert [axes.get_title(loc="left").split(",")[0].split("\n")[0] for axes in figure.axes] == [
@@ -162,8 +165,9 @@ def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     run = results("bert", 5)
-    run.curves["self_similarity/adjusted"][2] = np.nan
-    run.curves["self_similarity/adjusted"][4] = np.inf
+    curve = run.named["self_similarity/adjusted"].copy()
+    curve[[2, 4]] = np.nan, np.inf
+    run = with_curves(run, self_similarity__adjusted=curve)
     figure = figures.run_figure(run, "self_similarity")
     assert figure is not None
     axes = figure.axes[0]
@@ -171,7 +175,7 @@ def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     polygons = axes.collections[0].get_paths()
     assert [(p.vertices[:, 0].min(), p.vertices[:, 0].max()) for p in polygons] == [(0, 1), (3, 3)]
     whiskers = axes.collections[1].get_segments()  # layer 3 has no neighbour: a band would be invisible
-    low, high = (run.curves[f"self_similarity/adjusted_ci_{edge}"][3] for edge in ("low", "high"))
+    low, high = (run.named[f"self_similarity/adjusted_ci_{edge}"][3] for edge in ("low", "high"))
     np.testing.assert_array_equal(whiskers, [[[3, low], [3, high]]])
 
 
@@ -218,7 +222,7 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     asked = overlays(published=True)
     assert {key.split("/")[1] for key in asked} == {"bert, published"}
     np.testing.assert_array_equal(
-        asked["self_similarity/bert, published"], reference.published("bert")["self_similarity/adjusted"]
+        asked["self_similarity/bert, published"], reference.published("bert")[Key("self_similarity", "adjusted")]
     )
     assert f"{VARIANCE}/bert, published" not in asked  # released were only the released code's ratios
     assert f"{VARIANCE}_released/bert, published" in asked

@@ -15,7 +15,7 @@ from test_figures import results
 from ctxexp.plugins import build_registry
 from ctxexp.report import page as report
 
-NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> @@DATA@@'
+NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
 
 
 class Tags(HTMLParser):
@@ -47,7 +47,9 @@ class Tags(HTMLParser):
 
 def runs() -> list[tuple[str, Any]]:
     named = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2)), (NASTY, results(NASTY, 1, seed=3))]
-    named[0][1].curves["self_similarity/adjusted"][1] = np.nan
+    frame = named[0][1].frame
+    adjusted = (frame["measure"] == "self_similarity") & (frame["statistic"] == "adjusted")
+    frame.loc[adjusted & (frame["layer"] == 1), "value"] = np.nan
     return named
 
 
@@ -81,8 +83,6 @@ def test_labels_and_titles_come_out_as_text(page: Path) -> None:
     assert "i" not in {tag for tag, _ in tags.tags}
     assert NASTY in tags.text
     assert "A <i>title</i>" in tags.text
-    outside = raw.replace(tags.scripts[0], "")
-    assert outside.count("@@") == 2 * outside.count("@@DATA@@")  # only the label's own
     assert [m["label"] for m in json.loads(tags.scripts[1])["models"]] == ["bert", "elmo", NASTY]
 
 
@@ -95,7 +95,7 @@ def test_the_page_holds_every_curve_and_a_switch_for_raw_baseline_adjusted(page:
         lines = [line for line in views[statistic]["lines"] if not line["published"]]
         for (label, run), line in zip(runs(), lines, strict=True):
             assert line["label"] == label
-            expected = run.curves[f"self_similarity/{statistic}"]
+            expected = run.named[f"self_similarity/{statistic}"]
             np.testing.assert_array_equal(np.array(line["y"], dtype=float), expected)
     assert views["adjusted"]["lines"][0]["y"][1] is None
     variance = [v["adjusted"] for (name, _), v in panels.items() if name.startswith("Maximum")]
@@ -116,7 +116,7 @@ def test_the_tables_say_what_ran(page: Path) -> None:
         "self_similarity/adjusted",
     ):
         assert said in text
-    last = runs()[1][1].curves["self_similarity/adjusted"][-1]
+    last = runs()[1][1].named["self_similarity/adjusted"][-1]
     assert f"{last:.4f}" in text
 
 
@@ -127,12 +127,12 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
     assert not list((tmp_path / "summary").glob("*.part"))
     with (tmp_path / "summary" / "comparison.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["model", "measure", "statistic", "layer", "value"]
-    found = {(r["model"], r["measure"], r["statistic"], int(r["layer"])): r["value"] for r in rows}
+    assert list(rows[0]) == ["run", "measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
+    found = {(r["run"], r["measure"], r["statistic"], int(r["layer"])): r["value"] for r in rows}
     for label, run in runs():
-        for key, curve in run.curves.items():
-            for layer, value in enumerate(curve.tolist()):
-                cell = found.pop((label, *key.rsplit("/", 1), layer))
+        for key, held in run.held.items():
+            for layer, value in enumerate(held.value.tolist()):
+                cell = found.pop((label, key.measure, key.statistic, layer))
                 assert cell == "" if np.isnan(value) else float(cell) == value
     assert not found
 
@@ -176,7 +176,7 @@ def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_pat
         shown = {name: (x, y) for name, x, y in driver.execute_script(read)}
         run = dict(runs())["elmo"]
         np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
-        np.testing.assert_array_equal(shown["elmo"][1], run.curves["self_similarity/raw"])
+        np.testing.assert_array_equal(shown["elmo"][1], run.named["self_similarity/raw"])
         assert driver.execute_script("return document.querySelectorAll('b').length") == 0
         assert driver.get_log("browser") == []
     finally:

@@ -271,7 +271,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     folder = run_job(store, model={"name": "bert", "layers": None}, device="cpu")
     [run] = runs(store)
     assert run.info.status == "FINISHED"
-    for key, curve in results().curves.items():
+    for key, curve in results().named.items():
         read = history(store, run.info.run_id, key)
         assert [step for step, _ in read] == list(range(LAYERS))
         np.testing.assert_array_equal([value for _, value in read], curve)  # NaN included: a gap in the chart
@@ -279,9 +279,9 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert {k: v for k, v in run.data.metrics.items() if "/" not in k} == expected
     assert expected["self_similarity adjusted layer of minimum"] == 4
     assert expected["self_similarity adjusted mean"] == pytest.approx(
-        np.nanmean(results().curves["self_similarity/adjusted"])
+        np.nanmean(results().named["self_similarity/adjusted"])
     )
-    assert expected["anisotropy mean_cosine last layer"] == results().curves["anisotropy/mean_cosine"][-1]
+    assert expected["anisotropy mean_cosine last layer"] == results().named["anisotropy/mean_cosine"][-1]
     params = run.data.params
     assert params["model.name"] == "bert"
     assert params["model.layers"] == "null"
@@ -595,7 +595,7 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     shutil.rmtree(store / "results")  # only MLflow has it now
     fetched = resume(store, "third")
     assert fetched == job_folder(store, "third", 0)
-    assert Results.load(fetched).curves.keys() == results().curves.keys()
+    assert Results.load(fetched).named.keys() == results().named.keys()
     assert len(runs(store)) == 2
 
 
@@ -625,7 +625,7 @@ def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damag
     damage(folder / "results.json")
     fetched = resume(store, "second")
     assert fetched == job_folder(store, "second", 0)
-    np.testing.assert_equal(Results.load(fetched).curves, results().curves)
+    np.testing.assert_equal(Results.load(fetched).named, results().named)
     assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
     damage(fetched / "results.json")
     damage(store / "artifacts" / run.info.run_id / "artifacts" / "results.json")

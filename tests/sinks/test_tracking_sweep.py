@@ -307,7 +307,7 @@ def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.Capt
     assert compared == ["elmo"]
     assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
     assert report.error.count("\n") == 0
-    assert [link for _, link, _ in on_disk(found.store)] == [report.rows[1].link]  # nor the claims' report
+    assert [link for _, link in on_disk(found.store)] == [report.rows[1].link]  # nor the claims' report
     assert "warning: left out: " in capsys.readouterr().err
 
 

@@ -305,7 +305,7 @@ def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> N
     }
     corpus = Corpus("small", load_corpus(config).sentences[:120])
     results = run(of(config, corpus), tmp_path, Silent())
-    assert np.abs(results.curves["anisotropy/mean_cosine"]).max() < 0.05
+    assert np.abs(results.named["anisotropy/mean_cosine"]).max() < 0.05
     table = results.tables["transform_fit"]
     assert sorted(set(table["at"])) == ["layer 0", "layer 1", "layer 2"]
     assert set(table["over"]) == {"words"}

@@ -97,10 +97,10 @@ def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
     got = curves(transformed(space, occurrences, factory), occurrences)
     expected = curves(by_hand(space, occurrences, scale=scale), occurrences)
     plain = curves(Space(space.layers.astype(np.float32)), occurrences)
-    assert got.curves.keys() == expected.curves.keys()
-    for key, curve in expected.curves.items():
-        np.testing.assert_allclose(got.curves[key], curve, atol=2e-5, err_msg=key)
-    assert np.abs(got.curves["anisotropy/mean_cosine"] - plain.curves["anisotropy/mean_cosine"]).min() > 0.3
+    assert got.named.keys() == expected.named.keys()
+    for key, curve in expected.named.items():
+        np.testing.assert_allclose(got.named[key], curve, atol=2e-5, err_msg=key)
+    assert np.abs(got.named["anisotropy/mean_cosine"] - plain.named["anisotropy/mean_cosine"]).min() > 0.3
 
 
 def test_none_costs_nothing() -> None:
@@ -226,7 +226,7 @@ def test_a_run_records_its_transform(tmp_path: Path) -> None:
         corpus = Corpus("small", load_corpus(config).sentences[:120])
         results = run(of(config, corpus), tmp_path, Silent())
         assert results.info.transform.name == name
-        measured[name] = results.curves["anisotropy/mean_cosine"]
+        measured[name] = results.named["anisotropy/mean_cosine"]
     assert (measured["standardize"] < measured["none"] - 0.05).all()
 
 

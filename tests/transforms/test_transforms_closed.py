@@ -437,9 +437,9 @@ def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
         assert not np.delete(layer, measured, axis=0).any()
     results = curves(store, occurrences)
     by_hand = np.stack([store.layer(i) for i in range(space.n_layers)])
-    for key, curve in curves(Space(by_hand), occurrences).curves.items():
-        np.testing.assert_array_equal(results.curves[key], curve, err_msg=key)
-    assert np.abs(results.curves["anisotropy/mean_cosine"]).max() < 0.1
+    for key, curve in curves(Space(by_hand), occurrences).named.items():
+        np.testing.assert_array_equal(results.named[key], curve, err_msg=key)
+    assert np.abs(results.named["anisotropy/mean_cosine"]).max() < 0.1
 
 
 def test_callers_who_keep_the_width_see_zeros_behind() -> None:

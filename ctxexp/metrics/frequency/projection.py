@@ -12,6 +12,7 @@ import numpy as np
 
 from ctxexp.files.writing import write_text
 from ctxexp.report import frame
+from ctxexp.report.palette import INK, ORIGIN
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most
@@ -95,8 +96,8 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
             np.array(p.x)[order], np.array(p.y)[order], c=np.array(p.rank)[order] + 1, norm=LogNorm(1, max(top, 2)),
             cmap="viridis_r", s=6, linewidths=0, alpha=0.8, rasterized=True,
         )  # fmt: skip
-        (origin,) = ax.plot([0], [0], "+", color="#d62728", markersize=11, markeredgewidth=1.6, linestyle="none")
-        ax.set_title(f"{name}: {_share(p)}", loc="left", fontsize=9.5, color=frame.INK, parse_math=False)
+        (origin,) = ax.plot([0], [0], "+", color=ORIGIN, markersize=11, markeredgewidth=1.6, linestyle="none")
+        ax.set_title(f"{name}: {_share(p)}", loc="left", fontsize=9.5, color=INK, parse_math=False)
         ax.set_xlabel("first direction", fontsize=9)
         ax.set_ylabel("second direction", fontsize=9)
         ax.tick_params(labelsize=8, length=3)
@@ -129,7 +130,7 @@ def _page(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> P
         }  # fmt: skip
         trace = go.Scatter(x=p.x, y=p.y, mode="markers", text=hover, hoverinfo="text", marker=marker, name=name)
         figure.add_trace(trace, row=row, col=1)
-        cross = {"symbol": "cross-thin", "size": 12, "line": {"width": 2, "color": "#d62728"}}
+        cross = {"symbol": "cross-thin", "size": 12, "line": {"width": 2, "color": ORIGIN}}
         figure.add_trace(
             go.Scatter(x=[0], y=[0], mode="markers", marker=cross, text=["the origin"], hoverinfo="text"),
             row=row,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.papers.calibration_league.standings import NONE, Standing, standings
 from ctxexp.report import wording
-from ctxexp.report.frame import FAINT, INK, blank, dress, save
-from ctxexp.report.palette import PALETTE, colours
+from ctxexp.report.frame import blank, dress, save
+from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, TRANSFORMS, colours
 from ctxexp.report.wording import Run
 
 if TYPE_CHECKING:
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 NAME = "isotropy_against_spearman"
 TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
 MARKERS = "osD^vPX<>h"  # one a model
-_COLOURS = {  # of the built-in ones, told apart whichever of them are there
-    "center": "#9467bd",
-    "standardize": "#8c564b",
-    "all_but_the_top": "#44aa99",
-    "whitening": "#e69f00",
-    "clusterwise": "#332288",
-    "rank": "#636363",
-    "flow": "#cc79a7",
-}
 _X = (("less_cosine", "drop of the mean cosine"), ("more_isoscore", "gain of IsoScore"))
 
 
@@ -70,11 +61,11 @@ def league_figure(runs: Sequence[Run]) -> Figure | None:
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
     """A colour a transform: the built-in ones' own and what is left of the palette, past its end any."""
-    free = [c for c in PALETTE if c not in _COLOURS.values()]
-    others = [name for name in names if name not in _COLOURS]
+    free = [c for c in PALETTE if c not in TRANSFORMS.values()]
+    others = [name for name in names if name not in TRANSFORMS]
     if len(others) > len(free):
         return colours(names)
-    return {**_COLOURS, **dict(zip(others, free, strict=False))}
+    return {**TRANSFORMS, **dict(zip(others, free, strict=False))}
 
 
 def _draw(axes: Axes, rows: Sequence[Standing], attribute: str, colour: dict[str, str], marker: dict[str, str]) -> None:
@@ -91,7 +82,7 @@ def _draw(axes: Axes, rows: Sequence[Standing], attribute: str, colour: dict[str
     for line in (axes.axhline, axes.axvline):
         line(0, color=FAINT, linewidth=0.8, zorder=1.5)
     axes.tick_params(labelsize=9, length=3)
-    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 

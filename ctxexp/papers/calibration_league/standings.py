@@ -13,12 +13,13 @@ import numpy as np
 from ctxexp.maths.correlation import percentiles
 from ctxexp.measuring.differences import paired
 from ctxexp.papers.sweep_tables import row_label
-from ctxexp.report.wording import Run, one_line, unique_labels
-from ctxexp.results import Results, named
+from ctxexp.report.wording import AVERAGE, Run, one_line, unique_labels
+from ctxexp.results import Results
 from ctxexp.run_info import RunInfo
+from ctxexp.values import Key
 from ctxexp.vectors.pool import WORDS
 
-AVERAGE, MAIN = "avg", "all"
+MAIN = "all"
 Over = Literal["", "pairs", "seeds"]
 GEOMETRY = ("mean_cosine", "isoscore", "effective_rank")
 NONE = "none"
@@ -81,23 +82,21 @@ def measure_of(results: Results, metric: str) -> str | None:
 
 
 def tasks(results: Results, label: str) -> list[str]:
-    """The tasks that a run has scores of; [""] for a corpus of one, whose statistics have no task in their names."""
-    ends = [key for key in results.curves if key.startswith(f"{label}/") and key.endswith(f"/{MAIN}")]
-    named = [key.removeprefix(f"{label}/").removesuffix(MAIN).rstrip("/") for key in ends]
-    return [task for task in named if task != AVERAGE]
+    """The tasks that a run has scores of; [""] for a corpus of one, whose statistics have none."""
+    return [task for measure, task in results.subjects() if measure == label and task != AVERAGE]
 
 
-def value(results: Results, label: str, statistic: str, at: int | str) -> float:
-    """A statistic at a layer or mix; NaN where the run hasn't it."""
-    if isinstance(at, str):
-        return results.scalars.get(f"{label}.{at}/{statistic}", math.nan)
-    curve = results.get(f"{label}/{statistic}")
-    return math.nan if curve is None or at >= len(curve) else float(curve[at])
+def value(results: Results, key: Key, at: int | str) -> float:
+    """A key's value at a layer or mix; NaN where the run hasn't it."""
+    held = results.held.get(key._replace(place=at) if isinstance(at, str) else key)
+    if held is None or (isinstance(at, int) and at >= len(held.value)):
+        return math.nan
+    return float(held.value[0 if isinstance(at, str) else at])
 
 
-def summary_statistic(results: Results, label: str) -> str:
-    """The statistic that sums a run up: `avg/all` of several tasks, `all` of one."""
-    return MAIN if tasks(results, label) == [""] else f"{AVERAGE}/{MAIN}"
+def summary_key(results: Results, label: str) -> Key:
+    """What sums a run up: `all` of the mean over several tasks, or of the only one."""
+    return Key(label, MAIN, "" if tasks(results, label) == [""] else AVERAGE)
 
 
 def transform_name(results: Results) -> str:
@@ -155,9 +154,9 @@ def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[Place]
     places = [Place("last layer", last, last=True)]
     if plain:
         label = measure_of(plain[0], "sts")
-        curve = None if label is None else plain[0].get(f"{label}/{summary_statistic(plain[0], label)}")
-        if curve is not None and np.isfinite(curve).any():
-            best = int(np.nanargmax(curve))
+        held = None if label is None else plain[0].held.get(summary_key(plain[0], label))
+        if held is not None and np.isfinite(held.value).any():
+            best = int(np.nanargmax(held.value))
             if best == last:
                 places = [Place("last layer, best of none", last, last=True, best=True)]
             else:
@@ -229,10 +228,10 @@ def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tu
 
 def _replicates(results: Results, at: int | str) -> np.ndarray | None:
     label = measure_of(results, "sts") or ""
-    statistic = summary_statistic(results, label)
+    key = summary_key(results, label)
     if isinstance(at, str):
-        return results.replicates.get(named(label, statistic, at))
-    rows = results.replicates.get(named(label, statistic))
+        return results.replicates.get(key._replace(place=at))
+    rows = results.replicates.get(key)
     return None if rows is None or at >= len(rows) else rows[at]
 
 
@@ -244,19 +243,18 @@ def _counterpart(run: Results, plain: Sequence[Results]) -> Results | None:
 
 def _score(results: Results, at: int | str) -> float:
     label = measure_of(results, "sts") or ""
-    return value(results, label, summary_statistic(results, label), at)
+    return value(results, summary_key(results, label), at)
 
 
 def _scores(results: Results, at: int | str) -> dict[str, float]:
     label = measure_of(results, "sts") or ""
     alone = one_line(results.info.corpus.name)
-    names = {task: f"{task}/{MAIN}" if task else MAIN for task in tasks(results, label)}
-    return {task or alone: value(results, label, statistic, at) for task, statistic in names.items()}
+    return {task or alone: value(results, Key(label, MAIN, task), at) for task in tasks(results, label)}
 
 
 def _geometry(results: Results, at: int | str) -> dict[str, float]:
     label = measure_of(results, "sentence_geometry") or ""
-    return {key: value(results, label, key, at) for key in GEOMETRY}
+    return {name: value(results, Key(label, name), at) for name in GEOMETRY}
 
 
 def _mean(values: Sequence[float]) -> float:

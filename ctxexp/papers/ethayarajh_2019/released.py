@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import UnknownName
+from ctxexp.values import Key
 
 SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
 """For a legend or caption."""
@@ -28,8 +29,8 @@ def models() -> tuple[str, ...]:
     return tuple(dict.fromkeys(row["model"] for row in _rows("released.csv")))
 
 
-def published(model: str) -> dict[str, np.ndarray]:
-    """The published curves of bert, gpt2 or elmo by curve key, each (n_layers,) float64; NaN where not released.
+def published(model: str) -> dict[Key, np.ndarray]:
+    """The published curves of bert, gpt2 or elmo by key, each (n_layers,) float64; NaN where not released.
 
     Keys: anisotropy/mean_cosine; raw, baseline and adjusted of self_similarity, intra_sentence_similarity and
     max_explainable_variance_released; raw and sd of word_norm. Adjusted is raw minus baseline, as in the paper: the
@@ -43,12 +44,12 @@ def published(model: str) -> dict[str, np.ndarray]:
         for name in rows[0]
         if name not in ("model", "layer")
     }
-    curves = {"anisotropy/mean_cosine": column["mean_cosine"]}
+    curves = {Key("anisotropy", "mean_cosine"): column["mean_cosine"]}
     for measure, (raw, baseline) in _CURVES.items():
-        curves[f"{measure}/raw"] = column[raw]
-        curves[f"{measure}/baseline"] = column[baseline].copy()
-        curves[f"{measure}/adjusted"] = column[raw] - column[baseline]
-    curves["word_norm/raw"], curves["word_norm/sd"] = column["word_norm_mean"], column["word_norm_sd"]
+        curves[Key(measure, "raw")] = column[raw]
+        curves[Key(measure, "baseline")] = column[baseline].copy()
+        curves[Key(measure, "adjusted")] = column[raw] - column[baseline]
+    curves[Key("word_norm", "raw")], curves[Key("word_norm", "sd")] = column["word_norm_mean"], column["word_norm_sd"]
     return curves
 
 

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define, unique_labels
 from ctxexp.results import Results
+from ctxexp.values import LAYER
 
 SOURCE = "Li et al. 2020 (BERT-flow), Table 1: word embeddings of BERT; among which words neighbours are is not said"
 _FILE = Path(__file__).with_name("published.csv")
@@ -39,6 +42,7 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
     import pandas as pd
 
     known = published()
+    blank = dict.fromkeys(("spearman", "spearman_ci_low", "spearman_ci_high"), math.nan)
     rows: list[dict[str, Any]] = [
         {"source": "published", "model": "BERT", "vectors": "word embeddings", "statistic": statistic, "bins": bins}
         for statistic, bins in known.items()
@@ -46,19 +50,15 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
     notes = [f"published: {SOURCE}"]
     for label, results, measure in _measured(runs, "frequency_geometry"):
         notes.append(f"{measure}: {define(measure, results)}")
-        for vectors, stats in spaces(results, measure):
-            for statistic, bins in _bins(stats).items():
-                spearman = {
-                    end: stats.get(f"spearman_{statistic}{end}", math.nan) for end in ("", "_ci_low", "_ci_high")
-                }
-                rows.append(
-                    {"source": "ours", "model": label, "vectors": vectors, "statistic": statistic, "bins": bins}
-                    | {"spearman" + end: value for end, value in spearman.items()}
-                )
+        for vectors, found in spaces(results, measure):
+            for statistic, bins in _bins(found["value"]).items():
+                row = {"source": "ours", "model": label, "vectors": vectors, "statistic": statistic, "bins": bins}
+                if (spearman := f"spearman_{statistic}") in found.index:
+                    row |= dict(zip(blank, found.loc[spearman, ["value", "low", "high"]], strict=True))
+                rows.append(row)
     if len(rows) == len(known):
         return None
     edges = sorted({edge for row in rows for edge in row["bins"]})
-    blank = {"spearman": math.nan, "spearman_ci_low": math.nan, "spearman_ci_high": math.nan}
     full = [
         {**blank, **{k: v for k, v in row.items() if k != "bins"}}
         | {f"{a}_{b}": row["bins"].get((a, b), math.nan) for a, b in edges}
@@ -83,9 +83,9 @@ def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
     import pandas as pd
 
     rows = [
-        {"model": label, "vectors": vectors, **{name: stats.get(name, math.nan) for name in _DEGENERATION}}
+        {"model": label, "vectors": vectors, **found["value"].reindex(_DEGENERATION)}
         for label, results, measure in _measured(runs, "degeneration")
-        for vectors, stats in spaces(results, measure)
+        for vectors, found in spaces(results, measure)
     ]
     if not rows:
         return None
@@ -102,20 +102,16 @@ def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
     return SweepTable("Degeneration of layers and embedding tables", numbers, columns, shown, notes)
 
 
-def spaces(results: Results, measure: str) -> Iterator[tuple[str, dict[str, float]]]:
-    """(name, statistics) of each layer and embedding table: `layer 0` ... `last layer (4)`, `input table`."""
-    curves = {key.removeprefix(f"{measure}/"): c for key, c in results.curves.items() if key.startswith(f"{measure}/")}
-    last = results.n_layers - 1
-    for layer in range(results.n_layers):
-        name = f"last layer ({layer})" if layer == last else f"layer {layer}"
-        yield name, {statistic: float(curve[layer]) for statistic, curve in curves.items()}
-    tables: dict[str, dict[str, float]] = {}
-    for key, value in results.scalars.items():
-        place, _, statistic = key.rpartition("/")
-        if place.startswith(f"{measure}."):
-            tables.setdefault(place.removeprefix(f"{measure}."), {})[statistic] = value
-    for name, stats in tables.items():
-        yield f"{name} table" + " (tied)" * (name in results.info.tables and results.info.tables[name].tied), stats
+def spaces(results: Results, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """(name, its values by statistic: columns value, low, high) of each layer and embedding table: `layer 0` ...
+    `last layer (4)`, `input table`."""
+    frame = results.frame[results.frame["measure"] == measure].set_index("statistic")
+    by_layer = frame["place"] == LAYER
+    for layer, found in frame[by_layer].groupby("layer"):
+        yield f"last layer ({layer})" if layer == results.n_layers - 1 else f"layer {layer}", found
+    for name, found in frame[~by_layer].groupby("place", sort=False):
+        tied = name in results.info.tables and results.info.tables[name].tied
+        yield f"{name} table" + " (tied)" * tied, found
 
 
 def _measured(runs: Sequence[Run], name: str) -> Iterator[tuple[str, Results, str]]:
@@ -125,11 +121,11 @@ def _measured(runs: Sequence[Run], name: str) -> Iterator[tuple[str, Results, st
                 yield label, results, measure
 
 
-def _bins(stats: Mapping[str, float]) -> dict[str, dict[tuple[int, int], float]]:
+def _bins(values: pd.Series) -> dict[str, dict[tuple[int, int], float]]:
     """The statistics that have bins: name -> (first, last) -> value."""
     found: dict[str, dict[tuple[int, int], float]] = {}
-    for key, value in stats.items():
-        if match := re.fullmatch(r"(norm|n|(?:l2|dot|cosine)_\d+nn)_(\d+)_(\d+)", key):
+    for statistic, value in values.items():
+        if match := re.fullmatch(r"(norm|n|(?:l2|dot|cosine)_\d+nn)_(\d+)_(\d+)", statistic):
             found.setdefault(match[1], {})[int(match[2]), int(match[3])] = value
     return found
 

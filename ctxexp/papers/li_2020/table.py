@@ -13,6 +13,7 @@ from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, one_line
 from ctxexp.results import Results
+from ctxexp.values import Key
 
 TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spearman × 100"
 AGGREGATIONS = ("all", "wmean")  # of a task's sub-sets: the published rows are of either kind
@@ -102,7 +103,7 @@ def measured(runs: Sequence[Run]) -> list[Measured]:
             row = found.setdefault((model, method, fitted), Measured(model, _checkpoint(results), method, fitted))
             for task in tasks(results, label):
                 for kind in AGGREGATIONS:
-                    score = value(results, label, f"{task}/{kind}" if task else kind, at)
+                    score = value(results, Key(label, kind, task), at)
                     row.scores.setdefault((task or _only_task(results), kind), score)
     return [row for row in found.values() if any(task in li_2020.TASKS for task, _ in row.scores)]
 

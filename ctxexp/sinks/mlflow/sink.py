@@ -122,9 +122,8 @@ class MlflowSink(Sink):
         from mlflow.entities import Metric, Param, RunTag
 
         metrics, infinite, extra = [], [], overview(results)
-        names = metric_names([*results.curves, *results.scalars, *extra])
-        for key, curve in [*results.curves.items(), *((k, np.array([v])) for k, v in results.scalars.items())]:
-            values = np.asarray(curve, dtype=np.float64)
+        names = metric_names([*results.named, *extra])
+        for key, values in results.named.items():
             if np.isinf(values).any():
                 infinite.append(key)
             metrics += [

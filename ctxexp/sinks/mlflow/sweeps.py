@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ctxexp.errors import TrackingError
 from ctxexp.jobs import environment
 from ctxexp.jobs.credentials import redact
+from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
 from ctxexp.sink import Row, Sweep, SweepReport
 from ctxexp.sinks.mlflow.failures import failures
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
     from ctxexp.sinks.mlflow.sink import MlflowSink
-
-SUMMARY_COLOUR = "#7f7f7f"
 
 
 def search(client: MlflowClient, experiment_id: str, query: str) -> Iterator[Run]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.report.wording import mains
+from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
@@ -21,19 +21,14 @@ def overview(results: Results) -> dict[str, float]:
     MLflow's run list shows last values only, hence these. No slash: their charts come last, after the curves.
     """
     found = {}
-    for measure in results.measures():
-        for statistic in mains(results, measure):
-            curve = results.get(f"{measure}/{statistic}")
-            if curve is None:
-                continue
-            kept = np.asarray(curve, dtype=np.float64)
-            kept = np.where(np.isfinite(kept), kept, np.nan)
-            some = bool(np.isfinite(kept).any())
-            name = f"{measure} {statistic}"
-            found[f"{name} mean"] = float(np.nanmean(kept)) if some else math.nan
-            found[f"{name} last layer"] = float(kept[-1]) if kept.size else math.nan
-            found[f"{name} layer of minimum"] = float(np.nanargmin(kept)) if some else math.nan
-            break
+    for key in main_curves(results):
+        curve = results.held[key].value
+        kept = np.where(np.isfinite(curve), curve, np.nan)
+        some = bool(np.isfinite(kept).any())
+        name = f"{key.subject} {key.statistic}"
+        found[f"{name} mean"] = float(np.nanmean(kept)) if some else math.nan
+        found[f"{name} last layer"] = float(kept[-1]) if kept.size else math.nan
+        found[f"{name} layer of minimum"] = float(np.nanargmin(kept)) if some else math.nan
     return found
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from ctxexp.maths.correlation import spearman, spearman_rows
+from ctxexp.values import Key
 from ctxexp_claims.evidence import Evidence
 from ctxexp_claims.spans import NotMeasuredError
 
@@ -59,20 +60,38 @@ def checked(model: str, test: Callable[[], Check]) -> Check:
         return Check(model, said=str(why))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """What a value is to be: above a number, below one, or within +- one."""
+
+    above: float | None = None
+    below: float | None = None
+    within: float | None = None
+
+    def margins(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far inside the bound intervals (n,) are at their worst end and at their best; negative: outside."""
+        if self.above is not None:
+            return low - self.above, high - self.above
+        if self.below is not None:
+            return self.below - high, self.below - low
+        assert self.within is not None
+        worst = np.minimum(self.within - high, self.within + low)
+        worst = np.where(np.abs(worst) < 1e-9, 1e-9, worst)  # the margin itself is within it
+        return worst, np.minimum(self.within - low, self.within + high)
+
+
 def in_layers(
     evidence: Evidence,
-    key: str,
+    key: Key,
     *,
-    above: float | None = None,
-    below: float | None = None,
-    within: float | None = None,
+    bound: Bound,
     first: int = 1,
     only: int | None = None,
     least: float = 1.0,
     spared: int = 0,
     over: int | None = None,
 ) -> Check:
-    """Whether the curve lies above, below, or within +- a bound in enough layers from `first`: a share `least` of them,
+    """Whether the curve lies within its bound in enough layers from `first`: a share `least` of them,
     all but those `spared`, or in one alone (`only`, negative: from the last).
 
     With `over`, what is bounded is each other layer's difference from that one. The effect is that of the layer that
@@ -85,15 +104,7 @@ def in_layers(
         raise NotMeasuredError(f"{key} has no layer {first}")
     spans = spans if over is None else evidence.differences(key, over)
     spans.require(key, layers)
-    low, high = spans.low[layers], spans.high[layers]
-    if above is not None:
-        worst, best = low - above, high - above
-    elif below is not None:
-        worst, best = below - high, below - low
-    else:
-        assert within is not None
-        worst, best = np.minimum(within - high, within + low), np.minimum(within - low, within + high)
-        worst = np.where(np.abs(worst) < 1e-9, 1e-9, worst)  # the margin itself is within it
+    worst, best = bound.margins(spans.low[layers], spans.high[layers])
     yes, no = int((worst > 0).sum()), int(((best <= 0) & (worst < 0)).sum())
     needed = math.ceil(least * len(layers) - 1e-9) - spared
     order = np.argsort(worst, kind="stable")
@@ -103,11 +114,11 @@ def in_layers(
     said = f"layer {at}" if only is not None else f"{brief} layers, {no} not; layer {at} decides"
     if over is None:
         said += _twin(evidence, key, at)
-    n = evidence.n(key.rpartition("/")[0], at)
+    n = evidence.n(key, at)
     return Check(evidence.model, "", passed, *evidence.shown(*spans.at(at)), n, said, evidence.link, brief)
 
 
-def _twin(evidence: Evidence, key: str, layer: int) -> str:
+def _twin(evidence: Evidence, key: Key, layer: int) -> str:
     """How the layer differs from that of the untrained twin, in words; empty without one."""
     if evidence.twin is None:
         return ""
@@ -118,7 +129,7 @@ def _twin(evidence: Evidence, key: str, layer: int) -> str:
     return f"; less its untrained twin {value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def trend(evidence: Evidence, key: str, *, rises: bool, least: float = NONE) -> Check:
+def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE) -> Check:
     """Whether the curve rises (falls) with depth: Spearman's rho of layer and value is on that side of 0, and the
     change along the straight line through all layers at least `least`.
 
@@ -145,12 +156,12 @@ def trend(evidence: Evidence, key: str, *, rises: bool, least: float = NONE) -> 
     said += [chance(values, layers, sign)]
     if evidence.twin is not None and (twin := evidence.twin.curve(key)) is not None:
         said.append(f"the untrained twin's change {float(_change(twin)):+.3f}")
-    n = evidence.n(key.rpartition("/")[0], int(layers[-1]))
+    n = evidence.n(key, int(layers[-1]))
     found = evidence.shown(rho, *rho_ends)
     return Check(evidence.model, "", passed, *found, n, "; ".join(said), evidence.link, f"{rho:.2f}")
 
 
-def accompanied(evidence: Evidence, one: str, other: str) -> Check:
+def accompanied(evidence: Evidence, one: Key, other: Key) -> Check:
     """Whether two curves go against each other over layers: Spearman's rho is below 0, more than chance gives.
 
     Here layers are what is counted: at p < .05 (of all orders up to 7 layers, in either direction) it is decided.
@@ -175,7 +186,7 @@ def accompanied(evidence: Evidence, one: str, other: str) -> Check:
 
 
 def below(
-    one: Evidence, other: Evidence, key: str, layers: tuple[int, int], within: float | None = None, where: str = ""
+    one: Evidence, other: Evidence, key: Key, layers: tuple[int, int], within: float | None = None, where: str = ""
 ) -> Check:
     """Whether `one` lies below `other` in a curve, each at its layer (negative: from the last), or within +- `within`
     of it; the effect is one minus other. `where` names the place where it is no layer."""
@@ -188,7 +199,7 @@ def below(
         passed = True if max(map(abs, ends)) <= within else False if max(-ends[1], ends[0]) > within else None
     a, b = one.span(key).value[at[0]], other.span(key).value[at[1]]
     said = f"{where or f'layers {at[0]} and {at[1]}'}: {a:.3f} against {b:.3f} of {other.label or other.model}"
-    n = one.n(key.rpartition("/")[0], at[0])
+    n = one.n(key, at[0])
     return Check(one.model, "", passed, *one.shown(value, low, high), n, said, one.link, f"{value:+.3f}")
 
 

@@ -6,23 +6,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ctxexp_claims.checks import NONE, Check, accompanied, below, checked, in_layers, trend
+from ctxexp.values import Key
+from ctxexp_claims.checks import NONE, Bound, Check, accompanied, below, checked, in_layers, trend
 from ctxexp_claims.evidence import PAPER, Family
 from ctxexp_claims.verdict import Claim
 
-ANISOTROPY, SELF, INTRA = "anisotropy/mean_cosine", "self_similarity", "intra_sentence_similarity"
-ADJUSTED = f"{SELF}/adjusted"
+ANISOTROPY, SELF, INTRA = Key("anisotropy", "mean_cosine"), "self_similarity", "intra_sentence_similarity"
+ADJUSTED = Key(SELF, "adjusted")
 LITERAL, MATCHED = "the paper's baseline", "the length-matched baseline"
 LEVELS = {LITERAL: "adjusted", MATCHED: "size_matched_adjusted"}
 ABOUT = 0.20  # the paper's own line for intra-sentence similarity
 NEARLY_ALL, MOST = 0.9, 0.501  # shares of the layers
+POSITIVE = Bound(above=0.0)
 BOTH = "bert, elmo"  # whom a comparison of the two is of
 RISES = f"the interval of Spearman's rho with the layer is above 0, that of its change along a line above {NONE}"
 FALLS = f"the interval of Spearman's rho with the layer is below 0, that of its change along a line below -{NONE}"
 RANGE = f"its interval lies within {NONE} of 0"
 
 
-def each(family: Family, model: str, key: str, test: Callable[..., Check], **options: Any) -> Check:
+def each(family: Family, model: str, key: Key, test: Callable[..., Check], **options: Any) -> Check:
     """One of the tests of a curve on the newest run of the model that has it."""
     evidence = family.find(model, key)
     if evidence is None:
@@ -30,7 +32,7 @@ def each(family: Family, model: str, key: str, test: Callable[..., Check], **opt
     return checked(model, partial(test, evidence, key, **options))
 
 
-def lacking(family: Family, model: str, key: str) -> str:
+def lacking(family: Family, model: str, key: Key | str) -> str:
     """Why there is no such curve of the model."""
     if family.kind == "released":
         return f"{key} was not released"
@@ -38,14 +40,14 @@ def lacking(family: Family, model: str, key: str) -> str:
 
 
 def _per_model(
-    family: Family, *, models: tuple[str, ...], key: str, test: Callable[..., Check], **options: Any
+    family: Family, *, models: tuple[str, ...], key: Key, test: Callable[..., Check], **options: Any
 ) -> list[Check]:
     return [each(family, model, key, test, **options) for model in models]
 
 
 def _intra(family: Family, *, models: tuple[str, ...], test: Callable[..., Check], **options: Any) -> list[Check]:
     return [
-        each(family, model, f"{INTRA}/{level}", test, **options).under(name)
+        each(family, model, Key(INTRA, level), test, **options).under(name)
         for name, level in LEVELS.items()
         for model in models
     ]
@@ -53,8 +55,8 @@ def _intra(family: Family, *, models: tuple[str, ...], test: Callable[..., Check
 
 def _input_layers(family: Family) -> list[Check]:
     """ELMo's input layer within the margin of 0, the others' above it."""
-    bounds = {"elmo": {"within": NONE}, "bert": {"above": NONE}, "gpt2": {"above": NONE}}
-    return [each(family, model, ANISOTROPY, in_layers, only=0, **bound) for model, bound in bounds.items()]
+    bounds = {"elmo": Bound(within=NONE), "bert": Bound(above=NONE), "gpt2": Bound(above=NONE)}
+    return [each(family, model, ANISOTROPY, in_layers, only=0, bound=bound) for model, bound in bounds.items()]
 
 
 def _accompanied(family: Family) -> list[Check]:
@@ -87,7 +89,7 @@ def _elmo_and_bert(
 ) -> list[Check]:
     found = []
     for name in ("raw", "adjusted"):
-        key = f"{SELF}/{name}"
+        key = Key(SELF, name)
         a, b = family.find(one[0], key), family.find(other[0], key)
         if a is None or b is None:
             found.append(Check(BOTH, name, said=f"needs {key} of each"))
@@ -101,7 +103,7 @@ CLAIMS = [
     Claim(
         "anisotropic", "4.1", "Representations are anisotropic in every layer but the input layer.",
         f"mean cosine of random occurrences: its interval is above {NONE} in every layer from 1",
-        partial(_per_model, models=PAPER, key=ANISOTROPY, test=in_layers, above=NONE),
+        partial(_per_model, models=PAPER, key=ANISOTROPY, test=in_layers, bound=Bound(above=NONE)),
         PAPER,
     ),
     Claim(
@@ -121,14 +123,14 @@ CLAIMS = [
         "In all three models nearly all hidden layers are more anisotropic than the input layer.",
         f"mean cosine of random occurrences less the input layer's: its interval is above 0 in {NEARLY_ALL:.0%} of the "
         "hidden layers",
-        partial(_per_model, models=PAPER, key=ANISOTROPY, test=in_layers, above=0.0, over=0, least=NEARLY_ALL),
+        partial(_per_model, models=PAPER, key=ANISOTROPY, test=in_layers, bound=POSITIVE, over=0, least=NEARLY_ALL),
         PAPER,
     ),
     Claim(
         "same-word-closer", "abstract",
         "A word's vectors in different contexts are more similar to each other than those of different words.",
         "adjusted self-similarity: its interval is above 0 in every layer from 1",
-        partial(_per_model, models=PAPER, key=ADJUSTED, test=in_layers, above=0.0),
+        partial(_per_model, models=PAPER, key=ADJUSTED, test=in_layers, bound=POSITIVE),
         PAPER,
     ),
     Claim(
@@ -154,7 +156,7 @@ CLAIMS = [
     Claim(
         "gpt2-last-layer", "4.2", "Those of GPT-2's last layer are almost maximally context-specific.",
         f"adjusted self-similarity of the last layer: {RANGE}",
-        partial(_per_model, models=("gpt2",), key=ADJUSTED, test=in_layers, only=-1, within=NONE),
+        partial(_per_model, models=("gpt2",), key=ADJUSTED, test=in_layers, only=-1, bound=Bound(within=NONE)),
         ("gpt2",),
     ),
     Claim(
@@ -177,7 +179,7 @@ CLAIMS = [
         "bert-sentence-above", "4.2",
         "In all layers of BERT words of one sentence are more similar to each other than random words.",
         "adjusted intra-sentence similarity: its interval is above 0 in every layer",
-        partial(_intra, models=("bert",), test=in_layers, above=0.0, first=0),
+        partial(_intra, models=("bert",), test=in_layers, bound=POSITIVE, first=0),
         ("bert",),
         tuple(LEVELS),
     ),
@@ -185,14 +187,14 @@ CLAIMS = [
         "gpt2-sentence-none", "4.2",
         "In most layers of GPT-2 words of one sentence are no more similar to each other than random words.",
         f"adjusted intra-sentence similarity: {RANGE} in more than half of the layers",
-        partial(_intra, models=("gpt2",), test=in_layers, within=NONE, first=0, least=MOST),
+        partial(_intra, models=("gpt2",), test=in_layers, bound=Bound(within=NONE), first=0, least=MOST),
         ("gpt2",),
         tuple(LEVELS),
     ),
     Claim(
         "gpt2-sentence-input", "4.2", "In GPT-2 that similarity is highest in the input layer.",
         "adjusted intra-sentence similarity less the input layer's: its interval is below 0 in every other layer",
-        partial(_intra, models=("gpt2",), test=in_layers, below=0.0, first=0, over=0),
+        partial(_intra, models=("gpt2",), test=in_layers, bound=Bound(below=0.0), first=0, over=0),
         ("gpt2",),
         tuple(LEVELS),
     ),
@@ -200,7 +202,7 @@ CLAIMS = [
         "sentence-above-line", "4.2",
         f"In ELMo and BERT the similarity of a sentence's words is above {ABOUT:.2f} in all layers but one.",
         f"adjusted intra-sentence similarity: its interval is above {ABOUT:.2f} in every layer but at most one",
-        partial(_intra, models=("elmo", "bert"), test=in_layers, above=ABOUT, first=0, spared=1),
+        partial(_intra, models=("elmo", "bert"), test=in_layers, bound=Bound(above=ABOUT), first=0, spared=1),
         ("elmo", "bert"),
         tuple(LEVELS),
     ),

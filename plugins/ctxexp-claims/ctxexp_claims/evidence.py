@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ctxexp.report.wording import attribute, canonical
-from ctxexp.results import LAYER, Key, Results
+from ctxexp.report.wording import about, canonical
+from ctxexp.results import Results
 from ctxexp.run_info import RunInfo
+from ctxexp.values import LAYER, Held, Key
 from ctxexp_claims.spans import NotMeasuredError, Span
 
 PAPER = ("elmo", "bert", "gpt2")
@@ -35,46 +36,43 @@ Kind = Literal["published", "other", "released"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run's curves, by curve key (n_layers,), and word tables, or figures that were released as points. `twin` is
+    """One run's curves by layer, and word tables, or figures that were released as points. `twin` is
     the same run of untrained weights.
 
     `model` is elmo, bert or gpt2, or the name of what a file of word vectors holds. `link` leads to the run.
     """
 
     model: str
-    curves: Mapping[str, np.ndarray]
+    held: Mapping[Key, Held]
     label: str = ""
     link: str = ""
     info: RunInfo = field(default_factory=RunInfo)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    replicates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    replicates: Mapping[Key, np.ndarray] = field(default_factory=dict)
     twin: Evidence | None = None
     points: bool = False
 
-    def curve(self, key: str) -> np.ndarray | None:
+    def curve(self, key: Key) -> np.ndarray | None:
         """The curve, if it has any value."""
-        found = self.curves.get(key)
-        return found if found is not None and np.isfinite(found).any() else None
+        held = self.held.get(key)
+        return held.value if held and np.isfinite(held.value).any() else None
 
-    def span(self, key: str, other: Evidence | None = None) -> Span:
+    def span(self, key: Key, other: Evidence | None = None) -> Span:
         """The curve with its intervals, and its replicates unless `other` drew other resamples; raises NotMeasuredError
         if it isn't there."""
-        curve = self.curve(key)
-        if curve is None:
+        if self.curve(key) is None:
             raise NotMeasuredError(f"{key} was not released" if self.points else f"no {key} in its runs")
         if self.points:
-            return Span(curve, curve, curve)
-        nothing = np.full(len(curve), np.nan)
-        low, high = (self.curves.get(f"{key}_ci_{end}", nothing) for end in ("low", "high"))
+            return Span(*[self.held[key].value] * 3)
         paired = other is None or _drawn(self.info) == _drawn(other.info)
-        return Span(curve, low, high, self.replicates.get(key) if paired else None)
+        return Span(*self.held[key], self.replicates.get(key) if paired else None)
 
-    def differences(self, key: str, layer: int) -> Span:
+    def differences(self, key: Key, layer: int) -> Span:
         """Every layer's difference from one of them, with its interval."""
         span = self.span(key)
         return Span(*np.array([span.less(span, i, layer) for i in range(len(span.value))]).T)
 
-    def less(self, other: Evidence, key: str, one: int, two: int) -> tuple[float, float, float]:
+    def less(self, other: Evidence, key: Key, one: int, two: int) -> tuple[float, float, float]:
         """This run's value at a layer less the other's at one of its own, low and high; raises NotMeasuredError."""
         a, b = self.span(key, other), other.span(key, self)
         a.require(key, [one])
@@ -85,18 +83,17 @@ class Evidence:
         """An effect as a report has it: the ends of its interval are NaN where the evidence brings none."""
         return (value, math.nan, math.nan) if self.points else (value, low, high)
 
-    def hidden(self, key: str) -> Evidence:
+    def hidden(self, key: Key) -> Evidence:
         """The mean of a curve over the hidden layers, as evidence of one layer; the ends of its interval are the means
         of theirs, as if layers erred together, unless replicates say better."""
-        keys = (key, f"{key}_ci_low", f"{key}_ci_high")
-        means = {k: self.curves[k][1:].mean(keepdims=True) for k in keys if k in self.curves}
+        means = {key: Held(*(end[1:].mean(keepdims=True) for end in self.held[key]))} if key in self.held else {}
         drawn = {key: self.replicates[key][1:].mean(axis=0, keepdims=True)} if key in self.replicates else {}
-        return replace(self, curves=means, replicates=drawn)
+        return replace(self, held=means, replicates=drawn)
 
-    def n(self, measure: str, layer: int) -> float:
+    def n(self, key: Key, layer: int) -> float:
         """How many groups the value of this layer is over; NaN if unknown."""
-        found = self.curves.get(f"{measure}/n")
-        return float(found[layer]) if found is not None and layer < len(found) else float("nan")
+        found = self.held.get(key._replace(statistic="n"))
+        return float(found.value[layer]) if found and layer < len(found.value) else math.nan
 
 
 @dataclass
@@ -108,7 +105,7 @@ class Family:
     corpus: str = ""
     members: list[Evidence] = field(default_factory=list)
 
-    def find(self, model: str, *keys: str) -> Evidence | None:
+    def find(self, model: str, *keys: Key) -> Evidence | None:
         """The newest run of the model that has all these curves."""
         for member in self.members:
             if member.model == model and all(member.curve(key) is not None for key in keys):
@@ -155,10 +152,12 @@ def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
 
 
 def _evidence(model: str, results: Results, link: str) -> Evidence:
-    labels, label = measured(results), results.info.title
+    labels = measured(results)
     tables = {name: results.tables[label] for name, label in labels.items() if label in results.tables}
-    curves, replicates = (_by_level(results, labels, each) for each in (results.curves, _layers(results.replicates)))
-    return Evidence(model, curves, label, link, results.info, tables, replicates)
+    keys = {key: name for key in results.held if (name := _canonical(results, labels, key))}
+    held = {name: results.held[key] for key, name in keys.items()}
+    drawn = {name: results.replicates[key] for key, name in keys.items() if key in results.replicates}
+    return Evidence(model, held, results.info.title, link, results.info, tables, drawn)
 
 
 def measured(results: Results) -> dict[str, str]:
@@ -167,39 +166,29 @@ def measured(results: Results) -> dict[str, str]:
     """
     labels: dict[str, str] = {}
     for label in results.info.measures:
-        if attribute(results, label, "variant") is not None:
+        if about(results, label).variant is not None:
             known = canonical(results, label)
             labels[known] = label if label == known else labels.get(known, label)
     return labels
 
 
-def _by_level(results: Results, labels: Mapping[str, str], held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The curves (or replicates) held, by what they are of and what they are adjusted by: with `baseline=size_matched`
-    plain `adjusted` is by that level.
+def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | None:
+    """A curve's key by what it is of and what it is adjusted by: with `baseline=size_matched` plain `adjusted` is by
+    that level. None for what isn't evidence.
 
-    Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper: left out.
+    Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper.
     """
-    baseline = results.info.baseline.name
-    curves = {}
-    for name, label in labels.items():
-        for key, curve in held.items():
-            measure, _, statistic = key.rpartition("/")
-            if measure != label:
-                continue
-            if baseline in SAMPLED or not statistic.startswith("adjusted"):
-                curves[f"{name}/{statistic}"] = curve
-            elif baseline == "size_matched":
-                curves[f"{name}/size_matched_{statistic}"] = curve
-    return curves
+    name = canonical(results, key.measure)
+    if key.place != LAYER or key.task or labels.get(name) != key.measure:
+        return None
+    if results.info.baseline.name in SAMPLED or not key.statistic.startswith("adjusted"):
+        return Key(name, key.statistic)
+    return Key(name, f"size_matched_{key.statistic}") if results.info.baseline.name == "size_matched" else None
 
 
 def _drawn(info: RunInfo) -> tuple[int, int, str]:
     """Runs that agree in these drew the same resamples."""
     return info.seed, info.bootstrap, info.corpus.fingerprint
-
-
-def _layers(replicates: Mapping[Key, np.ndarray]) -> dict[str, np.ndarray]:
-    return {str(key): held for key, held in replicates.items() if key.place == LAYER}
 
 
 def _file(info: RunInfo, label: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.papers.ethayarajh_2019 import released as reference
-from ctxexp_claims.contexts import INTRA, SELF
+from ctxexp.values import Held, Key
+from ctxexp_claims.contexts import ANISOTROPY, INTRA, SELF
 from ctxexp_claims.evidence import PAPER, Evidence, Family
 from ctxexp_claims.static import BENCHMARKS, MEASURE
 from ctxexp_claims.verdict import Finding
@@ -37,12 +38,15 @@ def family() -> Family:
     found = []
     for model in PAPER:
         curves = reference.published(model)
-        level = length_null(curves["anisotropy/mean_cosine"], LENGTHS[0])
-        curves[f"{INTRA}/size_matched_adjusted"] = curves[f"{INTRA}/raw"] - level
-        points = {key: curve.round(3) for key, curve in (curves | _static(NAMES[model])).items()}
-        found.append(Evidence(model, points, NAMES[model], points=True))
-    found += [Evidence(name.lower(), _static(name), name, points=True) for name in ("GloVe", "FastText")]
+        level = length_null(curves[ANISOTROPY], LENGTHS[0])
+        curves[Key(INTRA, "size_matched_adjusted")] = curves[Key(INTRA, "raw")] - level
+        found.append(_points(model, NAMES[model], curves | _static(NAMES[model])))
+    found += [_points(name.lower(), name, _static(name)) for name in ("GloVe", "FastText")]
     return Family("released", "the authors' released per-layer figures, and Table 1", members=found)
+
+
+def _points(model: str, label: str, curves: Mapping[Key, np.ndarray]) -> Evidence:
+    return Evidence(model, {key: Held(*[curve.round(3)] * 3) for key, curve in curves.items()}, label, points=True)
 
 
 def says(finding: Finding) -> str:
@@ -82,10 +86,10 @@ def derivations() -> list[Derivation]:
     return found
 
 
-def _definition(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
+def _definition(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
     even = [m for m in PAPER if m != "gpt2"]  # GPT-2's first positions are far longer than the rest
-    bounds = {m: float(np.nanmin(least_variance(curves[m][f"{SELF}/raw"][1:]))) for m in even}
-    shown = {m: _ends(curves[m][f"{RELEASED}/raw"][1:]) for m in PAPER}
+    bounds = {m: float(np.nanmin(least_variance(curves[m][Key(SELF, "raw")][1:]))) for m in even}
+    shown = {m: _ends(curves[m][Key(RELEASED, "raw")][1:]) for m in PAPER}
     said = (
         "Definition 3 as printed can't be below 5%: for vectors of equal length it is at least the raw "
         "self-similarity, "
@@ -98,10 +102,10 @@ def _definition(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
     return Derivation("definition", said, {f"{m} bound": v for m, v in bounds.items()})
 
 
-def _vacuous(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
-    gpt2 = _ends(curves["gpt2"][f"{RELEASED}/adjusted"][2:12])
-    most = max(float(np.nanmax(curves[m][f"{RELEASED}/adjusted"][1:])) for m in PAPER)
-    base = _ends(curves["gpt2"][f"{RELEASED}/baseline"][2:12])
+def _vacuous(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
+    gpt2 = _ends(curves["gpt2"][Key(RELEASED, "adjusted")][2:12])
+    most = max(float(np.nanmax(curves[m][Key(RELEASED, "adjusted")][1:])) for m in PAPER)
+    base = _ends(curves["gpt2"][Key(RELEASED, "baseline")][2:12])
     said = (
         f"By the released code's estimator adjusted values are at most {most:.3f}, below the 5%. In GPT-2's layers 2 "
         f"to 11 they are {gpt2[0]:.2f} to {gpt2[1]:.2f}, since the baseline, of 1,000 rows and not of the word's "
@@ -110,8 +114,8 @@ def _vacuous(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
     return Derivation("vacuous", said, {"largest adjusted": most, "gpt2 adjusted": gpt2, "gpt2 baseline": base})
 
 
-def _length(model: str, curves: Mapping[str, np.ndarray]) -> Derivation:
-    raw, cosine = curves[f"{INTRA}/raw"], curves["anisotropy/mean_cosine"]
+def _length(model: str, curves: Mapping[Key, np.ndarray]) -> Derivation:
+    raw, cosine = curves[Key(INTRA, "raw")], curves[ANISOTROPY]
     excess = np.stack([raw - length_null(cosine, n) for n in LENGTHS])  # (lengths, layers)
     said = {
         "elmo": "rises still",
@@ -127,10 +131,10 @@ def _length(model: str, curves: Mapping[str, np.ndarray]) -> Derivation:
     return Derivation(f"length, {model}", text, {"all layers": _ends(excess), **numbers})
 
 
-def _steps(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
+def _steps(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
     """Steps against a trend, and the extremes that the claims' short words pass over."""
-    falls = {m: np.flatnonzero(np.diff(c["anisotropy/mean_cosine"]) < 0) for m, c in curves.items()}
-    rises = {m: np.flatnonzero(np.diff(c[f"{SELF}/adjusted"]) > 0) for m, c in curves.items()}
+    falls = {m: np.flatnonzero(np.diff(c[ANISOTROPY]) < 0) for m, c in curves.items()}
+    rises = {m: np.flatnonzero(np.diff(c[Key(SELF, "adjusted")]) > 0) for m, c in curves.items()}
     parts = [f"{NAMES[m]} {_pairs(falls[m])}" for m in PAPER if len(falls[m])]
     others = [f"{NAMES[m]} {_pairs(rises[m])}" for m in PAPER if len(rises[m])]
     said = (
@@ -141,9 +145,9 @@ def _steps(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
     return Derivation("steps", said, numbers | {f"{m} self-similarity rises": float(len(rises[m])) for m in PAPER})
 
 
-def _neighbours(curves: Mapping[str, Mapping[str, np.ndarray]]) -> Derivation:
+def _neighbours(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
     values = {
-        f"{what}, {level}": float(curves[m][f"{SELF}/{level}"][i])
+        f"{what}, {level}": float(curves[m][Key(SELF, level)][i])
         for level in ("raw", "adjusted")
         for what, m, i in (("elmo 2", "elmo", 2), ("bert last", "bert", -1), ("bert 2", "bert", 2))
     }
@@ -175,12 +179,12 @@ def _pairs(steps: np.ndarray) -> str:
     return "layers " + ", ".join(f"{i} to {i + 1}" for i in steps.tolist())
 
 
-def _static(name: str) -> dict[str, np.ndarray]:
+def _static(name: str) -> dict[Key, np.ndarray]:
     """Table 1's rows of a model as curves by layer, NaN where the paper has none; of a file, one value."""
     rows = [row for row in reference.table_1() if row.model == name]
     n_layers = max(row.layer or 0 for row in rows) + 1
-    curves = {f"{MEASURE}/{benchmark}": np.full(n_layers, np.nan) for benchmark in BENCHMARKS}
+    curves = {Key(MEASURE, benchmark): np.full(n_layers, np.nan) for benchmark in BENCHMARKS}
     for row in rows:
         for benchmark in BENCHMARKS:
-            curves[f"{MEASURE}/{benchmark}"][row.layer or 0] = row.scores[benchmark]
+            curves[Key(MEASURE, benchmark)][row.layer or 0] = row.scores[benchmark]
     return curves

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import textwrap
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from ctxexp.files.templates import filled
 from ctxexp.files.writing import write_text
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp_claims import released
@@ -27,7 +27,7 @@ RULE = (
 )
 NO_RUN = "no finished run of the paper's own weights (weights=published)"
 PILLS: dict[Outcome, str] = {"pass": "yes", "only": "part", "fail": "no", "open": "open", "none": "open"}
-_PAGE = Path(__file__).with_name("page.html")
+Row = tuple[list[str], str]  # cells of a check, and the link to its run
 
 
 class Verdict(NamedTuple):
@@ -137,26 +137,18 @@ def markdown(report: Report) -> str:
 
 def page(report: Report) -> str:
     """One HTML page that fetches nothing."""
-    verdicts = "".join(
-        f"<tr><th><code>{claim.id}</code>{'<sup>*</sup>' if claim.id in ABSTRACT else ''}</th>"
-        f"<td>{html.escape(claim.statement)} ({_place(claim)})<small>{html.escape(claim.test)}</small></td>"
-        f"<td>{_pill(outcome, words)}<small>{html.escape(why)}</small></td>"
-        f"<td>{html.escape(figures)}</td></tr>\n"
-        for claim, outcome, words, why, figures in report.verdicts
+    return filled(
+        "ctxexp_claims",
+        "page.html",
+        title=TITLE,
+        rule=RULE,
+        why=_unrun(report),
+        verdicts=[(*verdict, PILLS[verdict.outcome], _place(verdict.claim)) for verdict in report.verdicts],
+        abstract=ABSTRACT,
+        sections=[_section(family, findings) for family, findings in report.findings],
+        derived=[derivation.said for derivation in report.derived],
+        source=f"Released figures: {reference.SOURCE}; {reference.CAVEAT}.",
     )
-    sections = "".join(_section(family, findings) for family, findings in report.findings)
-    derived = "".join(f"<li>{html.escape(derivation.said)}</li>\n" for derivation in report.derived)
-    parts = {
-        "TITLE": html.escape(TITLE),
-        "RULE": html.escape(RULE),
-        "WHY": html.escape(_unrun(report)),
-        "VERDICTS": verdicts,
-        "SECTIONS": sections,
-        "DERIVED": derived,
-        "SOURCE": html.escape(f"Released figures: {reference.SOURCE}; {reference.CAVEAT}."),
-    }
-    head, *rest = _PAGE.read_text(encoding="utf-8").split("@@")  # text, name, text ...: no value is searched
-    return "".join([head, *(parts[piece] if i % 2 == 0 else piece for i, piece in enumerate(rest))])
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -206,32 +198,13 @@ def _cell(words: str) -> str:
     return " ".join(words.split()).replace("|", "\\|")
 
 
-def _pill(outcome: Outcome, words: str) -> str:
-    return f'<span class="pill {PILLS[outcome]}">{html.escape(words)}</span>'
+def _section(family: Family, findings: Sequence[Finding]) -> tuple[str, list[tuple[Finding, str, list[Row], str]]]:
+    """A family's title, and of each finding its pill, the cells and link of each check, and why there are no more."""
+    heading = _heading(family)
+    found = [(f, PILLS[f.outcome], [(_cells(c), c.link) for c in f.checks if c.measured], _rest(f)) for f in findings]
+    return heading[0].upper() + heading[1:], found
 
 
-def _section(family: Family, findings: Sequence[Finding]) -> str:
-    rows = ""
-    for finding in findings:
-        shown = [check for check in finding.checks if check.measured]
-        rest = reasons(finding.checks) or ([finding.why] if not finding.checks else [])
-        span = len(shown) + bool(rest)
-        first = f'<th rowspan="{span}"><code>{finding.claim.id}</code><br>{_pill(finding.outcome, finding.words)}</th>'
-        for check in shown:
-            model, reading, passed, effect, interval, n, said = map(html.escape, _cells(check))
-            link = html.escape(check.link, quote=True)
-            run = f'<a href="{link}">run</a>' if check.link.startswith("http") else link
-            rows += (
-                f"<tr>{first}<td>{model}</td><td>{reading}</td><td class='{passed}'>{passed}</td>"
-                f"<td class=number>{effect}</td><td class=number>{interval}</td><td class=number>{n}</td>"
-                f"<td>{said}</td><td>{run}</td></tr>\n"
-            )
-            first = ""
-        if rest:
-            why = html.escape("; ".join(rest))
-            rows += f"<tr>{first}<td colspan=8 class=open>{why}</td></tr>\n"
-    names = ("claim", "model", "reading", "as claimed", "effect", "95% interval", "n", "", "")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    title = html.escape(_heading(family)[0].upper() + _heading(family)[1:])
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"
-    return f"<h2>{title}</h2>\n<div class=table>{table}</div>\n"
+def _rest(finding: Finding) -> str:
+    """Why checks of a finding were not made."""
+    return "; ".join(reasons(finding.checks) or ([finding.why] if not finding.checks else []))

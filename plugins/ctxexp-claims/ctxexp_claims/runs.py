@@ -9,25 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxexp.errors import TrackingError
-from ctxexp.files.paths import user_path
-from ctxexp.results import FILE, Results
+from ctxexp.jobs.finished import finished_results
+from ctxexp.progress import show
+from ctxexp.results import Results
 
 Found = tuple[Results, str]  # and a link to the run
 
 
 def on_disk(folder: Path) -> Iterator[Found]:
     """Finished jobs under `<folder>/results`, the newest first."""
-    from ctxexp.jobs.state import STATE, read_json
-
-    for state_file in sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True):
-        place, state = state_file.parent, read_json(state_file)
-        if state.get("status") == "FINISHED" and (place / FILE).exists():
-            try:
-                results = Results.load(place)
-            except TrackingError as error:
-                _leave_out(error)
-                continue
-            yield results, str(state.get("link") or place)
+    for job, results in finished_results(folder):
+        if job.results == job.folder:  # what another job took over is there already
+            yield results, str(job.state.get("link") or job.folder)
 
 
 def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
@@ -61,14 +54,9 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
                                 client.download_artifacts(run.info.run_id, item.path, folder)
                         results = Results.load(Path(folder))
                 except TrackingError as error:
-                    _leave_out(error)
+                    show(f"warning: left out: {error}", sys.stderr)
                     continue
                 yield results, run_link(uri, held.experiment_id, run.info.run_id)
             token = page.token
             if not token:
                 return
-
-
-def _leave_out(error: TrackingError) -> None:
-    """One bad run doesn't cost the report of the others."""
-    print(f"warning: left out: {error}", file=sys.stderr)

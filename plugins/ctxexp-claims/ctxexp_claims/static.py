@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ctxexp.values import Key
 from ctxexp_claims.checks import Check, side
 from ctxexp_claims.evidence import PAPER, Evidence, Family
 from ctxexp_claims.spans import Z
@@ -52,7 +53,7 @@ def _scores(family: Family, model: str) -> tuple[Evidence | None, Scores]:
             continue
         by_layer: dict[int, dict[str, Score]] = {}
         for name in BENCHMARKS:
-            curve, covered = evidence.curve(f"{MEASURE}/{name}"), evidence.curve(f"{MEASURE}/{name}_covered")
+            curve, covered = evidence.curve(Key(MEASURE, name)), evidence.curve(Key(MEASURE, f"{name}_covered"))
             for i, value in enumerate([] if curve is None else curve.tolist()):
                 if math.isfinite(value):
                     share = 1.0 if covered is None else float(covered[i])
@@ -88,7 +89,7 @@ def _most(evidence: Evidence, wins: Mapping[str, bool | None], against: str, whe
 def _covered(evidence: Evidence, scored: Mapping[str, bool | None]) -> str:
     """Which benchmarks have no score, and how much of those with one the vectors cover, where a run says so."""
     absent = [name for name in BENCHMARKS if name not in scored]
-    curves = [evidence.curve(f"{MEASURE}/{name}_covered") for name in scored]
+    curves = [evidence.curve(Key(MEASURE, f"{name}_covered")) for name in scored]
     shares = [float(c[min(1, len(c) - 1)]) for c in curves if c is not None]
     said = f"; no score: {', '.join(absent)}" if absent else ""
     return said + (f"; covered: {min(shares):.1%} to {max(shares):.1%}" if shares else "")

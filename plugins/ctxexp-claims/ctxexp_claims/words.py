@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ctxexp_claims.checks import Check, in_layers
+from ctxexp.values import Key
+from ctxexp_claims.checks import Bound, Check, in_layers
 from ctxexp_claims.contexts import each
 from ctxexp_claims.evidence import PAPER, SAMPLED, Evidence, Family
 from ctxexp_claims.spans import NotMeasuredError, Z
@@ -19,7 +20,7 @@ DEFINITIONS = {
 }
 BASELINES = {"sampled baseline": "adjusted", "size-matched baseline": "size_matched_adjusted"}
 READINGS = {
-    f"{definition}, {baseline}": f"{measure}/{level}"
+    f"{definition}, {baseline}": Key(measure, level)
     for definition, measure in DEFINITIONS.items()
     for baseline, level in BASELINES.items()
 }
@@ -32,7 +33,7 @@ LOWEST = 0.10  # of all words, by self-similarity
 
 def _below_line(family: Family) -> list[Check]:
     return [
-        each(family, model, key, in_layers, below=LINE).under(reading)
+        each(family, model, key, in_layers, bound=Bound(below=LINE)).under(reading)
         for reading, key in READINGS.items()
         for model in PAPER
     ]
@@ -41,13 +42,15 @@ def _below_line(family: Family) -> list[Check]:
 def _raw_figures(family: Family) -> list[Check]:
     found = []
     for definition, measure in DEFINITIONS.items():
-        key = f"{measure}/raw"
-        found += [each(family, model, key, in_layers, below=LINE).under(definition) for model in ("elmo", "bert")]
+        key = Key(measure, "raw")
+        found += [
+            each(family, model, key, in_layers, bound=Bound(below=LINE)).under(definition) for model in ("elmo", "bert")
+        ]
         found.append(each(family, "gpt2", key, _about_a_third).under(definition))
     return found
 
 
-def _about_a_third(evidence: Evidence, key: str) -> Check:
+def _about_a_third(evidence: Evidence, key: Key) -> Check:
     """Whether the mean of the layers from 2 to the last but one is about 30%."""
     span = evidence.span(key)
     layers = list(range(2, len(span.value) - 1))
@@ -57,7 +60,7 @@ def _about_a_third(evidence: Evidence, key: str) -> Check:
     value, low, high = (float(ends[layers].mean()) for ends in (span.value, span.low, span.high))
     inside, outside = low >= THIRD[0] and high <= THIRD[1], high < THIRD[0] or low > THIRD[1]
     passed = True if inside else False if outside else None
-    n = evidence.n(key.rpartition("/")[0], 2)
+    n = evidence.n(key, 2)
     said = f"mean of layers 2 to {layers[-1]}"
     return Check("gpt2", "", passed, *evidence.shown(value, low, high), n, said, evidence.link, f"{value:.3f}")
 

@@ -27,8 +27,9 @@ from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.results import Key, Results
+from ctxexp.results import Results
 from ctxexp.run_info import MeasureInfo
+from ctxexp.values import Held, Key
 from tests.made import results_with, saying, told
 
 BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012", "bless", "ap")
@@ -283,7 +284,7 @@ def test_a_measure_with_other_options_is_another_measure_whatever_its_words(
     """What a run's prose says decides nothing: here it says what the claims are about."""
     other.definition = METRICS[measure].definition
     (family,) = planted(info={"measures": {**MEASURES, measure: describe(measure, other)}})
-    assert not any(key.startswith(f"{measure}/") for m in family.members if m.model == "bert" for key in m.curves)
+    assert not any(key.measure == measure for m in family.members if m.model == "bert" for key in m.held)
     assert finding(family, claim).words != "holds"
     assert finding(family, "anisotropic").words == "holds"
 
@@ -317,8 +318,9 @@ def test_a_run_that_says_no_variants_is_no_evidence_and_of_two_labels_the_plain_
 
 def test_a_curve_without_an_interval_decides_nothing() -> None:
     (family,) = planted()
-    for member in family.members:
-        member.curves.update({k: np.full_like(v, np.nan) for k, v in member.curves.items() if "_ci_" in k})  # type: ignore[attr-defined]
+    for i, member in enumerate(family.members):
+        bare = {key: Held(held.value, held.value * np.nan, held.value * np.nan) for key, held in member.held.items()}
+        family.members[i] = replace(member, held=bare)
     found = {f.claim.id: f for f in evaluate(family)}
     for claim in ("anisotropic", "self-similarity-falls", "gpt2-most-contextual", "variance-below-5"):
         assert found[claim].words == "not run"
@@ -397,7 +399,7 @@ def test_a_tie_and_a_score_over_few_items_are_no_wins() -> None:
     assert check.passed is None
     assert "too close: simlex999" in check.said
     tied = Family("released", "", members=[
-        Evidence(name, {f"static_vectors/{b}": np.full(3, 0.3) for b in BENCHMARKS}, points=True)
+        Evidence(name, {Key("static_vectors", b): Held(*[np.full(3, 0.3)] * 3) for b in BENCHMARKS}, points=True)
         for name in ("bert", "glove", "fasttext")
     ])  # fmt: skip
     assert [c.passed for c in finding(tied, "static-beats-glove").checks] == [False, False]
@@ -470,7 +472,6 @@ def test_differences_are_on_the_same_resamples_where_runs_drew_the_same() -> Non
         runs.append(saying(replace(results, replicates={key: drawn}), seed=seed, bootstrap=400))
     (family,) = families([(results, "") for results in runs])
     one, same, other = family.members
-    key = "anisotropy/mean_cosine"
     effect, low, high = one.less(same, key, 2, 1)
     assert (low, high) == pytest.approx((effect, effect), abs=1e-6)
     assert one.less(other, key, 2, 1)[1:] == pytest.approx((effect - 0.004 * 2**0.5, effect + 0.004 * 2**0.5))

@@ -16,7 +16,8 @@ from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError, DataError
 from ctxexp.measuring.differences import difference
 from ctxexp.models import minis
-from ctxexp.results import Key, Results
+from ctxexp.results import Results
+from ctxexp.values import Key
 
 CARD = Path(minis.__file__).with_name("CARD.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

@@ -49,7 +49,7 @@ def standing(name: str) -> dict[str, float]:
 def test_the_first_sentences_give_what_the_card_says(model: str, tmp_path: Path) -> None:
     found = card.beginning(model, "mini", f"cache.folder={tmp_path}", "bootstrap=0")
     said = figures(f"self-similarity, raw, first {card.FIRST} sentences alone", model)
-    assert said == pytest.approx(found.curves["self_similarity/raw"].tolist(), abs=0.0011)  # its three figures
+    assert said == pytest.approx(found.named["self_similarity/raw"].tolist(), abs=0.0011)  # its three figures
 
 
 RAW, ADJUSTED, SENSES = "self-similarity, raw", "self-similarity, adjusted", "same sense minus other sense, cosine"

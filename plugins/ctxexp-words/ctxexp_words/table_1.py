@@ -10,6 +10,7 @@ from ctxexp.papers.ethayarajh_2019 import released
 from ctxexp.papers.sweep_tables import SweepTable, row_label
 from ctxexp.report.wording import Run, define, one_line, unique_labels
 from ctxexp.results import Results
+from ctxexp.values import Key
 
 TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
 SOURCE = "Ethayarajh 2019, Table 1 (first principal components, STS 2012-2016; its coverage is not published)"
@@ -62,7 +63,7 @@ def static_measures(results: Results) -> list[str]:
     return [
         measure
         for measure, about in results.info.measures.items()
-        if about.name == "static_vectors" and any(results.get(f"{measure}/{b}") is not None for b in HEADINGS)
+        if about.name == "static_vectors" and any(Key(measure, b) in results.held for b in HEADINGS)
     ]
 
 
@@ -73,7 +74,7 @@ def paper_layers(n_layers: int) -> list[int]:
 
 def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, Any]:
     def at(statistic: str) -> float:
-        curve = results.get(f"{measure}/{statistic}")
+        curve = results.values(measure, statistic)
         return math.nan if curve is None else float(curve[layer])
 
     row: dict[str, Any] = {
@@ -106,7 +107,7 @@ def _depths(measured: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
         yield f"{model}, published: layer {low.layer} above layer {high.layer} on {wins} of 9 benchmarks"
     for label, results, measure in measured:
         last = results.n_layers - 1
-        curves = [c for name in HEADINGS if (c := results.get(f"{measure}/{name}")) is not None]
+        curves = [c for name in HEADINGS if (c := results.values(measure, name)) is not None]
         if last < 2:
             continue
         compared = [c for c in curves if math.isfinite(c[1]) and math.isfinite(c[last])]

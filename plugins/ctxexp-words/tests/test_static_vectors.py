@@ -270,10 +270,10 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
     own = Space.of(exported.words, x[[WORDS.index(w) for w in exported.words]])
     expected = {s.benchmark: s for s in evaluate(own, load(data, NAMES)) if not s.part}
     for name in NAMES:
-        assert results.curves[f"static_vectors/{name}"][0] == pytest.approx(expected[name].value, abs=1e-6)
-        assert results.curves[f"static_vectors/{name}_covered"][0] == expected[name].share
-    assert results.curves["centred/undefined"][0] == 28
-    assert results.curves["centred/n"][0] == 0
+        assert results.named[f"static_vectors/{name}"][0] == pytest.approx(expected[name].value, abs=1e-6)
+        assert results.named[f"static_vectors/{name}_covered"][0] == expected[name].share
+    assert results.named["centred/undefined"][0] == 28
+    assert results.named["centred/n"][0] == 0
     assert results.info.measures["static_vectors"].name == "static_vectors"
     table = paper.table_1([("vectors", results)])
     assert table is not None
