@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.degeneration import Degeneration
+from ctxexp.metrics.edit_distance import EditDistance
+from ctxexp.metrics.frequency.metric import FrequencyGeometry
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.qnli import QNLI
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.metrics.sentence_geometry import SentenceGeometry
+from ctxexp.metrics.sts import STS
+from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import Register, hookimpl
 
 
 @hookimpl
 def register_metrics(register: Register) -> None:
-    from ctxexp.metrics.anisotropy import Anisotropy
-    from ctxexp.metrics.degeneration import Degeneration
-    from ctxexp.metrics.edit_distance import EditDistance
-    from ctxexp.metrics.frequency.metric import FrequencyGeometry
-    from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-    from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-    from ctxexp.metrics.qnli import QNLI
-    from ctxexp.metrics.self_similarity import SelfSimilarity
-    from ctxexp.metrics.sense_separation import SenseSeparation
-    from ctxexp.metrics.sentence_geometry import SentenceGeometry
-    from ctxexp.metrics.sts import STS
-    from ctxexp.metrics.word_norm import WordNorm
-
     register("anisotropy", Anisotropy)
     register("degeneration", Degeneration)
     register("edit_distance", EditDistance)

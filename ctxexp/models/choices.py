@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from ctxexp.errors import ConfigError, ModelError
+from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.paths import user_path
+from ctxexp.models.elmo.locate import locate
+from ctxexp.models.transformer.checkpoints import local
+from ctxexp.vectors.align import check_pooling
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
 Long = Literal["window", "refuse"]
 State = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a transformer reads text, and which vectors it gives: the arguments that all its factories share.
+
+    `final_norm`: the last layer is taken after the model's final norm. `window` narrows the model's own.
+    """
+
+    pooling: Pooling = "mean"
+    final_norm: bool = True
+    long: Long = "window"
+    stride: int | None = None
+    window: int | None = None
+    device: str = "auto"
+    dtype: Dtype = "float32"
+
+    def __post_init__(self) -> None:
+        check_pooling(self.pooling)
+        if self.long not in get_args(Long):
+            raise UnknownName("policy for long sentences", self.long, get_args(Long))
 
 
 def check_arguments(
@@ -37,8 +62,6 @@ def check_arguments(
     check_slots(state, slots)
     check_elmo_files(weights, options_file, weight_file)
     if checkpoint is not None:
-        from ctxexp.models.transformer.checkpoints import local
-
         local(checkpoint, revision)
     elif revision is not None and weights != "published":
         raise ConfigError(
@@ -76,8 +99,6 @@ def check_elmo_files(weights: str, options_file: str | None, weight_file: str | 
         raise ConfigError(f"options_file={options_file} needs its weight_file (or weights=untrained)")
     for key, given in (("options_file", options_file), ("weight_file", weight_file)):
         if given is not None and not given.startswith(("http://", "https://")):
-            from ctxexp.models.elmo.locate import locate
-
             locate(given, key)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.model import Encoder
-from ctxexp.models.choices import Dtype, Long, Pooling, Weights
+from ctxexp.models.choices import Dtype, Long, Pooling, Reading, Weights
 from ctxexp.models.huggingface import choose
 
 
@@ -33,16 +33,5 @@ def gpt2(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    return choose(
-        "gpt2",
-        weights=weights,
-        checkpoint=checkpoint,
-        revision=revision,
-        pooling=pooling,
-        final_norm=final_norm,
-        long=long,
-        stride=stride,
-        device=device,
-        dtype=dtype,
-        seed=seed,
-    )
+    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype)
+    return choose("gpt2", reading, weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
-from ctxexp.models.choices import Dtype, Long, Pooling, check_arguments
+from ctxexp.models import minis
+from ctxexp.models.choices import Dtype, Long, Pooling, Reading, Weights, check_arguments
+from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, from_hub, resolve
 
 
 def huggingface(
@@ -30,65 +35,33 @@ def huggingface(
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     """
-    from ctxexp.models.transformer.checkpoints import resolve
     from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.loading import load
 
-    return TransformerEncoder(
-        resolve(checkpoint, revision),
-        pooling=pooling,
-        final_norm=final_norm,
-        long=long,
-        stride=stride,
-        trust_remote_code=trust_remote_code,
-        device=device,
-        dtype=dtype,
-    )
+    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype)
+    found = resolve(checkpoint, revision)
+    return TransformerEncoder(found, reading, load(found, reading, trust_remote_code=trust_remote_code))
 
 
 def choose(
-    kind: str,
-    *,
-    weights: str,
-    checkpoint: str | None,
-    revision: str | None,
-    pooling: str,
-    final_norm: bool,
-    long: str,
-    stride: int | None,
-    device: str,
-    dtype: str,
-    seed: int,
+    kind: str, reading: Reading, *, weights: Weights, checkpoint: str | None, revision: str | None, seed: int
 ) -> Encoder:
     """The encoder of `model=bert` or `model=gpt2` under `weights`: mini, published or untrained.
 
     `checkpoint` replaces the files that `weights` stands for, and must be of the same type; with `weights=untrained`
     its config and tokenizer are used, its weights drawn anew with `seed`.
     """
-    from ctxexp.errors import UnknownName
-    from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, from_hub, resolve
-
-    if weights not in ("mini", "published", "untrained"):
-        raise UnknownName("weights", weights, ("mini", "published", "untrained"))
+    if weights not in get_args(Weights):
+        raise UnknownName("weights", weights, get_args(Weights))
     check_arguments(weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)
+    from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.loading import load
+
     if checkpoint is not None:
         found = resolve(checkpoint, revision)
     elif weights == "published":
         found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
     else:
-        from ctxexp.models import minis
-
         found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
-
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-
-    return TransformerEncoder(
-        found,
-        pooling=pooling,
-        final_norm=final_norm,
-        long=long,
-        stride=stride,
-        device=device,
-        dtype=dtype,
-        untrained=seed if weights == "untrained" else None,
-        expect=kind,
-    )
+    loaded = load(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)
+    return TransformerEncoder(found, reading, loaded)

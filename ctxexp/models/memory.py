@@ -12,7 +12,8 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.model import Encoded, Encoder
-from ctxexp.models.choices import Long, Pooling
+from ctxexp.models.choices import Dtype, Long, Pooling, Reading
+from ctxexp.models.transformer.checkpoints import Checkpoint
 
 
 def from_transformers(
@@ -34,40 +35,31 @@ def from_transformers(
     """
     import torch
 
-    from ctxexp.models.transformer.checkpoints import Checkpoint
     from ctxexp.models.transformer.checks import check_finite, check_vocabulary
     from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.loading import reading, state_hash
+    from ctxexp.models.transformer.loading import ready, state_hash
 
     title = name or Path(str(getattr(model.config, "_name_or_path", "") or type(model).__name__)).name
-    dtype = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}.get(model.dtype)
+    types: dict[object, Dtype] = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+    dtype = types.get(model.dtype)
     if dtype is None:
         raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    loaded = reading(model, tokenizer)
-    weights = state_hash(loaded[0])
+    loaded = ready(model, tokenizer)._replace(lent=True)
+    weights = state_hash(loaded.model)
     backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
     parts = (
         weights,
         backend.to_str() if backend is not None else "",
         sorted(tokenizer.special_tokens_map.items()),
         tokenizer.model_max_length,
-        loaded[0].config.to_json_string(),
-        getattr(loaded[0].config, "_attn_implementation", ""),
+        loaded.model.config.to_json_string(),
+        getattr(loaded.model.config, "_attn_implementation", ""),
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    return TransformerEncoder(
-        Checkpoint(title, "", Path(), weights, content),
-        loaded=loaded,
-        pooling=pooling,
-        final_norm=final_norm,
-        long=long,
-        stride=stride,
-        device=str(model.device),
-        dtype=dtype,
-        title=title,
-    )
+    options = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, dtype=dtype)
+    return TransformerEncoder(Checkpoint(title, "", Path(), weights, content), options, loaded, title=title)
 
 
 class ArrayEncoder(Encoder):

@@ -9,7 +9,7 @@ from typing import Any
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models.choices import Dtype, Long, Pooling
+from ctxexp.models.choices import Dtype, Long, Pooling, Reading
 from ctxexp.plugins import Register
 
 
@@ -39,6 +39,7 @@ def sentence_transformer(
     """
     from ctxexp.models.transformer.checkpoints import describe
     from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.loading import load
 
     folder = _transformer_folder(checkpoint, revision)
     settings = _settings(folder)
@@ -49,16 +50,12 @@ def sentence_transformer(
         )
     commit = re.search(r"[\\/]snapshots[\\/]([0-9a-f]{40})", str(folder))
     limit = settings.get("max_seq_length")
-    return TransformerEncoder(
-        describe(folder, source=checkpoint, revision=commit.group(1) if commit else ""),
-        pooling=pooling,
-        final_norm=final_norm,
-        long=long,
-        stride=stride,
-        window=limit if isinstance(limit, int) else None,
-        device=device,
-        dtype=dtype,
+    window = limit if isinstance(limit, int) else None
+    reading = Reading(
+        pooling=pooling, final_norm=final_norm, long=long, stride=stride, window=window, device=device, dtype=dtype
     )
+    found = describe(folder, source=checkpoint, revision=commit.group(1) if commit else "")
+    return TransformerEncoder(found, reading, load(found, reading))
 
 
 def _transformer_folder(checkpoint: str, revision: str | None) -> Path:

@@ -20,17 +20,25 @@ from ctxexp.errors import EncodingError, MetricError, ModelError
 from ctxexp.measuring.tables import measure_tables
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import EmbeddingTable, Encoded, Encoder
+from ctxexp.models.choices import Reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
+from ctxexp.models.transformer.loading import load
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.run_info import RunInfo, TableInfo
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
+
+
+def tiny(folder: Path, *, untrained: int | None = None, **reading: Any) -> TransformerEncoder:
+    """The encoder of a folder, by a name that doesn't hold its place."""
+    found, how = describe(folder, source="tiny"), Reading(**reading)
+    return TransformerEncoder(found, how, load(found, how, untrained=untrained))
 
 
 def with_head(kind: str, folder: Path, *, tied: bool) -> Path:
@@ -54,7 +62,7 @@ def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
     import transformers as t
 
     folder = with_head(kind, tmp_path, tied=tied)
-    encoder = TransformerEncoder(describe(folder, source="tiny"))
+    encoder = tiny(folder)
     tables = encoder.tables(SENTENCES)
     assert [table.name for table in tables] == (["input"] if tied else ["input", "output"])
     whole = (t.BertForMaskedLM if kind == "bert" else t.GPT2LMHeadModel).from_pretrained(folder)
@@ -73,7 +81,7 @@ def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
 
 
 def test_a_base_models_checkpoint_says_that_its_head_is_unknown(tmp_path: Path) -> None:
-    encoder = TransformerEncoder(describe(tiny_models.make("bert", tmp_path), source="tiny"))
+    encoder = tiny(tiny_models.make("bert", tmp_path))
     (table,) = encoder.tables(SENTENCES)
     assert "names no language-model head (architectures: BertModel)" in table.note
 
@@ -83,9 +91,9 @@ def test_an_untied_head_that_is_not_there_is_said(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": False}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    (table,) = TransformerEncoder(describe(folder, source="tiny")).tables(SENTENCES)
+    (table,) = tiny(folder).tables(SENTENCES)
     assert table.note == "the checkpoint has no lm_head.weight: its output matrix is not available"
-    (drawn,) = TransformerEncoder(describe(folder, source="tiny"), untrained=1).tables(SENTENCES)
+    (drawn,) = tiny(folder, untrained=1).tables(SENTENCES)
     assert "an untrained model's head is never drawn" in drawn.note
 
 
@@ -93,7 +101,7 @@ def test_an_output_matrix_without_a_row_each_is_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = with_head("gpt2", tmp_path, tied=False)
-    encoder = TransformerEncoder(describe(folder, source="tiny"))
+    encoder = tiny(folder)
     weights = load_file(folder / "model.safetensors")
     weights["lm_head.weight"] = weights["lm_head.weight"][:5].clone()
     save_file(weights, folder / "model.safetensors", {"format": "pt"})

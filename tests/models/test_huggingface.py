@@ -246,7 +246,7 @@ def test_messages(folder: Folder, tmp_path: Path) -> None:
         ):
             encoder(folder(kind), stride=stride)
     for stride in (1, 38):
-        assert encoder(folder("bert"), stride=stride).stride == stride
+        assert encoder(folder("bert"), stride=stride).reading.stride == stride
     with pytest.raises(ConfigError, match=r"^model\.stride=0: expected at least 1 \(.* has no limit"):
         encoder(folder("t5"), stride=0)
     for seed in (99999999999999999999, 2**63, -1):

@@ -12,14 +12,12 @@ import pytest
 import torch
 from ctxexp_isotropy.softmax_link import of_model, softmax_link
 from scipy.stats import pearsonr
-from test_tables import SENTENCES, TEXTS, with_head
+from test_tables import SENTENCES, TEXTS, tiny, with_head
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ModelError
 from ctxexp.models.gpt2 import gpt2
-from ctxexp.models.transformer.checkpoints import describe
-from ctxexp.models.transformer.encoder import TransformerEncoder
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
@@ -27,7 +25,7 @@ def test_against_the_models_own_log_probabilities(tmp_path: Path, tied: bool) ->
     import transformers as t
 
     folder = with_head("gpt2", tmp_path, tied=tied)
-    encoder = TransformerEncoder(describe(folder, source="tiny"), pooling="pieces")
+    encoder = tiny(folder, pooling="pieces")
     got = of_model(encoder, SENTENCES)
     whole, tokenizer = t.GPT2LMHeadModel.from_pretrained(folder).eval(), t.AutoTokenizer.from_pretrained(folder)
     n = len(tokenizer)  # the matrix is padded; the padding is no piece
@@ -64,7 +62,7 @@ def test_the_counted_pmi_against_a_naive_count(tmp_path: Path) -> None:
         "the quick fox jumps over",
     ]
     text = [Sentence.of(line.split()) for line in (*lines, *lines[:2], "by the dog by the quick bank", *TEXTS)]
-    got = of_model(TransformerEncoder(describe(folder, source="tiny"), pooling="pieces"), SENTENCES, text=text, least=2)
+    got = of_model(tiny(folder, pooling="pieces"), SENTENCES, text=text, least=2)
 
     pairs, firsts, seconds = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
     for sentence in text:
@@ -152,12 +150,12 @@ def test_the_mini_links_products_to_both_terms() -> None:
 def test_models_without_such_a_product_are_refused(tmp_path: Path) -> None:
     import tiny_models
 
-    bert = TransformerEncoder(describe(tiny_models.make("bert", tmp_path / "b"), source="tiny"), pooling="pieces")
+    bert = tiny(tiny_models.make("bert", tmp_path / "b"), pooling="pieces")
     with pytest.raises(ModelError, match=r"needs a causal model's single pieces after its final norm; use model=gpt2"):
         of_model(bert, SENTENCES)
     path = tiny_models.make("gpt2", tmp_path / "g")
     with pytest.raises(ModelError, match=r"needs a causal model's single pieces"):
-        of_model(TransformerEncoder(describe(path, source="tiny")), SENTENCES)
-    bare = TransformerEncoder(describe(path, source="tiny"), pooling="pieces")
+        of_model(tiny(path), SENTENCES)
+    bare = tiny(path, pooling="pieces")
     with pytest.raises(ModelError, match=r"its output matrix is not known \(the checkpoint names no language-model"):
         of_model(bare, SENTENCES)

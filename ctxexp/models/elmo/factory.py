@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
+from ctxexp.models import minis
 from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed
+from ctxexp.models.elmo.files import read_weights, sha256
+from ctxexp.models.elmo.locate import locate, published
+from ctxexp.models.elmo.options import read_options
 
 
 def elmo(
@@ -29,13 +36,8 @@ def elmo(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    from ctxexp.errors import UnknownName
-    from ctxexp.models.elmo.files import read_weights, sha256
-    from ctxexp.models.elmo.locate import locate, published
-    from ctxexp.models.elmo.options import read_options
-
-    if weights not in ("mini", "published", "untrained"):
-        raise UnknownName("weights", weights, ("mini", "published", "untrained"))
+    if weights not in get_args(Weights):
+        raise UnknownName("weights", weights, get_args(Weights))
     if weights == "untrained":
         check_seed(seed)
     check_elmo_files(weights, options_file, weight_file)
@@ -47,8 +49,6 @@ def elmo(
     elif weights == "published":
         options_path, weight_path = published()
     else:
-        from ctxexp.models import minis
-
         folder = minis.folder("elmo")
         options_path, weight_path, source = folder / "options.json", folder / "weights.hdf5", "ctxexp mini elmo"
 

@@ -8,6 +8,7 @@ import os
 import urllib.request
 from pathlib import Path
 
+from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
 
@@ -20,7 +21,6 @@ TIMEOUT = 20.0  # seconds without a byte
 
 def model_cache() -> Path:
     """The folder of downloaded ELMo files, within the user's cache."""
-    from ctxexp.datasets.download import cache_folder
 
     return cache_folder() / "models" / "elmo"
 

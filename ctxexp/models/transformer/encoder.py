@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
+from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import EmbeddingTable, Encoded, Encoder
+from ctxexp.models.choices import Reading
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import table_rows
-from ctxexp.models.transformer.loading import load, probe, state_hash, versions, window_size
+from ctxexp.models.transformer.loading import Loaded, probe, state_hash, versions, window_size
 from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
 from ctxexp.models.transformer.sentences import TransformerSentences
-from ctxexp.vectors.align import best_window, check_pooling, windows
-from ctxexp.vectors.device import resolve_device, resolve_dtype
+from ctxexp.models.transformer.tables import transformer_tables
+from ctxexp.vectors.align import best_window, windows
 
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
 
@@ -28,69 +28,39 @@ class TransformerEncoder(Encoder):
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
-    `untrained` is None, or the seed of weights drawn anew. `loaded`, of `loading.reading`, takes the place of the
-    checkpoint's files. `window` narrows the model's own. `title` is what figures call a model that no config named.
+    `reading` says how text becomes vectors. `title` is what figures call a model that no config named.
     """
 
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str = "mean",
-        final_norm: bool = True,
-        long: str = "window",
-        stride: int | None = None,
-        window: int | None = None,
-        trust_remote_code: bool = False,
-        device: str = "auto",
-        dtype: str = "float32",
-        untrained: int | None = None,
-        expect: str | None = None,
-        loaded: tuple[Any, Any, bool] | None = None,
-        title: str = "",
-    ) -> None:
-        check_pooling(pooling)
-        if long not in ("window", "refuse"):
-            raise UnknownName("policy for long sentences", long, ("window", "refuse"))
-        self.checkpoint, self.pooling, self.final_norm, self.long = checkpoint, pooling, final_norm, long
-        self.dtype, self.title = dtype, title or Path(checkpoint.source).name
-        self._type, self._device = resolve_dtype(dtype), resolve_device(device)
-        self._out = torch.float32 if dtype == "float32" else torch.float16
-        self._model, tokenizer, self.has_pooler = loaded or load(
-            checkpoint, self._type, trust_remote_code, untrained, expect
+    def __init__(self, checkpoint: Checkpoint, reading: Reading, loaded: Loaded, *, title: str = "") -> None:
+        self.checkpoint, self.reading, self._model, self.has_pooler = checkpoint, reading, loaded.model, loaded.pooler
+        self.dtype, self.title = reading.dtype, title or Path(checkpoint.source).name
+        self._device = loaded.model.device
+        self._out = torch.float32 if reading.dtype == "float32" else torch.float16
+        self._lent = versions(self._model) if loaded.lent else []
+        self._read = PieceReader(
+            loaded.tokenizer, pooling=reading.pooling, source=checkpoint.source, rows=table_rows(self._model)
         )
-        self._model.to(self._device)
-        self._lent = versions(self._model) if loaded else []
-        self._read = PieceReader(tokenizer, pooling=pooling, source=checkpoint.source, rows=table_rows(self._model))
         self._waiting = Waiting(self._read)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
-        if not final_norm:
-            if norm is None:
-                raise ModelError(
-                    f"final_norm=false: {type(self._model).__name__} ({checkpoint.source}) has no final norm after its "
-                    "last block, so there is nothing to leave out; leave final_norm=true"
-                )
-            module = self._model.get_submodule(norm)
-            module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
-        own = window_size(self._model, tokenizer, checkpoint.source)  # pieces at once, special ones included
-        narrowed = window is not None and (own is None or window < own)
-        self.window = window if narrowed else own
-        self.stride = stride
+        if not reading.final_norm:
+            self._catch_before(norm)
+        own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
+        narrowed = reading.window is not None and (own is None or reading.window < own)
+        self.window = reading.window if narrowed else own
         self._check_stride()
-        weights = checkpoint.weights_hash
-        identity = checkpoint.identity
-        if untrained is not None:
+        weights, identity = checkpoint.weights_hash, checkpoint.identity
+        if loaded.untrained:
             weights = state_hash(self._model)
             identity = f"untrained:{weights}:{checkpoint.content_hash}"
         self._name = (
-            f"{type(self._model).__name__} {identity} pooling={pooling}"
-            + (" units=text" if pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
-            + f" final_norm={final_norm} long={long}"
-            + (f" stride={stride}" if stride is not None else "")
-            + f" dtype={dtype}"
-            + (f" window={window}" if narrowed else "")
+            f"{type(self._model).__name__} {identity} pooling={reading.pooling}"
+            + (" units=text" if reading.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
+            + f" final_norm={reading.final_norm} long={reading.long}"
+            + (f" stride={reading.stride}" if reading.stride is not None else "")
+            + f" dtype={reading.dtype}"
+            + (f" window={reading.window}" if narrowed else "")
         )
         self.details = {
             "checkpoint": checkpoint.source,
@@ -100,17 +70,27 @@ class TransformerEncoder(Encoder):
             "architecture": type(self._model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,
-            "pooling": pooling,
-            "final_norm": final_norm,
+            "pooling": reading.pooling,
+            "final_norm": reading.final_norm,
             "final_norm_module": norm or "-",
-            "long": long,
+            "long": reading.long,
             "window": self.window or 0,
             "causal": self.causal,
-            "attention": str(getattr(self._model.config, "_attn_implementation", "-")),
+            "attention": self._model.config._attn_implementation or "-",
             "device": str(self._device),
-            "dtype": dtype,
-            "untrained": untrained is not None,
+            "dtype": reading.dtype,
+            "untrained": loaded.untrained,
         }
+
+    def _catch_before(self, norm: str | None) -> None:
+        """Keep what enters the final norm; raises ModelError for a model without one."""
+        if norm is None:
+            raise ModelError(
+                f"final_norm=false: {type(self._model).__name__} ({self.checkpoint.source}) has no final norm after "
+                "its last block, so there is nothing to leave out; leave final_norm=true"
+            )
+        module = self._model.get_submodule(norm)
+        module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
@@ -124,13 +104,14 @@ class TransformerEncoder(Encoder):
 
     def _check_stride(self) -> None:
         size = None if self.window is None else self.window - self._read.n_special
-        if self.stride is None or (self.stride >= 1 and (size is None or self.stride <= size)):
+        stride = self.reading.stride
+        if stride is None or (stride >= 1 and (size is None or stride <= size)):
             return
         if size is None:
             room = f"at least 1 ({self.checkpoint.source} has no limit, so nothing is cut into windows)"
         else:
             room = f"1 to {size}, the pieces of text that fit the window of {self.checkpoint.source} ({self.window})"
-        raise ConfigError(f"model.stride={self.stride}: expected {room}; leave it null for half a window")
+        raise ConfigError(f"model.stride={stride}: expected {room}; leave it null for half a window")
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
@@ -171,8 +152,6 @@ class TransformerEncoder(Encoder):
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
-        from ctxexp.models.transformer.tables import transformer_tables
-
         untrained = bool(self.details["untrained"])
         return transformer_tables(self._model, self._read, self.checkpoint, sentences, untrained=untrained)
 
@@ -192,7 +171,7 @@ class TransformerEncoder(Encoder):
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._model(input_ids=tensor, output_hidden_states=True)
         self._pooled = getattr(out, "pooler_output", None)
-        last = out.last_hidden_state if self.final_norm else self._before_norm.pop()
+        last = out.last_hidden_state if self.reading.final_norm else self._before_norm.pop()
         return [layer.reshape(-1, self.dim) for layer in (*out.hidden_states[:-1], last)]
 
     def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -226,7 +205,7 @@ class TransformerEncoder(Encoder):
         the most context."""
         assert self.window is not None
         n, before, after = len(pieces.ids), pieces.n_before, pieces.n_after
-        if self.long == "refuse":
+        if self.reading.long == "refuse":
             raise EncodingError(
                 f"the sentence {sentence.text[:60]!r}... has {n:,} pieces, but {self.checkpoint.source} takes "
                 f"{self.window}; long=window reads it in overlapping windows, or split or drop it"
@@ -235,7 +214,7 @@ class TransformerEncoder(Encoder):
             return self._nothing()
         size = self.window - before - after
         n -= before + after
-        starts = windows(n, size, self.stride if self.stride is not None else max(size // 2, 1))
+        starts = windows(n, size, self.reading.stride or max(size // 2, 1))
         chosen = best_window(n, starts, size, causal=self.causal)
         text = pieces.ids[before : before + n]
         ids = np.stack(

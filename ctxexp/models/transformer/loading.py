@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ctxexp.errors import CtxexpError, ModelError, said, stranger
+from ctxexp.models.choices import Reading
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
 from ctxexp.models.transformer.checks import (
     check_finite,
@@ -22,15 +23,34 @@ from ctxexp.models.transformer.checks import (
     damaged_file,
     held_weights,
 )
+from ctxexp.vectors.device import resolve_device, resolve_dtype
+
+
+class Loaded(NamedTuple):
+    """A model that is ready to read."""
+
+    model: Any  # the encoder half of an encoder-decoder
+    tokenizer: Any
+    pooler: bool  # whether it has one, with weights of its own
+    untrained: bool = False
+    lent: bool = False  # it is the caller's, who may change it
 
 
 def load(
-    checkpoint: Checkpoint, dtype: torch.dtype, trust_remote_code: bool, untrained: int | None, expect: str | None
-) -> tuple[Any, Any, bool]:
-    """Model (the encoder half of an encoder-decoder), tokenizer, and whether the model has a pooler with weights of
-    its own, from the checkpoint's folder alone."""
+    checkpoint: Checkpoint,
+    reading: Reading,
+    *,
+    trust_remote_code: bool = False,
+    untrained: int | None = None,
+    expect: str | None = None,
+) -> Loaded:
+    """The model, moved to its device, from the checkpoint's folder alone.
+
+    `untrained` is None, or the seed of weights drawn anew; `expect` the type that the checkpoint must be of.
+    """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+    device, dtype = resolve_device(reading.device), resolve_dtype(reading.dtype)
     where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
     folder, source = checkpoint.folder, checkpoint.source
     try:
@@ -62,17 +82,18 @@ def load(
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
         reason = damaged_file(folder) or f"{said(error)}{hint}"
         raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
-    return reading(model.requires_grad_(False), tokenizer, pooled=pooled)
+    found = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
+    found.model.to(device)
+    return found._replace(untrained=untrained is not None)
 
 
-def reading(model: Any, tokenizer: Any, *, pooled: bool = True) -> tuple[Any, Any, bool]:
-    """The model's encoder half, set to read; its tokenizer; and whether it has a pooler, `pooled` if with weights of
-    its own."""
+def ready(model: Any, tokenizer: Any, *, pooled: bool = True) -> Loaded:
+    """The model's encoder half, set to read; `pooled`: its pooler, if it has one, has weights of its own."""
     model = model.base_model
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     model.config.use_cache = False
-    return model.eval(), tokenizer, getattr(model, "pooler", None) is not None and pooled
+    return Loaded(model.eval(), tokenizer, getattr(model, "pooler", None) is not None and pooled)
 
 
 def _trained(checkpoint: Checkpoint, **choices: Any) -> tuple[Any, bool]:

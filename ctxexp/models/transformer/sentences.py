@@ -53,7 +53,7 @@ class TransformerSentences(Encoder):
             **base.details,
             "pooling": "sentences",
             "poolings": ",".join(self.poolings),
-            "long": "refuse" if base.long == "refuse" else "truncate",
+            "long": "refuse" if base.reading.long == "refuse" else "truncate",
             "window": self.limit or 0,
         }
 
@@ -74,7 +74,7 @@ class TransformerSentences(Encoder):
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         read = self.base._read(sentences)
         long = [i for i, p in enumerate(read) if self.limit is not None and len(p.ids) > self.limit]
-        if long and self.base.long == "refuse":
+        if long and self.base.reading.long == "refuse":
             raise EncodingError(
                 f"the sentence {sentences[long[0]].text[:60]!r}... has {len(read[long[0]].ids):,} pieces, but "
                 f"{self.base.checkpoint.source} takes {self.limit}; long=window cuts it there, or split or drop it"
