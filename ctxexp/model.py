@@ -104,7 +104,8 @@ def lacking(encoder: object) -> str:
         return f"is no encoder: {type(encoder).__name__} doesn't derive from ctxexp.Encoder"
     if missing := [key for key in ("name", "n_layers", "dim") if not hasattr(encoder, key)]:
         return f"is no encoder: it lacks {', '.join(missing)}"
-    for key, value in (("n_layers", encoder.n_layers), ("dim", encoder.dim)):
+    sizes: dict[str, object] = {"n_layers": encoder.n_layers, "dim": encoder.dim}
+    for key, value in sizes.items():
         if not isinstance(value, Integral) or value < 1:
             return f"has {key}={short(value)}; expected 1 or more"
     if not isinstance(encoder.name, str) or not encoder.name.strip():

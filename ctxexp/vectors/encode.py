@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from array import array
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,6 +16,7 @@ from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, readin
 from ctxexp.progress import Progress, Silent
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import code_version
+from ctxexp.vectors.rows import Rows
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import DamagedError, NotFiniteError
 from ctxexp.vectors.unknown import count_unknown
@@ -116,33 +115,21 @@ def _build(
     needed = rows * encoder.dim * encoder.n_layers * item + rows * 16 + 200 * len(sentences)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
 
-    results: Iterator[Encoded] | None = None
-    if encoder.sequential:
-        everyone = np.arange(len(sentences))
-        batches = [everyone[i : i + SEQUENTIAL_STEP] for i in range(0, len(everyone), SEQUENTIAL_STEP)]
-        results = _call(encoder, sentences)
-    else:
-        batches = equal_length_batches(lengths, batch_tokens)
+    batches = _batches(encoder, lengths, batch_tokens)
     order = np.concatenate(batches)  # stored sentence s is sentences[order[s]]
-    rows_of = _Rows()
+    rows_of = Rows()
     what = str(encoder.details.get("architecture", encoder.name))
     with (
         progress.stage(f"encode {what}", total=int(lengths.sum()), unit="tokens") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim) as writer,
     ):
         try:
-            for batch in batches:
-                chosen = [sentences[i] for i in batch]
-                encoded = _take(encoder, results or _call(encoder, chosen), chosen, last=results is None)
-                for i, sentence, one in zip(batch.tolist(), chosen, encoded, strict=True):
-                    _check(encoder, i, one, writer.dtype or one.layers.dtype)
-                    rows_of.add(sentence, one.units)
-                check_separate(encoder, encoded)
+            for batch, encoded in _results(encoder, sentences, batches):
+                for i, one in zip(batch.tolist(), encoded, strict=True):
+                    rows_of.add(sentences[i], one.units)
                 writer.append([one.layers for one in encoded])
                 done = len(rows_of.offsets) - 1
                 stage.advance(int(lengths[batch].sum()), sentences=f"{done:,}/{len(sentences):,}")
-            if results is not None and next(results, None) is not None:
-                raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
             writer.flush()
         except NotFiniteError as error:
             index = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
@@ -154,12 +141,7 @@ def _build(
             raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
-            arrays={
-                "unit_codes": np.array(rows_of.codes, dtype=np.int32),
-                "positions": np.array(rows_of.positions, dtype=np.int32),
-                "offsets": np.array(rows_of.offsets, dtype=np.int64),
-                "order": order.astype(np.int64),
-            },
+            arrays={**rows_of.arrays(), "order": order.astype(np.int64)},
             meta={
                 "key": path.name,
                 "encoder": encoder.name,
@@ -179,6 +161,32 @@ def _build(
         )  # fmt: skip
 
 
+def _batches(encoder: Encoder, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Sentence numbers, as they are written together: in the corpus's order where the encoder is sequential."""
+    if not encoder.sequential:
+        return equal_length_batches(lengths, batch_tokens)
+    everyone = np.arange(len(lengths))
+    return [everyone[i : i + SEQUENTIAL_STEP] for i in range(0, len(everyone), SEQUENTIAL_STEP)]
+
+
+def _results(
+    encoder: Encoder, sentences: Sequence[Sentence], batches: Sequence[np.ndarray]
+) -> Iterator[tuple[np.ndarray, list[Encoded]]]:
+    """Each batch with its results, checked but for their values."""
+    everything = _call(encoder, sentences) if encoder.sequential else None
+    dtype: np.dtype[Any] | None = None
+    for batch in batches:
+        chosen = [sentences[i] for i in batch]
+        encoded = _take(encoder, everything or _call(encoder, chosen), chosen, last=everything is None)
+        for i, one in zip(batch.tolist(), encoded, strict=True):
+            dtype = one.layers.dtype if dtype is None else dtype
+            _check(encoder, i, one, dtype)
+        check_separate(encoder, encoded)
+        yield batch, encoded
+    if everything is not None and next(everything, None) is not None:
+        raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
+
+
 def equal_length_batches(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Sentence numbers in batches of one length each, at most `batch_tokens` tokens (but at least a sentence).
 
@@ -191,55 +199,6 @@ def equal_length_batches(lengths: np.ndarray, batch_tokens: int) -> list[np.ndar
         n = max(1, batch_tokens // max(1, int(lengths[run[0]])))
         batches.extend(run[i : i + n] for i in range(0, len(run), n))
     return batches
-
-
-class _Rows:
-    """What each row is: its unit, its sentence, its word."""
-
-    def __init__(self) -> None:
-        self.vocabulary: dict[str, int] = {}
-        self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
-        self.skipped, self.example = 0, ""
-
-    def add(self, sentence: Sentence, units: Sequence[str]) -> None:
-        codes = self.vocabulary
-        self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
-        self.offsets.append(self.offsets[-1] + len(units))
-        if units is sentence.words or tuple(units) == sentence.words:
-            self.positions.extend(range(len(units)))
-            return
-        positions = _positions(units, sentence.words)
-        self.positions.extend([-1] * len(units) if positions is None else positions)
-        if positions is not None:
-            self.skipped += len(sentence.words) - len(units)
-            self.example = next(iter(Counter(sentence.words) - Counter(units)))
-
-
-def _positions(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
-    """Each unit's word when the units are the words with some left out; else None (they are pieces).
-
-    -1 for a unit that could be either of two equal words, since one of them was left out.
-    """
-    first = _leftmost(units, words)
-    if first is None:
-        return None
-    mirrored = _leftmost(units[::-1], words[::-1])
-    assert mirrored is not None  # what fits from the left fits from the right
-    last = [len(words) - 1 - at for at in reversed(mirrored)]
-    return [a if a == b else -1 for a, b in zip(first, last, strict=True)]
-
-
-def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
-    """Each unit's place among the words, as early as their order allows; None if they don't fit."""
-    positions, at = [], 0
-    for unit in units:
-        while at < len(words) and words[at] != unit:
-            at += 1
-        if at == len(words):
-            return None
-        positions.append(at)
-        at += 1
-    return positions
 
 
 def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:

@@ -1,0 +1,68 @@
+"""What each row of a store is: its unit, its sentence, its word."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+
+
+class Rows:
+    """The units of sentences, as they are stored one after the other; words that got no unit are counted."""
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
+        self.skipped, self.example = 0, ""
+
+    def add(self, sentence: Sentence, units: Sequence[str]) -> None:
+        codes = self.vocabulary
+        self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
+        self.offsets.append(self.offsets[-1] + len(units))
+        if units is sentence.words or tuple(units) == sentence.words:
+            self.positions.extend(range(len(units)))
+            return
+        positions = _positions(units, sentence.words)
+        self.positions.extend([-1] * len(units) if positions is None else positions)
+        if positions is not None:
+            self.skipped += len(sentence.words) - len(units)
+            self.example = next(iter(Counter(sentence.words) - Counter(units)))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The files of a store that say what its rows are."""
+        return {
+            "unit_codes": np.array(self.codes, np.int32),
+            "positions": np.array(self.positions, np.int32),
+            "offsets": np.array(self.offsets, np.int64),
+        }
+
+
+def _positions(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's word when the units are the words with some left out; else None (they are pieces).
+
+    -1 for a unit that could be either of two equal words, since one of them was left out.
+    """
+    first = _leftmost(units, words)
+    if first is None:
+        return None
+    mirrored = _leftmost(units[::-1], words[::-1])
+    assert mirrored is not None  # what fits from the left fits from the right
+    last = [len(words) - 1 - at for at in reversed(mirrored)]
+    return [a if a == b else -1 for a, b in zip(first, last, strict=True)]
+
+
+def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's place among the words, as early as their order allows; None if they don't fit."""
+    positions, at = [], 0
+    for unit in units:
+        while at < len(words) and words[at] != unit:
+            at += 1
+        if at == len(words):
+            return None
+        positions.append(at)
+        at += 1
+    return positions
