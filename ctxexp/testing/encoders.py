@@ -9,30 +9,14 @@ from itertools import combinations
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, lacking
+from ctxexp.testing.probes import Probes
 from ctxexp.testing.report import Broken, Report, built
 from ctxexp.testing.sentences import check_sentences
 
-TOLERANCE = {"float32": 2e-3, "float16": 6e-2}  # share of a layer's root mean square that rounding may move a number by
 ENDS = [("money", "river"), ("house", "seven"), ("water", "days"), ("he", "under")]  # last words to exchange
 FRAME = ("The", "internationalisation", "of", "unbelievably", "big")
-PLAIN = [
-    "The bank closed its doors early today .",
-    "today the bank closed its doors early .",  # nearly the first one's words, and so of its length in pieces too
-    "Internationalisation bewildered the unbelievably underprepared committee .",
-    "the bank the bank the the",
-    "It rained .",
-    "Yes",
-]
-ODD = [
-    "naïve café owners — “quite” e\u0301te\u0301 ﬁn",
-    "👩‍👩‍👧 🙂 costs 3.50 € !",
-    "漢字 かな 한국어 кириллица عربى",
-    "  two   spaced\twords ",
-    "x" * 300 + " is long",
-]
 
 
 def check_encoder(
@@ -52,7 +36,7 @@ def check_encoder(
         _interface(encoder)
     if report.failures:
         return report.conclude()
-    kit = _Kit(encoder)
+    kit = Probes(encoder)
     with report.law("shapes and units, long and odd sentences included"):
         _shapes(kit)
     if report.failures:
@@ -93,48 +77,6 @@ def check_encoder(
     return report.conclude()
 
 
-class _Kit:
-    """An encoder with the probes encoded one by one."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
-        split = tokenizer("english")
-        self.plain = [split(text) for text in PLAIN]
-        self.long = Sentence.of(("the bank by the river " * 150).split())
-        self.empty = [Sentence("", (), ()), Sentence("  ", (), ())]
-        self.odd = [*map(split, ODD), *self.empty, self.long]
-        self.held: dict[Sentence, Encoded] = {}
-        self.refuses = ""  # what it says of what is long, if it refuses that
-
-    def alone(self, sentence: Sentence) -> Encoded:
-        if sentence not in self.held:
-            (self.held[sentence],) = self.run([sentence])
-        return self.held[sentence]
-
-    def run(self, batch: Sequence[Sentence]) -> list[Encoded]:
-        found = list(self.encoder.encode(batch))
-        if len(found) != len(batch):
-            raise Broken(f"encode gave {len(found)} results for {len(batch)} sentences; expected one each, in order")
-        return found
-
-    def rows(self, words: Sequence[str]) -> np.ndarray | None:
-        """(n_layers, len(words), dim), or None where a word has no row."""
-        encoded = self.alone(Sentence.of(words))
-        return encoded.layers if encoded.units == tuple(words) else None
-
-    def moved(self, a: np.ndarray, b: np.ndarray, *, over: np.ndarray | None = None) -> float:
-        """The largest difference, per layer in units of what rounding may do: above 1 they differ."""
-        if a.shape != b.shape:
-            return np.inf
-        if not a.size:
-            return 0.0
-        wide = np.asarray(b if over is None else over, np.float64)
-        scale = np.sqrt((wide**2).mean(axis=tuple(range(1, wide.ndim)), keepdims=True)) + 1e-12
-        gap = np.abs(np.asarray(a, np.float64) - b) / scale
-        half = a.dtype == np.float16 or "float16" in str(self.encoder.details.get("dtype"))  # bfloat16 too
-        return float(gap.max() / TOLERANCE["float16" if half else "float32"])
-
-
 def _interface(encoder: Encoder) -> None:
     if wrong := lacking(encoder):
         raise Broken(f"it {wrong}")
@@ -144,7 +86,7 @@ def _interface(encoder: Encoder) -> None:
         raise Broken(f"details can't be logged: {error}; texts, numbers and booleans only") from None
 
 
-def _shapes(kit: _Kit) -> None:
+def _shapes(kit: Probes) -> None:
     encoder, types = kit.encoder, set()
     pieces = encoder.details.get("pooling") == "pieces"
     for i, sentence in enumerate([*kit.plain, *kit.odd]):
@@ -179,14 +121,14 @@ def _shapes(kit: _Kit) -> None:
         raise Broken(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
 
 
-def _memory(kit: _Kit) -> None:
+def _memory(kit: Probes) -> None:
     try:
         check_separate(kit.encoder, [*kit.run(kit.plain[:3]), *kit.run(kit.plain[3:])])
     except EncodingError as error:
         raise Broken(str(error)) from error
 
 
-def _alignment(kit: _Kit) -> None:
+def _alignment(kit: Probes) -> None:
     """Exchange the last word: its own row must move, in layer 0."""
     known = 0
     for first, second in ENDS:
@@ -205,7 +147,7 @@ def _alignment(kit: _Kit) -> None:
         )
 
 
-def _input_layer(kit: _Kit) -> str:
+def _input_layer(kit: Probes) -> str:
     """Layer 0 of a word may follow its position, never other words."""
     hint = (
         "layer 0 holds context. Give what enters the first block (transformers: hidden_states[0]) as layers[0]; "
@@ -227,14 +169,14 @@ def _input_layer(kit: _Kit) -> str:
     return f"layer 0 holds the word{'' if fixed else ' and its position'}"
 
 
-def _layers(kit: _Kit) -> None:
+def _layers(kit: Probes) -> None:
     stacked = np.concatenate([kit.alone(s).layers for s in kit.plain], axis=1)
     for i, j in combinations(range(len(stacked)), 2):
         if stacked.shape[1] and np.array_equal(stacked[i], stacked[j]):
             raise Broken(f"layers {i} and {j} are the same to the last bit: one of them was taken twice, off by one?")
 
 
-def _determinism(kit: _Kit) -> None:
+def _determinism(kit: Probes) -> None:
     for sentence in kit.plain:
         (again,) = kit.run([sentence])
         if kit.moved(again.layers, kit.alone(sentence).layers) > 0.01:
@@ -244,7 +186,7 @@ def _determinism(kit: _Kit) -> None:
             )
 
 
-def _independence(kit: _Kit) -> None:
+def _independence(kit: Probes) -> None:
     def off(batch: Sequence[Sentence]) -> list[bool]:
         pairs = zip(kit.run(batch), map(kit.alone, batch), strict=True)
         return [a.units != b.units or kit.moved(a.layers, b.layers) > 1 for a, b in pairs]
@@ -288,7 +230,7 @@ def _unknown(encoder: Encoder) -> None:
         )
 
 
-def _fresh(kit: _Kit, other: Encoder) -> None:
+def _fresh(kit: Probes, other: Encoder) -> None:
     if other.name != kit.encoder.name:
         raise Broken(
             f"built twice, it is named {kit.encoder.name!r} and {other.name!r}: cached vectors would never be found"
@@ -298,7 +240,7 @@ def _fresh(kit: _Kit, other: Encoder) -> None:
         raise Broken("built twice under one name, it gives other vectors: draw random weights from a seed in the name")
 
 
-def _names(kit: _Kit, others: Mapping[str, Callable[[], Encoder] | Encoder]) -> None:
+def _names(kit: Probes, others: Mapping[str, Callable[[], Encoder] | Encoder]) -> None:
     def sample(encoder: Encoder) -> list[Encoded | None]:
         found: list[Encoded | None] = list(encoder.encode(kit.plain))
         try:

@@ -1,0 +1,71 @@
+"""What an encoder makes of a few sentences, one by one: what its laws are checked on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.words import tokenizer
+from ctxexp.model import Encoded, Encoder
+from ctxexp.testing.report import Broken
+
+TOLERANCE = {"float32": 2e-3, "float16": 6e-2}  # share of a layer's root mean square that rounding may move a number by
+PLAIN = [
+    "The bank closed its doors early today .",
+    "today the bank closed its doors early .",  # nearly the first one's words, and so of its length in pieces too
+    "Internationalisation bewildered the unbelievably underprepared committee .",
+    "the bank the bank the the",
+    "It rained .",
+    "Yes",
+]
+ODD = [
+    "naïve café owners — “quite” e\u0301te\u0301 ﬁn",
+    "👩‍👩‍👧 🙂 costs 3.50 € !",
+    "漢字 かな 한국어 кириллица عربى",
+    "  two   spaced\twords ",
+    "x" * 300 + " is long",
+]
+
+
+class Probes:
+    """An encoder with the probes encoded one by one."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        split = tokenizer("english")
+        self.plain = [split(text) for text in PLAIN]
+        self.long = Sentence.of(("the bank by the river " * 150).split())
+        self.empty = [Sentence("", (), ()), Sentence("  ", (), ())]
+        self.odd = [*map(split, ODD), *self.empty, self.long]
+        self.held: dict[Sentence, Encoded] = {}
+        self.refuses = ""  # what it says of what is long, if it refuses that
+
+    def alone(self, sentence: Sentence) -> Encoded:
+        if sentence not in self.held:
+            (self.held[sentence],) = self.run([sentence])
+        return self.held[sentence]
+
+    def run(self, batch: Sequence[Sentence]) -> list[Encoded]:
+        found = list(self.encoder.encode(batch))
+        if len(found) != len(batch):
+            raise Broken(f"encode gave {len(found)} results for {len(batch)} sentences; expected one each, in order")
+        return found
+
+    def rows(self, words: Sequence[str]) -> np.ndarray | None:
+        """(n_layers, len(words), dim), or None where a word has no row."""
+        encoded = self.alone(Sentence.of(words))
+        return encoded.layers if encoded.units == tuple(words) else None
+
+    def moved(self, a: np.ndarray, b: np.ndarray, *, over: np.ndarray | None = None) -> float:
+        """The largest difference, per layer in units of what rounding may do: above 1 they differ."""
+        if a.shape != b.shape:
+            return np.inf
+        if not a.size:
+            return 0.0
+        wide = np.asarray(b if over is None else over, np.float64)
+        scale = np.sqrt((wide**2).mean(axis=tuple(range(1, wide.ndim)), keepdims=True)) + 1e-12
+        gap = np.abs(np.asarray(a, np.float64) - b) / scale
+        half = a.dtype == np.float16 or "float16" in str(self.encoder.details.get("dtype"))  # bfloat16 too
+        return float(gap.max() / TOLERANCE["float16" if half else "float32"])
