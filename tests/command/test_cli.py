@@ -55,7 +55,8 @@ def job_folders(place: Path) -> list[Path]:
 def test_a_sweep_ends_in_mlflow_and_its_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     from mlflow import MlflowClient
 
-    done = ctxexp(place, "-m", "model=bert,gpt2,elmo", *SMALL)
+    shown = "metric=[self_similarity,anisotropy,max_explainable_variance]"
+    done = ctxexp(place, "-m", "model=bert,gpt2,elmo", shown, *SMALL)
     assert "comparison:" in done.stdout
     client = MlflowClient(f"sqlite:///{place}/mlruns/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
