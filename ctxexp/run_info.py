@@ -181,7 +181,8 @@ def _adapter() -> TypeAdapter[RunInfo]:
 
 def _both(one: Part, other: Part) -> Part:
     """A part that says what either says; what is as it is by default says nothing."""
-    blank, merged = type(other)(), {}
+    blank = type(other)()
+    merged: dict[str, object] = {}
     for name in (each.name for each in fields(other)):  # type: ignore[arg-type]  # parts are dataclasses
         a, b, nothing = vars(one)[name], vars(other)[name], vars(blank)[name]
         if isinstance(b, dict):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.measuring.streams import Stream
+from ctxexp.values import Key
 
 Z = 1.959964  # half-width of a 95% interval in standard errors
 
@@ -28,7 +29,7 @@ class Span:
     high: np.ndarray
     replicates: np.ndarray | None = None
 
-    def require(self, key: str, layers: Sequence[int]) -> None:
+    def require(self, key: Key, layers: Sequence[int]) -> None:
         """Raise NotMeasuredError unless all these layers have a value and an interval."""
         if holes := [i for i in layers if not np.isfinite(self.value[i])]:
             raise NotMeasuredError(f"{key} is undefined in layer {', '.join(map(str, holes))}")
