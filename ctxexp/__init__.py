@@ -13,7 +13,7 @@ from ctxexp.plugins import hookimpl
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink
 from ctxexp.transform import Transform
-from ctxexp.version import __version__
+from ctxexp.vectors.code_version import __version__
 
 __all__ = [
     "Control",

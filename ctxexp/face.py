@@ -59,7 +59,7 @@ def measure(
     """
     for key in parts.keys() - Parts.__annotations__.keys():
         raise ConfigError(f"measure has no argument {key!r}{near(key, Parts.__annotations__)}")
-    chosen = {"model": model, "metric": metrics, **parts}
+    chosen: dict[str, Any] = {"model": model, "metric": metrics, **parts}
     config = _composed(chosen, text, options)
     for kind, made in chosen.items():
         if kind == "metric" and isinstance(made, Mapping):
@@ -68,7 +68,7 @@ def measure(
             factory = made if kind == "transform" else partial(lambda made: made, made)
             config = config.having(kind, {_name(made): factory})
     if not isinstance(model, str):
-        config = replace(config, dtype=model.dtype)
+        config = replace(config, dtype=model.dtype)  # type: ignore[arg-type]  # an encoder's own, whatever it is
     if (corpus := _corpus(model, text, config)) is not None:
         config = config.having("dataset", {corpus.name: lambda: corpus})
     shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()

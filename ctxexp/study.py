@@ -15,7 +15,7 @@ import numpy as np
 
 from ctxexp.baselines.drawn import Baseline, OnePerSentence
 from ctxexp.control import Control
-from ctxexp.controls import Uncontrolled
+from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, blamed
 from ctxexp.model import Encoder
@@ -24,8 +24,8 @@ from ctxexp.results import Results
 from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.transform import Calibration, Measured, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
+from ctxexp.vectors.code_version import __version__
 from ctxexp.vectors.pool import WORDS
-from ctxexp.version import __version__
 
 if TYPE_CHECKING:
     from ctxexp.vectors.spaces import Spaces

@@ -16,7 +16,7 @@ from ctxexp.command.words import HELP, call, usage
 from ctxexp.errors import CtxexpError, line
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
-from ctxexp.version import __version__
+from ctxexp.vectors.code_version import __version__
 
 
 def main() -> None:

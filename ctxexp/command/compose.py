@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command.config import MISSING, Config, check
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
 from ctxexp.command.overrides import choices, parse, plain
-from ctxexp.command.preflight import preflight
+from ctxexp.command.run import preflight
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, KINDS, arguments

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -185,7 +183,8 @@ class Config(Choices):
         for name, factory in made.items():
             registry.offers[kind, name] = Offer(kind, name, factory, "python")
         parts = {name: Part(kind, name, {}, registry) for name in made}
-        return replace(self, **{kind: parts if kind in LISTS else parts[next(iter(made))]})
+        changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(made))]}
+        return replace(self, **changed)
 
 
 def check(node: Mapping[str, Any], registry: Registry) -> Config:
@@ -196,8 +195,8 @@ def check(node: Mapping[str, Any], registry: Registry) -> Config:
     for kind in KINDS:
         if kind in LISTS:
             parts[kind] = parts_of(kind, node.get(kind), registry)
-        elif _is_named(named := node.get(kind)):
-            parts[kind] = part_of(kind, kind, named, registry)
+        elif _is_named(node.get(kind)):
+            parts[kind] = part_of(kind, kind, node[kind], registry)
         else:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
     if not parts["metric"]:
@@ -223,7 +222,7 @@ def _filled(kind: type[T], node: Mapping[str, Any], place: str = "") -> T:
     for key in node:
         if key not in hints:
             raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
-    values = {}
+    values: dict[str, Any] = {}
     for key, expected in hints.items():
         if key not in node and key != "experiment":
             raise ConfigError(f"{place}{key} is missing from the config")
@@ -245,15 +244,16 @@ def part_of(kind: str, place: str, node: Mapping[str, Any], registry: Registry) 
     """The part that a node describes. Raises ConfigError unless its keys are the arguments of what it names, of their
     types, and complete."""
     part = Part(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
-    expected = part.known()
-    for key, value in part.arguments.items() if expected is not None else ():
+    known = part.known()
+    expected = known or {}
+    for key, value in part.arguments.items() if known is not None else ():
         if key not in expected:
             raise ConfigError(f"{kind} {part.name!r} has no argument {key!r}{near(key, expected)}")
         if value == MISSING:
             needed = type_text(expected[key][0]).removesuffix(" | null")
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{needed}>")
         typed(f"{place}.{key}", value, Seed if key == "seed" and expected[key][0] is int else expected[key][0])
-    for key, (type_of, default) in (expected or {}).items():
+    for key, (type_of, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(type_of)}>")
     if (contract := CONTRACTS.get(kind)) and not isinstance(made := part.make(), contract):
@@ -275,21 +275,3 @@ def supplied_by(config: Config) -> tuple[PluginInfo, ...]:
         if source := part.source:
             brought.setdefault(source, {})[f"{part.kind} {part.name}"] = None
     return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in brought.items())
-
-
-def job_key(config: Config, read: str, encoder: str, version: str) -> str:
-    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
-
-    `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
-    its path. Of plugins that supply something to the job the versions count, of files their content.
-    """
-    decisive = {key.name: getattr(config, key.name) for key in fields(config) if key.name not in PLACES}
-    others = sorted((p.plugin, p.version) for p in supplied_by(config))
-    text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Part):
-        return {"name": value.name, **value.arguments}
-    return vars(value) if is_dataclass(value) else str(value)

@@ -16,11 +16,10 @@ import yaml
 from omegaconf import DictConfig
 
 from ctxexp.command import compose
-from ctxexp.command.config import PLACES, Config, check, job_key, supplied_by
-from ctxexp.command.named_files import files_digest
+from ctxexp.command.config import PLACES, Config, check, supplied_by
+from ctxexp.command.job_key import key_of
 from ctxexp.command.names import registry, use
-from ctxexp.command.preflight import preflight
-from ctxexp.command.run import label, measured, study_of
+from ctxexp.command.run import label, measured, preflight, study_of
 from ctxexp.command.secrets import as_written
 from ctxexp.command.sweep import current_sweep, here, sinks_of
 from ctxexp.errors import CtxexpError, Terminated, line
@@ -37,10 +36,6 @@ from ctxexp.report.figures import run_figures
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 from ctxexp.study import Study
-from ctxexp.vectors.code_version import package_version
-from ctxexp.version import __version__
-
-CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
 
 _told: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
@@ -114,12 +109,6 @@ def _loaded(config: Config) -> Study | CtxexpError:
         return study_of(config)
     except CtxexpError as error:
         return error
-
-
-def key_of(config: Config, study: Study) -> str:
-    """What a finished job must have to stand for this one: all that its numbers come from."""
-    read = study.corpus.content + (study.fit_on.content if study.fit_on else "") + files_digest(config)
-    return job_key(config, read, study.encoder.name, CODE)
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:

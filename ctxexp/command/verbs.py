@@ -52,12 +52,12 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     sweep: a folder's name in its results, or last
     out: where to
     """
-    from ctxexp.command import compose
+    from ctxexp.command.names import registry
     from ctxexp.face import runs
     from ctxexp.report.page import summarise
 
     found = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
-    for path in summarise(found, out, compose.registry()):
+    for path in summarise(found, out, registry()):
         print(path)
 
 

@@ -29,7 +29,7 @@ def call(name: str, verb: Verb, words: Sequence[str]) -> int:
     """The verb's exit status (None is 0); with `--help` its help is printed. Raises ConfigError for a word that it
     doesn't take, and for one that is missing."""
     known = parameters(verb)
-    if [(p.kind, p.annotation) for p in known] in ([(Parameter.VAR_POSITIONAL, kind)] for kind in (str, Any)):
+    if len(known) == 1 and known[0].kind is known[0].VAR_POSITIONAL and known[0].annotation in (str, Any):
         return verb(*words) or 0
     if HELP & set(words):
         show(usage(name, verb))

@@ -11,7 +11,7 @@ from ctxexp.plugins.hookspecs import KINDS, OFFERED
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 from ctxexp.progress import show
-from ctxexp.version import __version__
+from ctxexp.vectors.code_version import __version__
 
 
 def listing(registry: Registry) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
 
+__version__ = "0.1.0"
+
 
 @functools.cache
 def code_version(package: Path = PACKAGE) -> str:

@@ -10,7 +10,8 @@ from annotated_types import Le
 
 from ctxexp import controls
 from ctxexp.command import compose
-from ctxexp.command.config import Part, check, job_key
+from ctxexp.command.config import Part, check
+from ctxexp.command.job_key import job_key
 from ctxexp.command.types import typed
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments

@@ -14,7 +14,8 @@ import pytest
 
 from ctxexp import hookimpl
 from ctxexp.baselines.drawn import OnePerSentence
-from ctxexp.command.config import Config, job_key
+from ctxexp.command.config import Config
+from ctxexp.command.job_key import job_key
 from ctxexp.command.jobs import summary
 from ctxexp.command.run import fit_text, label, load_encoder, run
 from ctxexp.dataset import Corpus, Pair, Sentence, overlap

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import jobs
+from ctxexp.command import job_key
 from ctxexp.command.config import Config, Part
-from ctxexp.command.named_files import files_digest
+from ctxexp.command.job_key import files_digest
 from ctxexp.dataset import Corpus, Pair, Sense
 from ctxexp.study import Study
 from ctxexp.vectors.code_version import package_version
@@ -70,12 +70,12 @@ def test_a_job_is_known_by_all_that_its_numbers_come_from(tmp_path: Path, monkey
 
     def key(corpus: Corpus, text: Corpus | None = None) -> str:
         study = Study(corpus=corpus, fit_on=text, encoder=Model(), metrics={})  # type: ignore[arg-type]  # its name counts
-        return jobs.key_of(config, study)
+        return job_key.key_of(config, study)
 
     keys = [key(corpus, text) for corpus in (CORPUS, GOLD) for text in (None, CORPUS, GOLD)]
     (tmp_path / "words.txt").write_text("bonk")
     keys.append(key(CORPUS))
-    monkeypatch.setattr(jobs, "CODE", "other")
+    monkeypatch.setattr(job_key, "CODE", "other")
     keys.append(key(CORPUS))
     assert len(set(keys)) == len(keys)
     assert key(replace(CORPUS, name="moved")) == keys[-1]

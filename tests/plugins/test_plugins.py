@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from ctxexp.command import cli, compose
-from ctxexp.command.config import Config, job_key, supplied_by
+from ctxexp.command.config import Config, supplied_by
 from ctxexp.command.help import help_of
+from ctxexp.command.job_key import job_key
 from ctxexp.command.run import run
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense

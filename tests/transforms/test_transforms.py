@@ -14,7 +14,7 @@ import pytest
 from test_occurrences import shelve
 
 from ctxexp.baselines.drawn import Uniform
-from ctxexp.command.config import job_key
+from ctxexp.command.job_key import job_key
 from ctxexp.command.run import calibration, label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError

@@ -1,0 +1,76 @@
+"""What makes a finished job another one: its config, what its texts and files hold, its model, its code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from ctxexp.command.config import PLACES, Config, Part, supplied_by
+from ctxexp.errors import ConfigError
+from ctxexp.files.paths import user_path
+from ctxexp.study import Study
+from ctxexp.vectors.code_version import __version__, package_version
+
+CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
+
+
+def key_of(config: Config, study: Study) -> str:
+    """What a finished job must have to stand for this one: all that its numbers come from."""
+    read = study.corpus.content + (study.fit_on.content if study.fit_on else "") + files_digest(config)
+    return job_key(config, read, study.encoder.name, CODE)
+
+
+def job_key(config: Config, read: str, encoder: str, version: str) -> str:
+    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
+
+    `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
+    its path. Of plugins that supply something to the job the versions count, of files their content.
+    """
+    decisive = {key.name: getattr(config, key.name) for key in fields(config) if key.name not in PLACES}
+    others = sorted((p.plugin, p.version) for p in supplied_by(config))
+    text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Part):
+        return {"name": value.name, **value.arguments}
+    return vars(value) if is_dataclass(value) else str(value)
+
+
+def files_digest(config: Config) -> str:
+    """Hex digest (16 digits) that changes with what lies at the paths among the arguments of a config's metrics,
+    transform, baseline and control: a file's bytes; of a folder's files their names, sizes and times. A file that
+    can't be read says so where it is used."""
+    digest = hashlib.blake2b(digest_size=8)
+    parts = [part for part in config.parts() if part.kind not in ("dataset", "model")]  # these tell of their content
+    for path in sorted(set(_paths([dict(part.arguments) for part in parts]))):
+        digest.update(f"{path}\0".encode())
+        with suppress(OSError):
+            if path.is_file():
+                digest.update(path.read_bytes())
+            for file in sorted(path.rglob("*")):
+                told = file.lstat()
+                digest.update(f"{file.relative_to(path)}\0{told.st_size}\0{told.st_mtime_ns}\0".encode())
+    return digest.hexdigest()
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    """Whatever among these values is the path of something that is there."""
+    if isinstance(value, dict):
+        yield from _paths(list(value.values()))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _paths(one)
+    elif isinstance(value, str) and value:
+        try:
+            path = user_path(value)
+            if path.exists():
+                yield path
+        except (ConfigError, OSError):
+            return
