@@ -7,14 +7,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define, unique_labels
 from ctxexp.results import Results
 from ctxexp.values import LAYER
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SOURCE = "Li et al. 2020 (BERT-flow), Table 1: word embeddings of BERT; among which words neighbours are is not said"
 _FILE = Path(__file__).with_name("published.csv")
