@@ -107,8 +107,16 @@ class _Kit:
         folder = self.store / "results" / "kit" / f"{self.runs:03d}"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text("seed: 0\n", encoding="utf-8")
-        identity = {"key": f"key{self.runs}", "id": f"{self.runs:032x}", "began": 1_700_000_000_000 + self.runs}
-        return Run(name=name, folder=folder, store=self.store, sweep=sweep, params=params or {"seed": 0}, **identity)
+        return Run(
+            name=name,
+            key=f"key{self.runs}",
+            id=f"{self.runs:032x}",
+            folder=folder,
+            store=self.store,
+            began=1_700_000_000_000 + self.runs,
+            params=params or {"seed": 0},
+            sweep=sweep,
+        )
 
     def sent(self, results: Results, run: Run | None = None) -> tuple[Sink, Run]:
         """A sink with a finished run that has these results, and the run."""
