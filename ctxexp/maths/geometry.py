@@ -23,13 +23,22 @@ from ctxexp.maths.spectra import ROWS, Spread
 Definition = Literal["uncentred", "centred", "released"]
 
 T = TypeVar("T")
-_held = threading.local()
+
+
+class _Held(threading.local):
+    """What the blocks below set, a thread its own."""
+
+    memo: tuple[np.ndarray, dict[str, Any]] | None = None
+    eps: float = 0.0
+
+
+_held = _Held()
 
 
 @contextmanager
 def sharing(x: np.ndarray) -> Iterator[None]:
     """Within this block several functions of the same, unchanging array `x` share their intermediate results."""
-    before = getattr(_held, "memo", None)
+    before = _held.memo
     _held.memo = (x, {})
     try:
         yield
@@ -44,7 +53,7 @@ def precision(eps: float) -> Iterator[None]:
     Half-precision vectors reach these functions as float32, with differences of float16 or bfloat16 rounding between
     rows that ought to be equal: those are no spread to explain.
     """
-    before = getattr(_held, "eps", 0.0)
+    before = _held.eps
     _held.eps = eps
     try:
         yield
@@ -54,7 +63,7 @@ def precision(eps: float) -> Iterator[None]:
 
 def once(x: np.ndarray, name: str, make: Callable[[np.ndarray], T]) -> T:
     """What `make` makes of x: within `sharing(x)` it is made once under its name."""
-    held: tuple[np.ndarray, dict[str, Any]] | None = getattr(_held, "memo", None)
+    held = _held.memo
     if held is None or held[0] is not x:
         return make(x)
     if name not in held[1]:
@@ -182,4 +191,4 @@ def _weighted_sum(weights: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def spread_of(x: np.ndarray) -> Spread:
     """Second moments of each group, with this block's `precision`."""
-    return Spread(x, once(x, "rows", _row_sum), getattr(_held, "eps", 0.0))
+    return Spread(x, once(x, "rows", _row_sum), _held.eps)

@@ -108,19 +108,19 @@ def _build(
 ) -> None:
     """Encodes the sentences into a folder beside `path` and renames it there. The caller holds the lock."""
     lengths = _lengths(encoder, sentences)
-    n_unknown, n_pieces = count_unknown(encoder, sentences)
+    unknown, pieces = count_unknown(encoder, sentences)
     n_words = sum(len(s) for s in sentences)
     rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else n_words
-    item = 4 if encoder.dtype == "float32" else 2
-    needed = rows * encoder.dim * encoder.n_layers * item + rows * 16 + 200 * len(sentences)
+    needed = _bytes(encoder, rows) + 200 * len(sentences)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
 
     batches = _batches(encoder, lengths, batch_tokens)
     order = np.concatenate(batches)  # stored sentence s is sentences[order[s]]
     rows_of = Rows()
-    what = str(encoder.details.get("architecture", encoder.name))
     with (
-        progress.stage(f"encode {what}", total=int(lengths.sum()), unit="tokens") as stage,
+        progress.stage(
+            f"encode {encoder.details.get('architecture', encoder.name)}", total=int(lengths.sum()), unit="tokens"
+        ) as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim) as writer,
     ):
         try:
@@ -128,14 +128,13 @@ def _build(
                 for i, one in zip(batch.tolist(), encoded, strict=True):
                     rows_of.add(sentences[i], one.units)
                 writer.append([one.layers for one in encoded])
-                done = len(rows_of.offsets) - 1
-                stage.advance(int(lengths[batch].sum()), sentences=f"{done:,}/{len(sentences):,}")
+                stage.advance(int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{len(sentences):,}")
             writer.flush()
         except NotFiniteError as error:
-            index = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
+            i = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
             raise EncodingError(
-                f"encoder {encoder.name!r} gave NaN or infinite values in sentence {index}, "
-                f"{sentences[index].text[:60]!r}; with a half dtype try dtype=float32"
+                f"encoder {encoder.name!r} gave NaN or infinite values in sentence {i}, {sentences[i].text[:60]!r}; "
+                "with a half dtype try dtype=float32"
             ) from None
         if odd := [unit for unit in rows_of.vocabulary if not isinstance(unit, str)]:
             raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
@@ -148,8 +147,8 @@ def _build(
                 "corpus": corpus,
                 "n_sentences": len(sentences),
                 "skipped": rows_of.skipped,
-                "unknown": n_unknown,
-                "pieces": n_pieces,
+                "unknown": unknown,
+                "pieces": pieces,
                 "details": dict(encoder.details),
             },
         )
@@ -159,6 +158,11 @@ def _build(
             "%d of %d words have no vector of this model and are left out (such as %r)",
             rows_of.skipped, n_words, rows_of.example,
         )  # fmt: skip
+
+
+def _bytes(encoder: Encoder, rows: int) -> int:
+    """What so many rows take on disk."""
+    return rows * (encoder.dim * encoder.n_layers * (4 if encoder.dtype == "float32" else 2) + 16)
 
 
 def _batches(encoder: Encoder, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
