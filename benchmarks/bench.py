@@ -21,11 +21,12 @@ from typing import Any
 import naive
 import numpy as np
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
@@ -189,7 +190,7 @@ def remember(folder: Path) -> None:
     store = Folder(folder)
     occurrences = Occurrences.of(store, store.corpus)
     before = now()
-    measure(store, occurrences, FULL, OnePerSentence(), seed=0)
+    measure([WordRows(store, occurrences, OnePerSentence())], FULL)
     print(json.dumps({"before": before, "peak": now(), "most": int(occurrences.counts[-1])}))
 
 
@@ -206,11 +207,11 @@ def measuring_against_naive(corpus: Corpus, encoder: Any, cache: Path) -> None:
 
     encoding, store = clocked(lambda: open_store(corpus, encoder, cache=cache))
     indexing, occurrences = clocked(lambda: Occurrences.of(store, corpus, keep=lambda u: not is_punctuation(u)))
-    measuring, _ = clocked(lambda: measure(store, occurrences, DEFAULT, OnePerSentence(), seed=0))
+    measuring, _ = clocked(lambda: measure([WordRows(store, occurrences, OnePerSentence())], DEFAULT))
     core, _ = clocked(
-        lambda: measure(store, occurrences, {k: DEFAULT[k] for k in list(DEFAULT)[:4]}, OnePerSentence(), seed=0)
+        lambda: measure([WordRows(store, occurrences, OnePerSentence())], {k: DEFAULT[k] for k in list(DEFAULT)[:4]})
     )
-    everything, _ = clocked(lambda: measure(store, occurrences, FULL, OnePerSentence(), seed=0))
+    everything, _ = clocked(lambda: measure([WordRows(store, occurrences, OnePerSentence())], FULL))
     n, layer = store.n_layers, np.asarray(store.layer(store.n_layers // 2))
     words, sentences = occurrences.by_word, occurrences.by_sentence
     drawn = naive.seconds(naive.self_similarity, layer, words, order=2, most=1500, budget=8) * n

@@ -15,11 +15,12 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.measure_pairs import measure_pairs
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.pairs import PairRows
+from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
@@ -89,9 +90,8 @@ def of_words(
     """Each curve's value and interval on a fresh corpus."""
     world = World(rng, n=n, size=size, words=words)
     occurrences = Occurrences.of(world, world.corpus)
-    curves = measure(
-        world, occurrences, METRICS, OnePerSentence(size=1000, redraws=0, exact=True), seed=0, bootstrap=bootstrap
-    ).named
+    rows = WordRows(world, occurrences, OnePerSentence(size=1000, redraws=0, exact=True))
+    curves = measure([rows], METRICS, bootstrap=bootstrap).named
     return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES}
 
 
@@ -105,7 +105,7 @@ def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -
     gold = cosine + 0.15 * hard[ends].sum(axis=1) + 0.2 * rng.normal(size=len(ends))
     pairs = tuple(Pair(int(a), int(b), float(g)) for (a, b), g in zip(ends, gold, strict=True))
     corpus = Corpus("pairs", tuple(Sentence.of([f"s{i}"]) for i in range(n)), pairs)
-    curves = measure_pairs(Vectors(x.astype(np.float32)), corpus, {"sts": STS}, seed=0, bootstrap=bootstrap).named
+    curves = measure([PairRows(Vectors(x.astype(np.float32)), corpus)], {"sts": STS}, bootstrap=bootstrap).named
     return {"sts": (curves["sts/all"][0], curves["sts/all_ci_low"][0], curves["sts/all_ci_high"][0])}
 
 

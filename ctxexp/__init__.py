@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ctxexp.baseline import Baseline
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import CtxexpError
 from ctxexp.face import compare, load, measure, runs
-from ctxexp.metric import GroupMean, Metric
+from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric
 from ctxexp.model import Encoded, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.plugins import hookimpl
@@ -16,11 +17,15 @@ from ctxexp.transform import Transform
 from ctxexp.vectors.code_version import __version__
 
 __all__ = [
+    "Baseline",
+    "Block",
     "Control",
     "Corpus",
     "CtxexpError",
     "Encoded",
     "Encoder",
+    "Estimate",
+    "Group",
     "GroupMean",
     "Metric",
     "Pair",

@@ -3,19 +3,87 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
-from ctxexp.maths.influence import by_leaving_out
+from ctxexp.maths.influence import by_leaving_out, of_mean_cosine
 from ctxexp.measuring.described import Described
+from ctxexp.model import EmbeddingTable
 
-GroupBy = Literal["occurrence", "word", "sense", "sentence", "sample", "corpus"]
+Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
-a random baseline group; all rows. The key of a `sense` group is (word, labels), a label a row."""
+the sentence vectors of a sub-set of gold pairs; a random group of the baseline; all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """What is known of a sub-set's pairs of sentences."""
+
+    gold: np.ndarray  # (n,) float64
+    texts: Sequence[tuple[str, str]]
+    ends: np.ndarray | None = None  # (n, 2) int64, the two sentences' numbers; None: no two pairs share one
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that belong together, in one layer, mix of layers or embedding table.
+
+    `x` is only lent: its memory holds the next group after the call. Copy what must be kept.
+    """
+
+    key: Hashable  # a word, a sentence's number, a sub-set of pairs (`task/part`, or the task), a table's name
+    x: np.ndarray  # (n, d) float32 or float64; of pairs (n, 2, d)
+    labels: tuple[str, ...] = ()  # of a sense group: a label a row
+    pairs: Pairs | None = None
+    table: EmbeddingTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Groups of equal size, side by side."""
+
+    keys: Sequence[Hashable]
+    x: np.ndarray  # (w, n, d); of pairs (1, n, 2, d)
+    rows: np.ndarray | None = None  # (w, n) their numbers
+    labels: Sequence[tuple[str, ...]] = ()
+    pairs: Pairs | None = None
+    table: EmbeddingTable | None = None
+
+    @classmethod
+    def of(cls, group: Group) -> Block:
+        """The group by itself."""
+        return cls([group.key], group.x[None], None, [group.labels], group.pairs, group.table)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Group]:
+        for i, (key, x) in enumerate(zip(self.keys, self.x, strict=True)):
+            yield Group(key, x, self.labels[i] if self.labels else (), self.pairs, self.table)
+
+    def taken(self, which: np.ndarray) -> Block:
+        """Only these groups."""
+        rows = None if self.rows is None else self.rows[which]
+        labels = [self.labels[i] for i in which.tolist()] if self.labels else ()
+        return Block([self.keys[i] for i in which.tolist()], self.x[which], rows, labels, self.pairs, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic with its 95% interval, and the bootstrap replicates that runs are compared by."""
+
+    value: float
+    low: float
+    high: float
+    replicates: np.ndarray | None = None  # (r,)
 
 
 class Metric(Described, ABC):
@@ -24,47 +92,67 @@ class Metric(Described, ABC):
     What it says of itself (`title`, `unit`, `definition`, `variant` ...) are the attributes of `Described`.
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
-    may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them.
-
-    Two methods are optional beside those below: `table(EmbeddingTable) -> dict[str, float]`, the values of a model's
-    embedding table, and `finish(folder, *, n_layers, title)`, what is drawn when all layers and tables are measured
-    (`ctxexp.measuring.tables`).
+    may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them. `tables`: embedding
+    tables are measured too, each a group of its own, whose `table` tells its tokens.
 
     `cosine_level` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is
     the chance level (`null` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which
     then takes the place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `null` as it is.
     """
 
-    over: ClassVar[GroupBy]
+    over: ClassVar[Over]
+    tables: ClassVar[bool] = False
+    scored: ClassVar[bool] = False  # whether every group has a score: a GroupMean
     cosine_level: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
+    min_rows: ClassVar[int] = 1
+    sample: int | None = None  # so many random groups only
+    size_matched: bool = False
 
     @abstractmethod
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        """Take one complete group: `x` is (n, d), float32 or float64; `key` names it (a word, a sentence's index).
+    def update(self, group: Group) -> None:
+        """Take one complete group."""
 
-        `x` is only lent: its memory holds the next group after the call. Copy what must be kept.
-        """
+    def update_block(self, block: Block) -> None:
+        """Take many groups of equal size at once. Override where a batch is faster."""
+        for group in block:
+            self.update(group)
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        """Take many groups of equal size at once: `x` is (len(keys), n, d). Override where a batch is faster."""
-        for key, group in zip(keys, x, strict=True):
-            self.update(key, group)
-
-    @abstractmethod
-    def merge(self, other: Self) -> None:
-        """Take over what `other` saw; it saw disjoint groups. Exact: as if this metric had seen them all."""
+    def resample(self, rng: np.random.Generator, replicates: int) -> None:  # optional
+        """What intervals are to be drawn from, before `compute`; `rng` is in the same state in every layer, so that
+        resamples are the same; without replicates (0) intervals are NaN. Of metrics over pairs (optional)."""
 
     @abstractmethod
-    def compute(self) -> dict[str, float]:
-        """The layer's statistics by name; undefined is NaN."""
+    def compute(self) -> Mapping[str, float | Estimate]:
+        """The layer's statistics by name; undefined is NaN. A metric over pairs may name a task, as in `STS12/all`."""
 
     def null(self, x: np.ndarray) -> float:
         """The measure's value on a random group `x` (n, d): its chance level; NaN if it has none."""
         return float("nan")
 
+    def null_influence(self, x: np.ndarray) -> np.ndarray | None:
+        """How much each row of a random group (n, d) moves `null`: (n,) float64; None where that isn't known."""
+        return of_mean_cosine(x) if self.cosine_level else None
+
+    @property
+    def has_null(self) -> bool:
+        """Whether there is a chance level to speak of."""
+        return bool(self.cosine_level) or type(self).null is not Metric.null
+
+    @property
+    def score_is_cosine(self) -> bool:
+        """Whether each group's score itself, and not the chance level alone, is its mean cosine."""
+        return False
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
+        return []
+
     def save(self, folder: Path) -> None:  # optional: most metrics have nothing to write
         """Write tables or vectors beside the curves (optional)."""
+
+    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:  # optional
+        """Draw what needs all layers and tables, in the folder that holds each place's files (optional)."""
 
 
 class GroupMean(Metric):
@@ -75,6 +163,7 @@ class GroupMean(Metric):
     the same score on random groups of the same size.
     """
 
+    scored: ClassVar[bool] = True
     min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
     extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
 
@@ -99,23 +188,39 @@ class GroupMean(Metric):
         """
         return by_leaving_out(x, self.score)
 
-    def contributions(self, keys: Sequence[Hashable], x: np.ndarray) -> np.ndarray:
-        """The same of groups with their keys, (len(keys), n), for scores that need the keys."""
-        return self.influence(x)
+    def contributions(self, block: Block) -> np.ndarray:
+        """The same of a block's groups, (w, n), for scores that need more than the rows."""
+        return self.influence(block.x)
 
-    def null_influence(self, x: np.ndarray) -> np.ndarray:
-        """How much each row of a random group (n, d) moves `null`: (n,) float64."""
-        if type(self).null is GroupMean.null:
+    @property
+    def null_is_score(self) -> bool:
+        """Whether the chance level is the score of a random group."""
+        return type(self).null is GroupMean.null
+
+    @property
+    def has_null(self) -> bool:
+        return True
+
+    @property
+    def score_is_cosine(self) -> bool:
+        return bool(self.cosine_level) and self.null_is_score
+
+    def null_influence(self, x: np.ndarray) -> np.ndarray | None:
+        if self.null_is_score:
             result: np.ndarray = self.influence(x[None])[0]
             return result
         left: np.ndarray = by_leaving_out(x[None], lambda groups: np.array([self.null(group) for group in groups]))[0]
         return left
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.update_block([key], x[None])
+    def update(self, group: Group) -> None:
+        self.update_block(Block.of(group))
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        scores = np.asarray(self.score(x)) if x.shape[1] >= self.min_rows else np.full(len(keys), np.nan)
+    def update_block(self, block: Block) -> None:
+        x, w = block.x, len(block)
+        self.keep(block.keys, np.asarray(self.score(x)) if x.shape[1] >= self.min_rows else np.full(w, np.nan))
+
+    def keep(self, keys: Sequence[Hashable], scores: np.ndarray) -> None:
+        """Take the scores (w,) of groups."""
         if scores.dtype.kind not in "fiub":
             raise MetricError(f"{type(self).__name__}.score gave {scores.dtype} scores; expected float64")
         if scores.shape != (len(keys),):
@@ -125,10 +230,6 @@ class GroupMean(Metric):
             )
         self._keys.extend(keys)
         self._scores.append(scores.astype(np.float64, copy=False))
-
-    def merge(self, other: Self) -> None:
-        self._keys.extend(other._keys)
-        self._scores.extend(other._scores)
 
     def collected(self) -> tuple[list[Hashable], np.ndarray]:
         """Keys and scores (groups,) float64 in the order of the updates."""
@@ -140,7 +241,7 @@ class GroupMean(Metric):
         pairs = zip(keys, flat.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda kv: (str(type(kv[0])), kv[0])))
 
-    def compute(self) -> dict[str, float]:
+    def compute(self) -> Mapping[str, float | Estimate]:
         """raw (mean), median, sd (ddof 1) over defined groups; n groups; undefined groups."""
         values = self.collected()[1]
         return {**summary(values[np.isfinite(values)]), "undefined": float(np.count_nonzero(~np.isfinite(values)))}
@@ -155,6 +256,16 @@ def summary(values: np.ndarray) -> dict[str, float]:
         "sd": float(ordered.std(ddof=1)) if ordered.size > 1 else float("nan"),
         "n": float(ordered.size),
     }
+
+
+def paired(group: Group) -> Pairs:
+    """What is known of the group's pairs; MetricError unless its rows (n, 2, d) and texts are as many."""
+    if group.pairs is None or group.x.ndim != 3 or not len(group.x) == len(group.pairs) == len(group.pairs.texts):
+        known = "no pairs" if group.pairs is None else f"{len(group.pairs)} gold values, {len(group.pairs.texts)} texts"
+        raise MetricError(
+            f"sub-set {group.key!r}: vectors of shape {group.x.shape} and {known}; expected (n, 2, d) and n of each"
+        )
+    return group.pairs
 
 
 def guard(label: str, metric: object, where: str, call: Callable[[], Any]) -> Any:

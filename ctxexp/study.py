@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.baselines.drawn import Baseline, OnePerSentence
+from ctxexp.baseline import Baseline
+from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.control import Control
 from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
@@ -28,6 +29,8 @@ from ctxexp.vectors.code_version import __version__
 from ctxexp.vectors.pool import WORDS
 
 if TYPE_CHECKING:
+    from ctxexp.measuring.rows import Rows
+    from ctxexp.metric import Metric
     from ctxexp.vectors.spaces import Spaces
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
@@ -90,93 +93,78 @@ class Study:
         `folder` is where metrics may leave files of their own. Raises CtxexpError; its `of` names what is at fault, by
         kind and label, where that is known.
         """
-        from ctxexp.measuring.pairs import PairMetric
+        from ctxexp.measuring.measure import build, measure
         from ctxexp.vectors.spaces import Spaces
 
-        probes = {label: factory() for label, factory in self.metrics.items()}
-        pairs = {label: self.metrics[label] for label, probe in probes.items() if isinstance(probe, PairMetric)}
-        others = {label: factory for label, factory in self.metrics.items() if label not in pairs}
-        self._require_gold(list(pairs), {label: getattr(probes[label], "over", None) for label in others})
-        spaces = Spaces(self, vectors, progress or Silent(), sentences=bool(pairs))
+        probes = {label: build(label, factory) for label, factory in self.metrics.items()}
+        self._require_gold(probes)
+        pairs = any(probe.over == "pair" for probe in probes.values())
+        spaces = Spaces(self, vectors, progress or Silent(), sentences=pairs)
+        calibrations: dict[str, Calibration] = {}
         with blamed("transform"):
-            calibration = Calibration(self.transform, self.transform_name)
-        results, fitted = Results(), None
-        if others:
-            results, fitted = self._measure_words(spaces, others, folder)
-        if pairs:
-            results = self._measure_pairs(spaces, pairs, calibration, folder).joined(results)
-        fits = fit_table(fitted, calibration)
+            sources: list[Rows] = []
+            if any(probe.over != "pair" for probe in probes.values()):
+                calibrations["words"] = Calibration(self.transform, self.transform_name)
+                sources.append(self._words(spaces, calibrations["words"]))
+            if pairs:
+                calibrations["sentences"] = Calibration(self.transform, self.transform_name)
+                sources.append(self._pairs(spaces, calibrations["sentences"]))
+            if any(probe.tables for probe in probes.values()) and (tables := self._tables()):
+                sources.append(tables)
+            results = measure(
+                sources,
+                self.metrics,
+                seed=self.seed,
+                bootstrap=self.bootstrap,
+                progress=spaces.progress,
+                folder=folder,
+                title=self.title or self.encoder.name,
+            )
+        fits = fit_table({over: made.records for over, made in calibrations.items()})
         return replace(
             results,
             tables=results.tables if fits is None else {**results.tables, "transform_fit": fits},
-            info=results.info | self._info(spaces, fitted=calibration.fitted, pooled=bool(pairs)),
+            info=results.info | self._info(spaces, fitted=any(c.fitted for c in calibrations.values()), pooled=pairs),
         )
 
-    def _require_gold(self, pairs: list[str], over: Mapping[str, Any]) -> None:
-        """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels; `over` by label."""
-        from ctxexp.measuring.measure_pairs import require_pairs
+    def _require_gold(self, probes: Mapping[str, Metric]) -> None:
+        """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
+        from ctxexp.measuring.pairs import require_pairs
 
-        if pairs:
+        if pairs := [label for label, probe in probes.items() if probe.over == "pair"]:
             require_pairs(self.corpus, pairs)
-        for label, kind in over.items():
-            if not self.corpus.senses and kind == "sense":
+        for label, probe in probes.items():
+            if not self.corpus.senses and probe.over == "sense":
                 raise DataError(
                     f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
                     "none; choose a data set that labels senses, such as dataset=polysemy"
                 )
 
-    def _measure_words(
-        self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], folder: Path
-    ) -> tuple[Results, Any]:
-        """What the metrics over words, sentences and samples say, tables included; and the space they saw."""
-        from ctxexp.measuring.measure import measure
-        from ctxexp.measuring.tables import measure_tables
+    def _words(self, spaces: Spaces, calibration: Calibration) -> Rows:
+        """The measured words, in the space that the transform makes."""
+        from ctxexp.measuring.words import WordRows
 
         store, occurrences = spaces.words(self.corpus)
         text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
-        with blamed("transform"):
-            space = transformed(store, occurrences, self.transform, name=self.transform_name, text=text)
-            results = measure(
-                space,
-                occurrences,
-                metrics,
-                self.baseline,
-                seed=self.seed,
-                bootstrap=self.bootstrap,
-                progress=spaces.progress,
-                folder=folder,
-                eps=PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None,
-            )
-        of_tables = measure_tables(
-            self.encoder,
-            self.corpus,
-            metrics,
-            folder,
-            spaces.progress,
-            title=self.title or self.encoder.name,
-            model=blamed("model"),
-        )
-        return of_tables.joined(results), space
+        half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
+        space = transformed(store, occurrences, calibration, text=text)
+        return WordRows(space, occurrences, self.baseline, seed=self.seed, eps=half)
 
-    def _measure_pairs(
-        self, spaces: Spaces, metrics: Mapping[str, Callable[[], Any]], calibration: Calibration, folder: Path
-    ) -> Results:
-        """What the metrics over gold pairs say of the sentences' vectors."""
-        from ctxexp.measuring.measure_pairs import measure_pairs
+    def _pairs(self, spaces: Spaces, calibration: Calibration) -> Rows:
+        """The sentences of the gold pairs, each layer and mix in a space of its own."""
+        from ctxexp.measuring.pairs import PairRows
 
-        with blamed("transform"):
-            return measure_pairs(
-                spaces.sentences(self.corpus),
-                self.corpus,
-                metrics,
-                calibration=None if calibration.identity else calibration,
-                text=spaces.sentences(self.fit_on) if self.fit_on else None,
-                mixes=spaces.mixes,
-                seed=self.seed,
-                bootstrap=self.bootstrap,
-                progress=spaces.progress,
-                folder=folder,
-            )
+        text = spaces.sentences(self.fit_on) if self.fit_on else None
+        vectors = spaces.sentences(self.corpus)
+        return PairRows(vectors, self.corpus, mixes=spaces.mixes, calibration=calibration, text=text)
+
+    def _tables(self) -> Rows | None:
+        """The model's embedding tables, as they are; None without any."""
+        from ctxexp.measuring.tables import TableRows
+
+        with blamed("model"):
+            tables = list(self.encoder.tables(self.corpus.sentences))
+            return TableRows(tables, encoder=self.encoder.name) if tables else None
 
     def _fit_info(self) -> FitInfo:
         """What the transform was fitted on."""

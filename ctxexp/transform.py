@@ -44,9 +44,8 @@ class Rows(Protocol):
 def transformed(
     store: Layers,
     occurrences: Occurrences,
-    factory: Callable[[], Any],
+    calibration: Calibration,
     *,
-    name: str = "transform",
     text: Rows | None = None,
 ) -> Layers:
     """The store with every layer transformed, fitted anew per layer; the store itself if the transform is `none`.
@@ -54,8 +53,7 @@ def transformed(
     The fit sees the rows of `text`; without it, the store's own measured rows (transductive). Raises TransformError,
     naming transform and layer, if what the factory builds breaks the contract.
     """
-    made = Transformed(store, occurrences, factory, name, text)
-    return store if made.calibration.identity else made
+    return store if calibration.identity else Transformed(store, occurrences, calibration, text)
 
 
 class Calibration:
@@ -130,13 +128,12 @@ class Calibration:
         return y
 
 
-def fit_table(words: Any, sentences: Calibration) -> pd.DataFrame | None:
-    """What the fits of a run recorded: a table whose first columns are `over` (words or sentences) and `at` (`layer 3`,
-    or a mix); None if nothing. `words` is what `transformed` returned, or None."""
-    of_words = words.calibration.records if isinstance(words, Transformed) else {}
+def fit_table(recorded: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]]]) -> pd.DataFrame | None:
+    """What the fits of a run recorded, by what they were over (words or sentences) and at (`layer 3`, or a mix): a
+    table whose first columns these are; None if nothing."""
     columns: dict[str, list[Any]] = {}
     done = 0
-    for over, records in (("words", of_words), ("sentences", sentences.records)):
+    for over, records in recorded.items():
         for at, record in records.items():
             n = len(next(iter(record.values()), ()))
             added = {"over": [over] * n, "at": [at] * n, **record}
@@ -158,11 +155,10 @@ class Transformed:
         self,
         store: Layers,
         occurrences: Occurrences,
-        factory: Callable[[], Any],
-        name: str = "transform",
+        calibration: Calibration,
         text: Rows | None = None,
     ) -> None:
-        self.store, self.calibration, self.text = store, Calibration(factory, name), text
+        self.store, self.calibration, self.text = store, calibration, text
         self.n_layers, self.dim = store.n_layers, self.calibration.width(store.dim)
         self.rows = np.unique(occurrences.by_sentence.rows)  # each measured row once, ascending
         self.chunk = chunk_rows(store.dim)

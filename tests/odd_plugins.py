@@ -244,7 +244,7 @@ definition = 5
 OLD\\n    def compute(self): return {"a": "b"}
 OLD\\n    def compute(self): return {5: 1.0}
 OLD\\n    def compute(self): return {"../../x": 1.0}
-OLD\\n    def update(self, key, x): sys.exit()
+OLD\\n    def update(self, group): sys.exit()
 """,
     'register("odd", Measure)': """
 register('odd', lambda: 5)

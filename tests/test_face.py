@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp.baselines.drawn import Uniform
+from ctxexp.baselines import Uniform
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError

@@ -1,9 +1,10 @@
-"""Chance levels: what unrelated occurrences give."""
+"""Chance levels: what unrelated occurrences give. One scheme a file."""
 
 from __future__ import annotations
 
-from ctxexp.baselines.drawn import OnePerSentence, SizeMatched, Uniform
+from ctxexp.baselines.drawn import OnePerSentence, Uniform
 from ctxexp.baselines.matched import FrequencyMatched, PositionMatched
+from ctxexp.baselines.size_matched import SizeMatched
 from ctxexp.plugins import Register, hookimpl
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
+from ctxexp.baseline import Baseline, Chance, Levels, User
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import sharing
-from ctxexp.measuring.levels import Blocks
+from ctxexp.measuring.bootstrap import Curve, mean
 from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.metric import GroupMean
+from ctxexp.measuring.reader import WordReader
+from ctxexp.measuring.strata import StrataLevel, strata_level
+from ctxexp.measuring.streams import Stream
+from ctxexp.metric import Metric, Over
 
 
-class Twins(ABC):
+class Twins(Baseline):
     """A chance level from twins: every group's rows replaced by rows of the same strata, from anywhere in the corpus.
 
     A permutation of the measured occurrences that keeps each within its stratum takes a group to its twin: as many
@@ -28,7 +31,7 @@ class Twins(ABC):
     and anisotropy is the expectation over all sentences.
     """
 
-    name: ClassVar[str]
+    matched = True
 
     def __init__(self, *, size: int = 1000, redraws: int = 30, twins: int = 10, exact: bool = False) -> None:
         if twins < 1:
@@ -39,6 +42,16 @@ class Twins(ABC):
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         return self.sample.groups(occurrences, rng)
+
+    def chance(self, occurrences: Occurrences, over: Over, seed: int) -> Chance | None:
+        if over not in ("word", "sentence"):
+            return None
+        groups, strata = occurrences.groups(over), None
+        if self.closed:
+            rows = np.unique(occurrences.by_sentence.rows)
+            strata = rows, self.strata(occurrences, rows)
+        rng = np.random.default_rng([seed, Stream.TWINS])
+        return TwinLevels(over, list(self.twins(groups, occurrences, rng)), groups, occurrences, strata)
 
     @abstractmethod
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
@@ -55,6 +68,65 @@ class Twins(ABC):
             image = np.empty(len(rows), np.int64)
             image[order] = rows[shuffled]
             yield Groups(groups.keys, groups.starts, image[at])
+
+
+class TwinLevels(Chance):
+    """Each group's mean score over its twins, or where the score is the mean cosine its expectation over all of them
+    (`strata`: the measured rows, and the stratum of each; None: not asked for)."""
+
+    def __init__(
+        self,
+        over: Over,
+        twins: Sequence[Groups],
+        groups: Groups,
+        occurrences: Occurrences,
+        strata: tuple[np.ndarray, np.ndarray] | None,
+    ) -> None:
+        self.over, self.twins, self.groups, self.occurrences, self.strata = over, twins, groups, occurrences, strata
+        self._levels: dict[str, list[StrataLevel]] = {}
+
+    def words(self, metric: Metric) -> str:
+        return "exact" if self.strata and metric.score_is_cosine else "drawn"
+
+    def look(self, reader: WordReader, users: Mapping[str, User], *, influence: bool) -> None:
+        drawn: dict[str, User] = {}
+        for label, (metric, chosen) in users.items():
+            if self.strata and metric.score_is_cosine:
+                groups = self.groups if chosen is None else self.groups.taken(chosen)
+                level = strata_level(reader.gather, self.occurrences, groups, *self.strata)
+                self._levels.setdefault(label, []).append(level)
+            else:
+                drawn[label] = User(metric, chosen)
+        nothing = np.zeros(self.occurrences.units.n_blocks)
+        for label, levels in self._means(reader, drawn).items():
+            chosen = drawn[label].chosen
+            of_group = levels if chosen is None else levels[chosen]
+            self._levels.setdefault(label, []).append(StrataLevel(of_group, nothing))
+
+    def levels(self, label: str, scores: np.ndarray, chosen: np.ndarray | None) -> Levels:
+        found = self._levels[label]
+        own = np.stack([level.of_group for level in found], axis=1)  # (groups, layers)
+        value = mean(np.where(np.isfinite(scores), own, np.nan))
+        return Levels(own, Curve(value, np.stack([level.moved for level in found])))
+
+    def _means(self, reader: WordReader, users: Mapping[str, User]) -> dict[str, np.ndarray]:
+        """Label -> (n_groups,) each group's mean score over its twins, NaN where none is defined."""
+        if not users:
+            return {}
+        scores: dict[str, list[np.ndarray]] = {label: [] for label in users}
+        for groups in self.twins:
+            parts: dict[str, list[np.ndarray]] = {label: [] for label in users}
+            for block in reader.blocks_of(groups):
+                with sharing(block.x):
+                    for label, (metric, _) in users.items():
+                        if block.x.shape[1] < metric.min_rows:
+                            parts[label].append(np.full(len(block), np.nan))
+                        else:
+                            call = partial(metric.score, block.x)
+                            parts[label].append(reader.guard(label, metric, f"twins of {self.over}s", call))
+            for label, found in parts.items():
+                scores[label].append(np.concatenate(found))
+        return {label: mean(np.stack(each)) for label, each in scores.items()}
 
 
 class PositionMatched(Twins):
@@ -143,33 +215,6 @@ def bands(counts: np.ndarray, share: float) -> np.ndarray:
     if band and top > share * held:
         result[result == band] = band - 1
     return result
-
-
-def twin_means(
-    twins: Sequence[Groups],
-    metrics: Mapping[str, GroupMean],
-    blocks: Blocks,
-    guard: Callable[[str, Callable[[], np.ndarray]], np.ndarray],
-) -> dict[str, np.ndarray]:
-    """Label -> (n_groups,) each group's mean score over its twins, NaN where none is defined; `blocks` gathers rows,
-    `guard` calls a metric's score and names what it raises."""
-    scores: dict[str, list[np.ndarray]] = {label: [] for label in metrics}
-    for groups in twins:
-        parts: dict[str, list[np.ndarray]] = {label: [] for label in metrics}
-        for keys, _, x in blocks(groups):
-            with sharing(x):
-                for label, metric in metrics.items():
-                    short = x.shape[1] < metric.min_rows
-                    parts[label].append(np.full(len(keys), np.nan) if short else guard(label, partial(metric.score, x)))
-        for label, found in parts.items():
-            scores[label].append(np.concatenate(found))
-    means = {}
-    for label, each in scores.items():
-        drawn = np.stack(each)  # (twins, n_groups)
-        known = np.isfinite(drawn)
-        with np.errstate(invalid="ignore"):
-            means[label] = np.where(known, drawn, 0).sum(axis=0) / known.sum(axis=0)
-    return means
 
 
 def pooled(counts: np.ndarray, least: int) -> np.ndarray:

@@ -78,3 +78,11 @@ def weighted(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         result: np.ndarray = (weights * np.where(known, levels, 0)).sum(-1) / (weights * known).sum(-1)
     return result
+
+
+def mean(values: np.ndarray) -> np.ndarray:
+    """Mean over the first axis of what is defined; NaN where nothing is."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: np.ndarray = np.where(known, values, 0).sum(0) / known.sum(0)
+    return result

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ctxexp.maths.geometry import norms, sharing, sums_of
 from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.metric import Block
 
-Blocks = Callable[[Groups], Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]]
-"""Groups to (keys, rows (w, n), x (w, n, dim)), equal-sized groups together."""
+Blocks = Callable[[Groups], Iterator[Block]]
+"""Groups to blocks of equal-sized ones."""
 
-Over = Literal["sentence", "row"]
+Among = Literal["sentence", "row"]
+"""Over which pairs a mean cosine is expected: one word from each of two sentences, or any two rows."""
 
 
 class Level(NamedTuple):
@@ -24,7 +26,7 @@ class Level(NamedTuple):
     n: int  # sentences (or rows) with a direction
 
 
-def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Over) -> Level:
+def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> Level:
     """The expected cosine of random occurrences of a layer, in [-1, 1].
 
     Over sentences: one word from each, with m_s the mean unit vector of distinct sentence s of S,
@@ -35,7 +37,8 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Over) -> L
     sizes: list[np.ndarray] = []  # rows with a direction
     own: list[np.ndarray] = []  # what is no pair: of a sentence (or a row) with itself
     names: list[np.ndarray] = []
-    for keys, _, x in blocks(occurrences.distinct):
+    for block in blocks(occurrences.distinct):
+        x = block.x
         with sharing(x), np.errstate(invalid="ignore", over="ignore"):
             total, length = sums_of(x).unit, norms(x)
             has = np.isfinite(length) & (length > 0)
@@ -49,7 +52,7 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Over) -> L
         own.append(np.vecdot(total, total) if over == "sentence" else n)
         sizes.append(n)
         parts.append(total.astype(np.float32))  # of each sentence: a fraction of the layer that is in memory
-        names.append(np.asarray(keys, np.int64))
+        names.append(np.asarray(block.keys, np.int64))
     m, size, q = np.concatenate(parts), np.concatenate(sizes), np.concatenate(own)
     where = occurrences.units.of_sentence[np.concatenate(names)]
     s, n_pairs = m.sum(axis=0, dtype=np.float64), float(size.sum() * (size.sum() - 1))

@@ -1,156 +1,191 @@
-"""Layers x groups x metrics -> curves: raw, baseline and adjusted, with their uncertainty."""
+"""Places x groups x metrics -> curves: the one path that everything measured goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, SupportsFloat, get_args
+from typing import TYPE_CHECKING, Any, SupportsFloat, get_args
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from ctxexp.baselines.drawn import Baseline, SizeMatched
-from ctxexp.baselines.matched import Twins
-from ctxexp.errors import short
-from ctxexp.maths.geometry import precision
-from ctxexp.measuring.assemble import Collected, Shares, assemble
-from ctxexp.measuring.bootstrap import Resamples
+from ctxexp.errors import MetricError, short
+from ctxexp.maths.geometry import precision, sharing
+from ctxexp.measuring.collected import INFLUENCED, Collected, Shares
+from ctxexp.measuring.curves import write
 from ctxexp.measuring.described import describe
-from ctxexp.measuring.levels import mean_cosine_level
-from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.plan import Plan, failure
+from ctxexp.measuring.rows import Place, Reader, Rows
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.metric import Block, Estimate, GroupMean, Metric, Over, guard
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
-from ctxexp.vectors.layers import Layers, lent
+from ctxexp.run_info import RunInfo
+from ctxexp.values import Values
 
-BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
+if TYPE_CHECKING:
+    import pandas as pd
+
+Factory = Callable[[], Metric]
 
 
 def measure(
-    store: Layers,
-    occurrences: Occurrences,
-    metrics: Mapping[str, Callable[[], Metric]],
-    baseline: Baseline,
+    sources: Sequence[Rows],
+    metrics: Mapping[str, Factory],
     *,
-    seed: int,
+    seed: int = 0,
     bootstrap: int = 1000,
     progress: Progress | None = None,
-    block_bytes: int = BLOCK_BYTES,
     folder: Path | None = None,
-    eps: float | None = None,
+    title: str = "",
 ) -> Results:
-    """Every metric (label -> factory, one instance a layer) over every layer of the store.
+    """Every metric (label -> factory, one instance a place) over the rows that it is for, at each of their places.
 
-    Random groups, samples of groups and bootstrap resamples are the same in each layer, so that layers differ by
-    their vectors only. Results don't depend on `block_bytes` (up to the last bits of float32 sums). One layer and one
-    block (or the largest single group) are in memory at a time. Metrics that save something of their own do so in
-    `folder`, each layer under `<label>/layer_<number>`. `eps` is the machine epsilon of the type that the vectors were
-    computed in, where that is coarser than the type they come in: rows that differ by less than its rounding are equal
-    (`ctxexp.maths.geometry.precision`). Without bootstrap resamples (0) the intervals are NaN. Raises MetricError
-    naming the metric, the layer and the group.
+    Random groups, samples of groups and bootstrap resamples are the same at each place, so that layers differ by their
+    vectors only. One place is in memory at a time. Metrics that save something of their own do so in `folder`, each
+    place under `<label>/<place>`. Without bootstrap resamples (0) the intervals are NaN. Raises MetricError naming the
+    metric, the place and the group.
     """
-    plan = Plan(occurrences, {label: _build(label, f) for label, f in metrics.items()}, baseline, seed)
-    plan.warn()
-    closed = plan.closed if any(probe.cosine_level for probe in plan.probes.values()) else None
-    collected = {label: Collected(plan.probes[label]) for label in metrics}
-    gather = Gather(store.dim, block_bytes, plan.largest())
-    with (progress or Silent()).stage("measuring", store.n_layers, "layers") as stage, _one_thread():
-        for layer in range(store.n_layers):
-            vectors = np.asarray(store.layer(layer))
-            instances = {label: _build(label, factory) for label, factory in metrics.items()}
-            with precision(max(eps or 0.0, float(np.finfo(vectors.dtype).eps))):
-                blocks = partial(gather.blocks, vectors)
-                shares = {label: Shares(occurrences.units) for label in metrics if bootstrap}
-                plan.feed(layer, blocks, instances, shares)
-                for label, levels in plan.twin_levels(layer, blocks, partial(gather, vectors), instances).items():
-                    collected[label].twins.append(levels)
-                for label, chance in plan.chance(layer, partial(gather, vectors), instances, influence=bootstrap > 0):
-                    collected[label].chance.append(chance)
-                level = mean_cosine_level(blocks, occurrences, closed) if closed else None
-            for label, instance in instances.items():
-                if folder is not None and type(instance).save is not Metric.save:
-                    place = folder / label / f"layer_{layer:02d}"
-                    place.mkdir(parents=True, exist_ok=True)
-                    plan.guard(label, layer, "save()", partial(instance.save, place))
-                stats = plan.guard(label, layer, "compute()", instance.compute)
-                collected[label].take(_statistics(label, stats), instance, shares.get(label), level)
-            del vectors
-            stage.advance(1)
-    resamples = Resamples(occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
-    results = assemble(collected, plan.index, occurrences, plan.matched, baseline, resamples)
-    matched = isinstance(baseline, SizeMatched | Twins)
-    name = getattr(baseline, "name", type(baseline).__name__)
-    info = RunInfo(
-        model=ModelInfo(n_layers=store.n_layers, dim=store.dim),
-        corpus=CorpusInfo(occurrences=occurrences.n_occurrences, words=len(occurrences.words)),
-        baseline=BaselineInfo(name=name, size=len(plan.samples[0]), matched=matched),
-        resampled=Resampled(unit=occurrences.units.name, n=occurrences.units.n),
-        seed=seed,
-        bootstrap=bootstrap,
-        measures={label: describe(label, probe, plan.level_words(label)) for label, probe in plan.probes.items()},
-    )
-    return replace(results, info=info)
+    probes = {label: build(label, factory) for label, factory in metrics.items()}
+    values, info = Values(), RunInfo()
+    tables: dict[str, pd.DataFrame] = {}
+    for rows in sources:
+        mine = {label: factory for label, factory in metrics.items() if rows.kind_of(probes[label])}
+        path = _Path(rows, mine, probes, seed, bootstrap, folder)
+        begun = (progress or Silent()).stage(rows.stage[0], len(rows.places), rows.stage[1])
+        with begun as stage, threadpool_limits(rows.threads, "blas"):
+            for place in rows.places:
+                path.measure(place)
+                stage.advance(1)
+        tables |= write(values, rows, path.collected, seed=seed, bootstrap=bootstrap)
+        measures = {label: describe(label, probe, rows.level(label)) for label, probe in path.probes.items()}
+        info = rows.info() | RunInfo(measures=measures) | info
+    for label, probe in probes.items():
+        if folder is not None and (folder / label).is_dir():
+            call = partial(probe.finish, folder / label, n_layers=info.model.n_layers, title=title)
+            guard(label, probe, "finish()", call)
+    return Results.of(values, tables=tables, info=info | RunInfo(seed=seed, bootstrap=bootstrap))
 
 
-class Gather:
-    """Copies rows out of a layer into one float32 buffer that is used again and again."""
+class _Path:
+    """The way of one kind of rows through the metrics that are for them."""
 
-    def __init__(self, dim: int, block_bytes: int, largest: int) -> None:
-        self.dim = dim
-        self.most_rows = max(1, block_bytes // (4 * dim))
-        self.buffer = np.empty(max(self.most_rows, largest) * dim, np.float32)
+    def __init__(
+        self,
+        rows: Rows,
+        metrics: Mapping[str, Factory],
+        probes: Mapping[str, Metric],
+        seed: int,
+        bootstrap: int,
+        folder: Path | None,
+    ) -> None:
+        self.rows, self.metrics, self.seed, self.bootstrap, self.folder = rows, metrics, seed, bootstrap, folder
+        self.probes = {label: probes[label] for label in metrics}
+        rows.prepare(self.probes)
+        self.chosen = {label: rows.chosen(probe) for label, probe in self.probes.items()}
+        self.collected = {label: Collected(probe, self.chosen[label]) for label, probe in self.probes.items()}
 
-    def __call__(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """(*rows.shape, dim) float32; valid until the next call."""
-        if rows.size * self.dim > self.buffer.size:
-            self.buffer = np.empty(rows.size * self.dim, np.float32)
-        x = self.buffer[: rows.size * self.dim].reshape(rows.size, self.dim)
-        if vectors.dtype == np.float32:
-            np.take(vectors, rows.ravel(), axis=0, out=x, mode="clip")  # "clip" skips a copy; rows are the store's own
-        else:
-            x[...] = vectors[rows.ravel()]
-        return lent(x.reshape(*rows.shape, self.dim))
+    def measure(self, place: Place) -> None:
+        """Read the rows at a place and take what each metric says of them."""
+        reader = self.rows.at(place)
+        instances = {label: build(label, factory) for label, factory in self.metrics.items()}
+        units = self.rows.units if self.bootstrap else None
+        shares = {label: Shares(units) for label in instances} if units else {}
+        with precision(reader.eps):
+            fed = self._feed(reader, instances, shares)
+            self.rows.look(instances, influence=self.bootstrap > 0)
+        for label, instance in instances.items():
+            said: dict[str, float | Estimate] = {}
+            if label in fed or reader.left_out is None:
+                said = self._computed(reader, label, instance)
+            if reader.left_out is not None:
+                said["undefined"] = _number(said.get("undefined", 0.0)) + reader.left_out  # beside the metric's own
+            self.collected[label].take(place, said, instance, shares.get(label))
 
-    def blocks(
-        self, vectors: np.ndarray, groups: Groups
-    ) -> Iterator[tuple[Sequence[Hashable], np.ndarray, np.ndarray]]:
-        """(keys, rows (w, n), x (w, n, dim)) of all groups."""
-        for keys, rows in groups.blocks(self.most_rows):
-            yield keys, rows, self(vectors, rows)
+    def _feed(self, reader: Reader, instances: Mapping[str, Metric], shares: Mapping[str, Shares]) -> set[str]:
+        """Give every metric its groups at one place; one gather serves all metrics of a kind. Who got any."""
+        fed: set[str] = set()
+        for kind in self.rows.kinds:
+            users = {label: m for label, m in instances.items() if self.rows.kind_of(m) == kind}
+            at = 0
+            for block in reader.blocks(kind) if users else ():
+                with sharing(block.x):
+                    for label, metric in users.items():
+                        if part := _taken(block, self.chosen[label], at):
+                            self._update(reader, label, metric, kind, part, shares.get(label))
+                at += len(block)
+                fed |= users.keys()
+        return fed
+
+    def _update(
+        self, reader: Reader, label: str, metric: Metric, kind: str, block: Block, shares: Shares | None
+    ) -> None:
+        """Give a metric a block; what its rows move goes to `shares`."""
+        n = block.x.shape[1]
+        more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
+        where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
+        reader.guard(label, metric, where, partial(metric.update_block, block))
+        if shares is None or block.rows is None or metric.over not in INFLUENCED:
+            return
+        if isinstance(metric, GroupMean):
+            call = partial(metric.contributions, block)
+            shares.add(block.rows, reader.guard(label, metric, f"{where}, contributions()", call))
+
+    def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
+        """The metric's statistics at a place; what else it has to say is written."""
+        rng = np.random.default_rng([self.seed, Stream.PAIRS])
+        reader.guard(label, metric, "resample()", partial(metric.resample, rng, self.bootstrap))
+        found = reader.guard(label, metric, "compute()", metric.compute)
+        self.collected[label].rows += [
+            {"layer": reader.place.layer if reader.place.layer is not None else reader.place.name, **row}
+            for row in reader.guard(label, metric, "rows()", metric.rows)
+        ]
+        if self.folder is not None and type(metric).save is not Metric.save:
+            target = self.folder / label / reader.place.folder
+            target.mkdir(parents=True, exist_ok=True)
+            reader.guard(label, metric, "save()", partial(metric.save, target))
+        return _statistics(label, found)
 
 
-def _statistics(label: str, found: Any) -> dict[str, float]:
-    """What a metric's `compute` gave; MetricError unless these are numbers by name."""
-    pairs = found.items() if isinstance(found, Mapping) else [(None, None)]
-    if all(isinstance(name, str) and isinstance(value, SupportsFloat) for name, value in pairs):
-        return dict(found)
-    raise failure("metric", label, f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
+_NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}
 
 
-def _build(label: str, factory: Callable[[], Metric]) -> Metric:
+def build(label: str, factory: Factory) -> Metric:
+    """What the factory builds; MetricError naming the label unless that is a metric."""
     metric: Any = factory()  # a stranger's may build anything
     if not isinstance(metric, Metric):
         got = type(metric).__name__
-        raise failure("metric", label, f"metric {label!r}: expected a ctxexp.metric.Metric, got {got}")
-    if isinstance(metric, GroupMean) and not hasattr(metric, "size_matched"):
+        raise _failure(label, f"metric {label!r}: expected a ctxexp.metric.Metric, got {got}")
+    if isinstance(metric, GroupMean) and "_scores" not in vars(metric):
         words = f"{type(metric).__name__}.__init__ leaves its base's out: begin it with super().__init__()"
-        raise failure("metric", label, f"metric {label!r}: {words}")
-    if (over := getattr(metric, "over", None)) not in get_args(GroupBy):
-        kinds = ", ".join(get_args(GroupBy))
-        raise failure("metric", label, f"metric {label!r}: over={short(over)}; expected one of {kinds}")
+        raise _failure(label, f"metric {label!r}: {words}")
+    if (over := getattr(metric, "over", None)) not in get_args(Over):
+        raise _failure(label, f"metric {label!r}: over={short(over)}; expected one of {', '.join(get_args(Over))}")
     return metric
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    """Products here are small: a second BLAS thread costs more than it brings."""
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
-    return limits
+def _taken(block: Block, chosen: np.ndarray | None, at: int) -> Block | None:
+    """The chosen groups of a block that begins with group `at`; None if there are none."""
+    if chosen is None:
+        return block
+    first, last = np.searchsorted(chosen, [at, at + len(block)])
+    which = chosen[first:last] - at
+    return block if len(which) == len(block) else block.taken(which) if len(which) else None
+
+
+def _statistics(label: str, found: Any) -> dict[str, float | Estimate]:
+    """What a metric's `compute` gave; MetricError unless these are numbers by name."""
+    pairs = found.items() if isinstance(found, Mapping) else [(None, None)]
+    if all(isinstance(name, str) and isinstance(value, SupportsFloat | Estimate) for name, value in pairs):
+        return dict(found)
+    raise _failure(label, f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
+
+
+def _number(value: float | Estimate) -> float:
+    return value.value if isinstance(value, Estimate) else float(value)
+
+
+def _failure(label: str, message: str) -> MetricError:
+    error = MetricError(message)
+    error.of = "metric", label
+    return error

@@ -11,7 +11,6 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.measuring.units import Units, units_of
-from ctxexp.metric import GroupBy
 
 
 class Shelf(Protocol):
@@ -38,6 +37,7 @@ class Groups:
     keys: Sequence[Hashable]
     starts: np.ndarray  # (n_groups + 1,) int64
     rows: np.ndarray  # (sum of counts,) int64
+    labels: Sequence[tuple[str, ...]] = ()  # of senses: a group's labels, a row each
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -51,10 +51,11 @@ class Groups:
         """Only the groups `index`, ascending."""
         rows = [self.rows[self.starts[i] : self.starts[i + 1]] for i in index.tolist()]
         starts = np.concatenate([[0], np.cumsum(self.counts[index])])
-        return Groups([self.keys[i] for i in index.tolist()], starts, np.concatenate([self.rows[:0], *rows]))
+        labels = [self.labels[i] for i in index.tolist()] if self.labels else ()
+        return Groups([self.keys[i] for i in index.tolist()], starts, np.concatenate([self.rows[:0], *rows]), labels)
 
-    def blocks(self, most_rows: int) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
-        """(keys, rows (w, n)): equal-sized groups together, at most `most_rows` rows unless one group has more."""
+    def blocks(self, most_rows: int) -> Iterator[tuple[Sequence[Hashable], np.ndarray, Sequence[tuple[str, ...]]]]:
+        """(keys, rows (w, n), labels): equal-sized groups together, at most `most_rows` rows but for a larger group."""
         counts = self.counts
         bounds = np.flatnonzero(np.diff(counts, prepend=-1, append=-1))
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -62,7 +63,7 @@ class Groups:
             step = max(1, most_rows // n)
             for a in range(first, last, step):
                 b = min(a + step, last)
-                yield self.keys[a:b], self.rows[self.starts[a] : self.starts[b]].reshape(b - a, n)
+                yield self.keys[a:b], self.rows[self.starts[a] : self.starts[b]].reshape(b - a, n), self.labels[a:b]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Occurrences:
     counts: np.ndarray  # (n_words,) occurrences
     contexts: np.ndarray  # (n_words,) distinct sentences
     by_word: Groups
-    by_sense: Groups  # keys: (word, labels), a label a row; every word with a label, each of its labelled rows once
+    by_sense: Groups  # with labels: every word with one, each of its labelled rows once
     by_sentence: Groups  # keys: the sentence's index in the corpus; kept units only, and sentences that have any
     distinct: Groups  # the same with each distinct sentence once; keys: its first place in the corpus
     min_contexts: int  # distinct sentences that a word needs
@@ -174,7 +175,7 @@ class Occurrences:
                 f"{len(self.distinct)} (equal sentences count once); use a corpus of more sentences"
             )
 
-    def groups(self, kind: GroupBy) -> Groups:
+    def groups(self, kind: str) -> Groups:
         """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
         if kind == "word":
             return self.by_word
@@ -188,12 +189,6 @@ class Occurrences:
         if kind == "corpus":
             return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
         raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, sense, occurrence, corpus")
-
-    def blocks(
-        self, kind: GroupBy, *, max_bytes: int, dim: int, dtype: np.dtype[np.floating] | type = np.float32
-    ) -> Iterator[tuple[Sequence[Hashable], np.ndarray]]:
-        """(keys, rows (w, n)) whose gathered vectors take at most `max_bytes`, or hold a single group."""
-        return self.groups(kind).blocks(max(1, max_bytes // (dim * np.dtype(dtype).itemsize)))
 
 
 def _grouped(code: np.ndarray, rows: np.ndarray, chosen: np.ndarray, keys: Sequence[Hashable]) -> Groups:
@@ -235,6 +230,8 @@ def _by_sense(store: Shelf, corpus: Corpus, form_of_row: np.ndarray, forms: Sequ
     for row in sorted(label_of):
         by_form.setdefault(int(form_of_row[row]), []).append(row)
     groups = sorted(by_form.items(), key=lambda item: (len(item[1]), item[0]))
-    keys = [(forms[form], tuple(label_of[row] for row in rows)) for form, rows in groups]
+    labels = [tuple(label_of[row] for row in rows) for _, rows in groups]
     starts = np.cumsum([0, *(len(rows) for _, rows in groups)])
-    return Groups(keys, starts, np.array([row for _, rows in groups for row in rows], np.int64))
+    return Groups(
+        [forms[form] for form, _ in groups], starts, np.array([r for _, rows in groups for r in rows], np.int64), labels
+    )

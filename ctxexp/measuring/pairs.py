@@ -1,58 +1,155 @@
-"""What a metric over sentence pairs must offer: the vectors of gold pairs in, numbers out."""
+"""Gold pairs as rows: the vectors of their sentences, layer by layer and mix by mix, by sub-set."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.measuring.described import Described
+from ctxexp.dataset import Corpus
+from ctxexp.errors import DataError
+from ctxexp.measuring.pair_resamples import resampled_unit
+from ctxexp.measuring.rows import Place, Reader, Rows
+from ctxexp.metric import Block, Metric, Pairs
+from ctxexp.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
+from ctxexp.transform import Calibration
+from ctxexp.vectors.layers import lent
+from ctxexp.vectors.mixes import Mix
+from ctxexp.vectors.pool import SentenceVectors, finite_rows, mixed
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """The pairs of one sub-set in one layer: sentence vectors, gold similarity, texts."""
+class Subset:
+    """The pairs of one sub-set, by sentence number."""
 
-    x: np.ndarray  # (n, d) float32, the first sentences
-    y: np.ndarray  # (n, d) float32, the second sentences
+    name: str
+    ends: np.ndarray  # (n, 2) int64
     gold: np.ndarray  # (n,) float64
     texts: Sequence[tuple[str, str]]
-    ends: np.ndarray | None = None  # (n, 2) int64, the two sentences' numbers; None: no two pairs share one
 
-    def __len__(self) -> int:
-        return len(self.gold)
+    def block(self, vectors: np.ndarray, defined: np.ndarray) -> Block:
+        """The pairs whose sentences both have a vector."""
+        kept = np.flatnonzero(defined[self.ends].all(axis=1))
+        texts = self.texts if len(kept) == len(self.gold) else [self.texts[i] for i in kept.tolist()]
+        ends = self.ends[kept]
+        x = lent(vectors[ends.T].transpose(1, 0, 2))  # (n, 2, d), either side contiguous
+        return Block([self.name], x[None], pairs=Pairs(lent(self.gold[kept]), texts, lent(ends)))
 
 
-class PairMetric(Described, ABC):
-    """A measure of one layer's sentence vectors on a corpus's gold pairs. One instance serves one layer or layer mix.
+class PairReader(Reader):
+    """The sentence vectors of one layer or mix."""
 
-    A pair's sub-set is `task/part` (`STS12/MSRpar`) or the task alone. Names of statistics may hold a task too:
-    `STS12/all` becomes the curve `<label>/STS12/all`. What it says of itself are the attributes of `Described`.
+    def __init__(self, place: Place, vectors: np.ndarray, subsets: Sequence[Subset]) -> None:
+        super().__init__(place)
+        self.vectors, self.subsets, self.defined = vectors, subsets, finite_rows(vectors)
+        self.left_out = sum(int((~self.defined[s.ends].all(axis=1)).sum()) for s in subsets)  # pairs
+
+    def blocks(self, kind: str) -> Iterator[Block]:
+        for subset in self.subsets:
+            if self.defined[subset.ends].all(axis=1).any():
+                yield subset.block(self.vectors, self.defined)
+
+
+class PairRows(Rows):
+    """The sentence vectors of a corpus's gold pairs, at each layer and mix of layers.
+
+    The calibration (None: none) is fitted anew at each place, on the sentence vectors of `text` (None: of the corpus's
+    own distinct sentences). A sentence without a vector is NaN, and so is every one where all are equal and there is a
+    calibration: no space to calibrate, such as a first special token's input layer.
     """
 
-    over: ClassVar[Literal["pair"]] = "pair"
+    stage: ClassVar[tuple[str, str]] = ("measuring pairs", "layers")
+    kinds: ClassVar[tuple[str, ...]] = ("pair",)
 
-    @abstractmethod
-    def update(self, subset: str, pairs: Pairs) -> None:
-        """Take all pairs of one sub-set. The arrays are only lent: copy what must be kept."""
+    def __init__(
+        self,
+        vectors: SentenceVectors,
+        corpus: Corpus,
+        *,
+        mixes: Sequence[Mix] = (),
+        calibration: Calibration | None = None,
+        text: SentenceVectors | None = None,
+    ) -> None:
+        self.vectors, self.corpus, self.calibration, self.text = vectors, corpus, calibration, text
+        self.mixes = {mix.name: mix for mix in mixes}
+        self.places = [Place.of(i) for i in range(vectors.n_layers)] + [Place("mix", name) for name in self.mixes]
+        self.subsets = grouped(corpus)
+        self.once = distinct(corpus)
 
-    @abstractmethod
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
-        """The layer's statistics by name; undefined is NaN. `rng` is in the same state for every layer, so that
-        bootstrap resamples are the same pairs; without replicates (0) intervals are NaN."""
+    def kind_of(self, metric: Metric) -> str | None:
+        return "pair" if metric.over == "pair" else None
 
-    def replicates(self) -> dict[str, np.ndarray]:
-        """After `compute`, its bootstrap replicates (r,) of the statistics that runs are compared by (optional): since
-        `rng` draws the same pairs in every layer and run, differences of two runs' have an interval too."""
-        return {}
+    def at(self, place: Place) -> PairReader:
+        x = self._read(self.vectors, place)
+        if self.calibration is not None and not self.calibration.identity:
+            self._calibrate(self.calibration, x, place)
+        return PairReader(place, x, self.subsets)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
-        return []
+    def _calibrate(self, calibration: Calibration, x: np.ndarray, place: Place) -> None:
+        """Put x through the calibration, in place; columns that it drops are zeros."""
+        defined = finite_rows(x)
+        if _all_equal(x, defined):
+            x[:] = np.nan
+            return
+        if not defined.any():
+            return
+        if self.text is None:
+            fitted_on = x[self.once & defined]
+        else:
+            fitted_on = self._read(self.text, place)
+            if not (known := finite_rows(fitted_on)).all():
+                fitted_on = fitted_on[known]
+        fitted = calibration.fit(fitted_on, str(place))
+        del fitted_on
+        y = x if defined.all() else x[defined]
+        calibration.apply(fitted, y, str(place))
+        if y is not x:
+            x[defined] = y
 
-    def save(self, folder: Path) -> None:  # optional: most metrics have nothing to write
-        """Write files beside the curves (optional)."""
+    def _read(self, vectors: SentenceVectors, place: Place) -> np.ndarray:
+        return mixed(vectors, self.mixes[place.name]) if place.layer is None else vectors.layer(place.layer)
+
+    def info(self) -> RunInfo:
+        return RunInfo(
+            model=ModelInfo(n_layers=self.vectors.n_layers, dim=self.vectors.dim),
+            corpus=CorpusInfo(pairs=len(self.corpus.pairs)),
+            resampled=Resampled(pairs=resampled_unit([subset.ends for subset in self.subsets])),
+        )
+
+
+def require_pairs(corpus: Corpus, labels: Sequence[str]) -> None:
+    """Raise DataError if the corpus has no gold pairs to measure."""
+    if not corpus.pairs:
+        raise DataError(
+            f"{', '.join(labels)}: compares gold sentence pairs, but data set {corpus.name!r} has none; choose one "
+            "that does, such as dataset=sts_b, sick_r or sts_2012_2016"
+        )
+
+
+def grouped(corpus: Corpus) -> list[Subset]:
+    """The corpus's pairs by sub-set, sub-sets in order of their first pair, pairs in order."""
+    members: dict[str, list[int]] = {}
+    for i, pair in enumerate(corpus.pairs):
+        members.setdefault(pair.subset, []).append(i)
+    subsets = []
+    for name, which in members.items():
+        chosen = [corpus.pairs[i] for i in which]
+        ends = np.array([(p.first, p.second) for p in chosen], np.int64)
+        gold = np.array([p.gold for p in chosen], np.float64)
+        texts = [(corpus.sentences[p.first].text, corpus.sentences[p.second].text) for p in chosen]
+        subsets.append(Subset(name, ends, gold, texts))
+    return subsets
+
+
+def distinct(corpus: Corpus) -> np.ndarray:
+    """Whether each sentence is the first of its kind (n_sentences,): repeated ones count once in a fit."""
+    seen: dict[object, int] = {}
+    return np.array([seen.setdefault(s, i) == i for i, s in enumerate(corpus.sentences)], bool)
+
+
+def _all_equal(x: np.ndarray, defined: np.ndarray) -> bool:
+    """Whether the several defined rows of x (n, d) are one and the same."""
+    which = np.flatnonzero(defined)
+    return len(which) > 1 and all(np.array_equal(x[i], x[which[0]]) for i in which[1:])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import replacing
 from ctxexp.maths.cosines import BINS, histogram
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.metric import GroupBy, Metric
+from ctxexp.metric import Group, Metric, Over
 
 MOST = 2000  # occurrences whose pairs are listed one by one
 FILE = "cosine_histogram.csv"
@@ -29,7 +29,7 @@ class Anisotropy(Metric):
     cosine_histogram.csv.
     """
 
-    over: ClassVar[GroupBy] = "sample"
+    over: ClassVar[Over] = "sample"
     title = "Anisotropy"
     unit: ClassVar[str] = "cosine"
     cosine_level: ClassVar[str] = "mean_cosine"
@@ -42,18 +42,14 @@ class Anisotropy(Metric):
         self._histogram = np.zeros(BINS, np.int64)
         self._positive = math.nan
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        if key != 0:
+    def update(self, group: Group) -> None:
+        if group.key != 0:
             return  # redraws
+        x = group.x
         self._value, self._n = self.null(x), len(x)
         if len(x) > MOST:
             x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
         self._histogram, self._positive = histogram(x)
-
-    def merge(self, other: Self) -> None:
-        if other._n:
-            self._value, self._n = other._value, other._n
-            self._histogram, self._positive = other._histogram, other._positive
 
     def compute(self) -> dict[str, float]:
         """mean_cosine and positive_pairs of the sample, n occurrences."""

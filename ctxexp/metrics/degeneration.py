@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,10 +14,7 @@ from ctxexp.maths.cosines import positive_pairs
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.hull import chance_of_direction, cone_aperture, negative_direction
 from ctxexp.maths.isotropy import entropy_rank
-from ctxexp.metric import GroupBy, Metric
-
-if TYPE_CHECKING:
-    from ctxexp.model import EmbeddingTable
+from ctxexp.metric import Group, Metric, Over
 
 BLOCK = 1024  # rows at a time
 
@@ -41,7 +37,8 @@ class Degeneration(Metric):
     for so many random rows with fair signs (1 up to d rows, 1/2 at 2 d: there it says nothing). tested: those rows.
     """
 
-    over: ClassVar[GroupBy] = "corpus"
+    over: ClassVar[Over] = "corpus"
+    tables: ClassVar[bool] = True  # special pieces included
     title = "Degeneration"
     unit: ClassVar[str] = "cosine"
     main: ClassVar[str] = "mean_cosine"
@@ -51,30 +48,21 @@ class Degeneration(Metric):
     def __init__(self, *, rows: int = 10_000, seed: int = 0) -> None:
         if rows < 1:
             raise MetricError(f"rows={rows}: expected at least 1 row to test")
-        self.rows, self.seed = rows, seed
-        self._found: dict[Hashable, tuple[dict[str, float], np.ndarray]] = {}  # group -> statistics, spectrum
+        self.tested, self.seed = rows, seed
+        self._found: tuple[dict[str, float], np.ndarray] | None = None  # statistics, spectrum
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self._found[key] = statistics(x, rows=self.rows, seed=self.seed)
-
-    def merge(self, other: Self) -> None:
-        self._found.update(other._found)
+    def update(self, group: Group) -> None:
+        self._found = statistics(group.x, rows=self.tested, seed=self.seed)
 
     def compute(self) -> dict[str, float]:
-        for stats, _ in self._found.values():
-            return dict(stats)
-        return statistics(np.empty((0, 1)), rows=self.rows, seed=self.seed)[0]
-
-    def table(self, table: EmbeddingTable) -> dict[str, float]:
-        """The same of an embedding table, its special pieces included."""
-        self.update(table.name, table.vectors)
-        return self.compute()
+        return (self._found or statistics(np.empty((0, 1)), rows=self.tested, seed=self.seed))[0]
 
     def save(self, folder: Path) -> None:
         """Write spectrum.csv: singular values, relative to the first."""
         import pandas as pd
 
-        for _, spectrum in self._found.values():
+        if self._found:
+            spectrum = self._found[1]
             relative = spectrum / spectrum[0] if len(spectrum) and spectrum[0] > 0 else np.full(len(spectrum), math.nan)
             table = pd.DataFrame({"i": range(1, len(spectrum) + 1), "sigma": spectrum, "relative": relative})
             write_csv(table, folder / "spectrum.csv")

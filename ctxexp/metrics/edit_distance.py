@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.maths.correlation import partial, partial_spearman, resampled_spearman, spearman
-from ctxexp.measuring.pairs import Pairs
+from ctxexp.metric import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 
 Units = Literal["words", "characters"]
@@ -47,7 +47,7 @@ class EditDistance(SimilarityMetric):
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
         return {"distance": np.array([_distance(a, b, self.units) for a, b in pairs.texts], np.float64)}
 
-    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+    def task(self, parts: Sequence[Scored]) -> Found:
         whole = joined(parts)
         similarity, gold, distance = columns = whole.of("similarity", "gold", "distance")
         within = distance <= self.threshold
@@ -64,7 +64,7 @@ class EditDistance(SimilarityMetric):
             return found | {"partial": 100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
 
         counted = {**undefined(parts), "near_n": int(within.sum())}
-        return Found(values, self.resampled(parts, rng, replicates, statistics), counted)
+        return Found(values, self.resampled(parts, statistics), counted)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row a task and range of distances (to the threshold, then doubling): mean gold and similarity, Spearman."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import mean_cosine, mean_cosine_to_mean
-from ctxexp.metric import GroupBy, GroupMean
+from ctxexp.metric import GroupMean, Over
 
 
 class IntraSentenceSimilarity(GroupMean):
@@ -22,7 +22,7 @@ class IntraSentenceSimilarity(GroupMean):
     mean, so that a few long vectors don't rule it.
     """
 
-    over: ClassVar[GroupBy] = "sentence"
+    over: ClassVar[Over] = "sentence"
     title = "Intra-sentence similarity"
     unit: ClassVar[str] = "cosine"
     cosine_level: ClassVar[str] = "baseline"

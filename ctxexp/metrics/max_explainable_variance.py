@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import Definition, explained_variance
-from ctxexp.metric import GroupBy, GroupMean
+from ctxexp.metric import GroupMean, Over
 
 WORDS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
@@ -27,7 +27,7 @@ class MaxExplainableVariance(GroupMean):
     random words only.
     """
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
     title = "Maximum explainable variance"
     unit: ClassVar[str] = "share"
     line: ClassVar[float | None] = 0.05  # "on average, less than 5% of the variance" (Section 4.3)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.correlation import auc, resampled_auc
-from ctxexp.measuring.pairs import Pairs
+from ctxexp.metric import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 
 
@@ -37,13 +37,13 @@ class QNLI(SimilarityMetric):
             )
         return {}
 
-    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+    def task(self, parts: Sequence[Scored]) -> Found:
         whole = joined(parts)
         similarity, gold = whole.of("similarity", "gold")
 
         def statistics(counts: np.ndarray) -> dict[str, np.ndarray]:
             return {"auc": 100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined])}
 
-        drawn = self.resampled(parts, rng, replicates, statistics)
+        drawn = self.resampled(parts, statistics)
         found = {**undefined(parts), "entailed": int((gold == 1).sum())}
         return Found({"auc": 100 * auc(similarity, gold == 1)}, drawn, found)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.metric import GroupBy, GroupMean
+from ctxexp.metric import GroupMean, Over
 
 
 class SelfSimilarity(GroupMean):
@@ -18,7 +18,7 @@ class SelfSimilarity(GroupMean):
     pairs; the released code samples at most 1,000 pairs a word. `sample`: so many random words only.
     """
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
     title = "Self-similarity of words"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"

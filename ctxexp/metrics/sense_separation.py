@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import GroupBy, GroupMean
+from ctxexp.metric import Block, Estimate, Group, GroupMean, Over
 
 
 class SenseSeparation(GroupMean):
@@ -20,12 +20,12 @@ class SenseSeparation(GroupMean):
     single occurrence are left out; a word needs two other senses, else it is `undefined`. Beside `raw` (the
     separation): `same_sense` and `cross_sense`, the two means. The chance level is that of permuted labels. Its
     expectation is 0 for every word, whatever the space, since any pair is as likely to share a label as any other; so
-    nothing is subtracted, and `permuted` (mean over `permutations`) with `permuted_ci_low` and `permuted_ci_high`
-    (their 2.5% and 97.5% percentiles) say how far from 0 the mean over words gets with labels that mean nothing.
+    nothing is subtracted, and `permuted` (mean over `permutations`) with their 2.5% and 97.5% percentiles
+    says how far from 0 the mean over words gets with labels that mean nothing.
     The permutations of a word depend on `seed` and the word alone: they are the same in every layer.
     """
 
-    over: ClassVar[GroupBy] = "sense"
+    over: ClassVar[Over] = "sense"
     title = "Separation of word senses"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
@@ -47,12 +47,10 @@ class SenseSeparation(GroupMean):
     def null(self, x: np.ndarray) -> float:
         return float("nan")
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        for key, group in zip(keys, x, strict=True):
-            word, labels = _labelled(key, len(group))
-            parts = self._separation(word, labels, group)
-            self._keys.append(key)
-            self._scores.append(parts[:1] - parts[1:2])
+    def update_block(self, block: Block) -> None:
+        for group in block:
+            parts = self._separation(str(group.key), _labels(group), group.x)
+            self.keep([group.key], parts[:1] - parts[1:2])
             self._parts.append(parts)
 
     def _separation(self, word: str, labels: Sequence[str], x: np.ndarray) -> np.ndarray:
@@ -78,19 +76,12 @@ class SenseSeparation(GroupMean):
         result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
         return result
 
-    def contributions(self, keys: Sequence[Hashable], x: np.ndarray) -> np.ndarray:
+    def contributions(self, block: Block) -> np.ndarray:
         """What leaving each row out changes the separation by; rows that can't be spared, and those of senses with a
         single occurrence, change nothing."""
-        result = np.zeros(x.shape[:2])
-        for i, (key, group) in enumerate(zip(keys, x, strict=True)):
-            result[i] = _influence(_labelled(key, len(group))[1], group)
-        return result
+        return np.stack([_influence(_labels(group), group.x) for group in block])
 
-    def merge(self, other: Self) -> None:
-        super().merge(other)
-        self._parts.extend(other._parts)
-
-    def compute(self) -> dict[str, float]:
+    def compute(self) -> dict[str, float | Estimate]:
         parts = np.stack(self._parts) if self._parts else np.empty((0, 2 + self.permutations))
         known = parts[np.isfinite(parts[:, :2]).all(axis=1)]
         means = np.sort(known, axis=0).mean(axis=0) if len(known) else np.full(parts.shape[1], np.nan)
@@ -99,9 +90,7 @@ class SenseSeparation(GroupMean):
             **super().compute(),
             "same_sense": float(means[0]),
             "cross_sense": float(means[1]),
-            "permuted": float(means[2:].mean()) if self.permutations else float("nan"),
-            "permuted_ci_low": float(low),
-            "permuted_ci_high": float(high),
+            "permuted": Estimate(float(means[2:].mean()) if self.permutations else np.nan, float(low), float(high)),
         }
 
 
@@ -127,7 +116,10 @@ def _influence(labels: Sequence[str], x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _labelled(key: Any, n: int) -> tuple[str, Sequence[str]]:
-    if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], tuple) and len(key[1]) == n):
-        raise MetricError(f"sense_separation: expected the key (word, labels) with {n} labels, got {key!r}")
-    return str(key[0]), key[1]
+def _labels(group: Group) -> tuple[str, ...]:
+    if len(group.labels) != len(group.x):
+        raise MetricError(
+            f"sense_separation: word {group.key!r} has {len(group.x)} rows and {len(group.labels)} labels; "
+            "expected one a row"
+        )
+    return group.labels

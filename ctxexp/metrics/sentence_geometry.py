@@ -7,12 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.errors import MetricError
 from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.measuring.pairs import PairMetric, Pairs
+from ctxexp.metric import Group, Metric, Over, paired
 
 
-class SentenceGeometry(PairMetric):
+class SentenceGeometry(Metric):
     """Mean cosine over all pairs of distinct sentences, in [-1, 1]: the anisotropy of the vectors that `sts` compares.
 
     Every sentence of the gold pairs counts once, whatever number of pairs it is in. Beside it, of the covariance of the
@@ -24,6 +23,7 @@ class SentenceGeometry(PairMetric):
     d n / (d + n).
     """
 
+    over: ClassVar[Over] = "pair"
     title = "Geometry of sentence vectors"
     unit: ClassVar[str] = "cosine"
     main: ClassVar[str] = "mean_cosine"
@@ -32,23 +32,16 @@ class SentenceGeometry(PairMetric):
     def __init__(self) -> None:
         self._moments = Moments()
         self._seen: set[bytes] = set()  # of sentences, by text and vector
-        self._dim: int | None = None
 
-    def update(self, subset: str, pairs: Pairs) -> None:
-        if pairs.x.ndim != 2 or pairs.x.shape != pairs.y.shape or len(pairs.texts) != len(pairs.x):
-            raise MetricError(
-                f"sub-set {subset!r}: vectors of shape {pairs.x.shape} and {pairs.y.shape}, {len(pairs.texts)} texts; "
-                "expected two (n, d) arrays and n pairs of texts"
-            )
-        if self._dim not in (None, pairs.x.shape[1]):
-            raise MetricError(f"sub-set {subset!r}: {pairs.x.shape[1]} columns, but {self._dim} in those before")
-        self._dim = pairs.x.shape[1]
-        for end, side in enumerate((pairs.x, pairs.y)):
+    def update(self, group: Group) -> None:
+        pairs = paired(group)
+        for end in (0, 1):
+            side = group.x[:, end]
             # The vector is part of what is "the same", so that the order of sub-sets can never matter.
             new = [i for i, row in enumerate(side) if self._is_new(pairs.texts[i][end], row)]
             self._moments.add(side if len(new) == len(side) else side[new])
 
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+    def compute(self) -> dict[str, float]:
         moments = self._moments
         used = moments.used()
         s = moments.covariance()[np.ix_(used, used)]

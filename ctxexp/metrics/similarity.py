@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ctxexp.errors import ConfigError, MetricError, near
 from ctxexp.maths.correlation import percentiles
 from ctxexp.measuring.pair_resamples import Statistics, replicates_of
-from ctxexp.measuring.pairs import PairMetric, Pairs
+from ctxexp.metric import Estimate, Group, Metric, Over, Pairs, paired
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}
@@ -78,14 +78,12 @@ class Found:
     replicates: dict[str, np.ndarray]
     counts: dict[str, int] = field(default_factory=dict)
 
-    def flat(self) -> dict[str, float]:
-        """Values, each with its interval if it has replicates, then counts."""
-        found: dict[str, float] = {}
-        for name, value in self.values.items():
-            found[name] = float(value)
-            if name in self.replicates:
-                found[f"{name}_ci_low"], found[f"{name}_ci_high"] = percentiles(self.replicates[name])
-        return {**found, **{name: float(count) for name, count in self.counts.items()}}
+    def estimates(self, main: str) -> dict[str, float | Estimate]:
+        """Values, each with its interval if it has replicates, which `main` keeps; then counts."""
+        found: dict[str, float | Estimate] = {name: float(value) for name, value in self.values.items()}
+        for name, drawn in self.replicates.items():
+            found[name] = Estimate(self.values[name], *percentiles(drawn), drawn if name == main else None)
+        return found | {name: float(count) for name, count in self.counts.items()}
 
 
 def average(tasks: Sequence[Found]) -> Found:
@@ -98,7 +96,7 @@ def average(tasks: Sequence[Found]) -> Found:
     )
 
 
-class SimilarityMetric(PairMetric):
+class SimilarityMetric(Metric):
     """A measure of how a pair's similarity goes with what is known of the pair, task by task.
 
     A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
@@ -107,24 +105,27 @@ class SimilarityMetric(PairMetric):
     share a sentence together (`ctxexp.measuring.pair_resamples`); the same pairs in each layer.
     """
 
+    over: ClassVar[Over] = "pair"
+
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
         if similarity not in SIMILARITIES:
             raise ConfigError(f"similarity={similarity!r}: no such choice{near(str(similarity), SIMILARITIES)}")
         self.similarity = similarity
         self._parts: dict[str, Scored] = {}
-        self._replicates: dict[str, np.ndarray] = {}
+        self._rng, self._draws = np.random.default_rng(0), 0
 
-    def update(self, subset: str, pairs: Pairs) -> None:
+    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+        self._rng, self._draws = rng, replicates
+
+    def update(self, group: Group) -> None:
+        subset, pairs = str(group.key), paired(group)
         if subset in self._parts:
             raise MetricError(f"sub-set {subset!r} came twice; expected all of its pairs in one update")
-        n = len(pairs.gold)
-        if pairs.x.ndim != 2 or pairs.x.shape != pairs.y.shape or len(pairs.x) != n or len(pairs.texts) != n:
-            raise MetricError(
-                f"sub-set {subset!r}: vectors of shape {pairs.x.shape} and {pairs.y.shape}, {len(pairs.texts)} texts "
-                f"for {n} gold values; expected two (n, d) arrays and n of each"
-            )
-        gold = np.array(pairs.gold, np.float64)
-        columns = {"similarity": similarities(pairs.x, pairs.y, self.similarity), "gold": gold}
+        n = len(pairs)
+        columns = {
+            "similarity": similarities(group.x[:, 0], group.x[:, 1], self.similarity),
+            "gold": np.array(pairs.gold, np.float64),
+        }
         ends = np.arange(2 * n).reshape(n, 2) if pairs.ends is None else np.array(pairs.ends)
         self._parts[subset] = Scored(subset, {**columns, **self.columns(subset, pairs)}, ends)
 
@@ -132,33 +133,26 @@ class SimilarityMetric(PairMetric):
         """More about each pair, by name, each (n,) float64."""
         return {}
 
-    def resampled(
-        self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int, statistics: Statistics
-    ) -> dict[str, np.ndarray]:
+    def resampled(self, parts: Sequence[Scored], statistics: Statistics) -> dict[str, np.ndarray]:
         """The statistics' replicates (r,), of counts (c, n) of the pairs of all parts."""
         none = {name: values[:0] for name, values in statistics(np.ones((1, sum(map(len, parts))))).items()}
-        return none | replicates_of([part.ends for part in parts], replicates, rng, statistics)
+        return none | replicates_of([part.ends for part in parts], self._draws, self._rng, statistics)
 
     @abstractmethod
-    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+    def task(self, parts: Sequence[Scored]) -> Found:
         """The statistics of one task, of its sub-sets."""
 
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+    def compute(self) -> dict[str, float | Estimate]:
         tasks = self.tasks()
         if not tasks:
             raise MetricError("no gold pairs: choose a data set that has them, such as sts_b, sick_r or sts")
-        found = {name: self.task(parts, rng, replicates) for name, parts in tasks.items()}
+        found = {name: self.task(parts) for name, parts in tasks.items()}
         if len(found) == 1:
             (only,) = found.values()
-            self._replicates = {self.main: only.replicates[self.main]}
-            return only.flat()
+            return only.estimates(self.main)
         found[AVERAGE] = average(list(found.values()))
-        self._replicates = {f"{name}/{self.main}": task.replicates[self.main] for name, task in found.items()}
-        return {f"{name}/{key}": value for name, task in found.items() for key, value in task.flat().items()}
-
-    def replicates(self) -> dict[str, np.ndarray]:
-        """Of the main statistic, of each task and of their mean."""
-        return self._replicates
+        of_tasks = {name: task.estimates(self.main) for name, task in found.items()}
+        return {f"{name}/{key}": value for name, task in of_tasks.items() for key, value in task.items()}
 
     def tasks(self) -> dict[str, list[Scored]]:
         """The sub-sets by task, the name's part before the slash, in order of appearance."""

@@ -30,7 +30,7 @@ class STS(SimilarityMetric):
         self.definition = f"Spearman of {SIMILARITIES[similarity]} with gold, over all pairs of a task"
         self._intervals: dict[str, tuple[float, float]] = {}
 
-    def task(self, parts: Sequence[Scored], rng: np.random.Generator, replicates: int) -> Found:
+    def task(self, parts: Sequence[Scored]) -> Found:
         whole = joined(parts)
         counts = undefined(parts)
         weights = np.array([part.defined.sum() for part in parts], np.float64)
@@ -52,7 +52,7 @@ class STS(SimilarityMetric):
                 **{f"of {part.subset}": column for part, column in zip(parts, each.T, strict=True)},
             }
 
-        resampled = self.resampled(parts, rng, replicates, statistics)
+        resampled = self.resampled(parts, statistics)
         for part in parts:
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
         return Found(values, resampled, counts)

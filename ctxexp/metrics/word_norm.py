@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from ctxexp.maths.geometry import norms
-from ctxexp.metric import GroupBy, Metric, summary
+from ctxexp.metric import Block, Group, Metric, Over, summary
 
 
 class WordNorm(Metric):
     """Mean, median and spread over occurrences of the vectors' Euclidean norm, >= 0. It has no chance level."""
 
-    over: ClassVar[GroupBy] = "occurrence"
+    over: ClassVar[Over] = "occurrence"
     title = "Length of word vectors"
     unit: ClassVar[str] = "l2 norm"
     definition = "mean Euclidean norm of an occurrence's vector"
@@ -23,14 +22,11 @@ class WordNorm(Metric):
     def __init__(self) -> None:
         self._norms: list[np.ndarray] = []
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.update_block([key], x[None])
+    def update(self, group: Group) -> None:
+        self.update_block(Block.of(group))
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        self._norms.append(norms(x).ravel())
-
-    def merge(self, other: Self) -> None:
-        self._norms.extend(other._norms)
+    def update_block(self, block: Block) -> None:
+        self._norms.append(norms(block.x).ravel())
 
     def compute(self) -> dict[str, float]:
         """raw (mean), median, sd (ddof 1), n occurrences."""

@@ -43,7 +43,7 @@ class Hooks:
 
     @hookspec
     def register_baselines(self, register: Register) -> None:
-        """Offer chance levels: factory(**config) -> ctxexp.baselines.drawn.Baseline."""
+        """Offer chance levels: factory(**config) -> ctxexp.baseline.Baseline."""
 
     @hookspec
     def register_sinks(self, register: Register) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ctxexp.baselines.drawn import Baseline
+from ctxexp.baseline import Baseline
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.testing.report import Broken, Report
@@ -15,7 +15,7 @@ from ctxexp.testing.shelf import shelve
 
 
 def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
-    """The laws of `ctxexp.baselines.drawn.Baseline`; raises ConformanceError naming each that is broken."""
+    """The laws of `ctxexp.Baseline`; raises ConformanceError naming each that is broken."""
     report = Report(name or f"baseline {getattr(make, '__name__', make)!r}")
     large, small = _occurrences(1500), _occurrences(6)
     quiet = logging.getLogger("ctxexp")
@@ -23,8 +23,8 @@ def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
     quiet.setLevel(logging.ERROR)  # a small corpus is warned about, rightly
     try:
         with report.law("interface"):
-            if not isinstance(getattr(make(), "name", None), str) or not callable(getattr(make(), "groups", None)):
-                raise Broken("a baseline has a name and groups(occurrences, rng)")
+            if not isinstance(made := make(), Baseline) or not isinstance(getattr(made, "name", None), str):
+                raise Broken("expected a ctxexp.Baseline with a name and groups(occurrences, rng)")
         for what, occurrences in (("1,500 sentences", large), ("6 sentences", small)):
             with report.law(f"distinct, measured rows ({what})"):
                 _rows(make, occurrences)

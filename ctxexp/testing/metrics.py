@@ -1,31 +1,30 @@
-"""What holds for every metric: merging, order, blocks, lent memory, declared invariances, degenerate groups."""
+"""What holds for every metric: order, blocks, lent memory, declared invariances, degenerate groups."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from ctxexp.errors import near
-from ctxexp.measuring.pairs import PairMetric
-from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Over
 from ctxexp.testing.pair_metrics import pair_laws
-from ctxexp.testing.report import Broken, Report, difference, equal
+from ctxexp.testing.report import Broken, Report, difference, equal, numbers, written
 
 DIM = 12
 INVARIANCES = ("rotation", "scale", "row_scale", "shift", "permutation")
 PROFILE = (2, 3, 5, 10, 20, 50)  # rows of the groups of the bias profile
 
-Group = tuple[Hashable, np.ndarray]
 Make = Callable[[], Metric]
 
 
 def check_metric(make: Make, *, name: str = "") -> Report:
-    """The laws of `ctxexp.Metric` (or `ctxexp.measuring.pairs.PairMetric`), checked on random groups (or pairs); raises
-    ConformanceError naming each that is broken.
+    """The laws of `ctxexp.Metric`, checked on random groups (or pairs); raises ConformanceError naming each that is
+    broken.
 
     `make` builds one instance a layer. The report's notes hold the score that groups of few rows of pure noise get:
     the bias of small n.
@@ -35,16 +34,15 @@ def check_metric(make: Make, *, name: str = "") -> Report:
         _interface(make)
     if report.failures:
         return report.conclude()
-    probe: Any = make()
-    if isinstance(probe, PairMetric):
-        return pair_laws(cast(Callable[[], PairMetric], make), report)
+    probe = make()
+    if probe.over == "pair":
+        return pair_laws(make, report)
     groups = _groups(probe.over)
     with report.law("statistics"):
         _statistics(make, groups)
     if report.failures:
         return report.conclude()
     for law, check in (
-        ("merge equals union", _merge),
         ("order of groups", _order),
         ("a block equals its groups", _blocks),
         ("lent memory", _lent),
@@ -62,7 +60,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     with report.law("degenerate groups"):
         _degenerate(make, groups)
     with report.law("save"), tempfile.TemporaryDirectory() as folder:
-        _fed(make, groups).save(Path(folder))
+        written(_fed(make, groups), Path(folder))
     held = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
     if held and not report.failures:
         report.notes.append(f"not declared, but it held here: invariance to {', '.join(held)}")
@@ -73,19 +71,17 @@ def check_metric(make: Make, *, name: str = "") -> Report:
 
 def _interface(make: Make) -> None:
     metric: Any = make()
-    if isinstance(metric, PairMetric):
-        return
     if not isinstance(metric, Metric):
         raise Broken(f"expected a ctxexp.Metric, got {type(metric).__name__}")
-    if getattr(metric, "over", None) not in get_args(GroupBy):
-        raise Broken(f"over is {getattr(metric, 'over', None)!r}; expected one of {', '.join(get_args(GroupBy))}")
+    if getattr(metric, "over", None) not in get_args(Over):
+        raise Broken(f"over is {getattr(metric, 'over', None)!r}; expected one of {', '.join(get_args(Over))}")
     declared: Any = metric.invariances
     if isinstance(declared, str) or not set(declared) <= set(INVARIANCES):
         unknown = declared if isinstance(declared, str) else str(min(set(declared) - set(INVARIANCES)))
         raise Broken(f"invariances: no such invariance {unknown!r}{near(unknown, INVARIANCES)}")
 
 
-def _groups(over: GroupBy, *, seed: int = 0) -> list[Group]:
+def _groups(over: Over, *, seed: int = 0) -> list[Group]:
     """Groups of the kind, float64, with a common direction, columns of unlike spread and rows of unlike length."""
     rng = np.random.default_rng(seed)
     sizes = {"occurrence": [1] * 30, "corpus": [80], "sample": [40] * 5}.get(over, [2, 2, 3, 3, 3, 4, 5, 7, 11, 20])
@@ -93,100 +89,89 @@ def _groups(over: GroupBy, *, seed: int = 0) -> list[Group]:
     groups: list[Group] = []
     for i, n in enumerate(sizes):
         x = (rng.normal(size=(n, DIM)) * spread + common) * rng.uniform(0.5, 2.0, (n, 1))
-        groups.append((_key(over, i, n), x))
+        groups.append(_group(over, i, x))
     return groups
 
 
-def _key(over: GroupBy, i: int, n: int) -> Hashable:
-    """The key of a group of n rows, as the kind's groups have it; `i` orders them."""
-    if over == "sense":
-        return f"word{i:05d}", tuple("ab"[j % 2] for j in range(n))
-    return f"word{i:05d}" if over == "word" else "corpus" if over == "corpus" else i
+def _group(over: Over, i: int, x: np.ndarray) -> Group:
+    """The rows as a group of the kind; `i` orders them."""
+    labels = tuple("ab"[j % 2] for j in range(len(x))) if over == "sense" else ()
+    return Group(f"word{i:05d}" if over in ("word", "sense") else "corpus" if over == "corpus" else i, x, labels)
 
 
 def _fed(make: Make, groups: Iterable[Group]) -> Metric:
     metric = make()
-    for key, x in groups:
-        metric.update(key, x)
+    for group in groups:
+        metric.update(group)
     return metric
 
 
 def _values(make: Make, groups: Sequence[Group]) -> dict[str, float]:
     """All that the metric says of these groups, its chance level on the largest included."""
     metric = _fed(make, groups)
-    return {**metric.compute(), "null()": metric.null(max((x for _, x in groups), key=len))}
+    return {**numbers(metric.compute()), "null()": metric.null(max((group.x for group in groups), key=len))}
 
 
 def _statistics(make: Make, groups: Sequence[Group]) -> None:
     stats = _fed(make, groups).compute()
-    if not isinstance(stats, dict) or not stats:
+    if not isinstance(stats, Mapping) or not stats:
         raise Broken(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
     for key, value in stats.items():
-        if not isinstance(key, str) or not isinstance(value, float | int | np.floating | np.integer):
+        if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
             raise Broken(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
     if set(make().compute()) != set(stats):
         raise Broken("compute() before any group has other statistics than after; undefined ones are NaN")
-    if not any(np.isfinite(value) for value in stats.values()):
+    if not any(np.isfinite(value) for value in numbers(stats).values()):
         raise Broken("every statistic of ordinary random groups is NaN or infinite")
 
 
-def _merge(make: Make, groups: Sequence[Group]) -> None:
-    whole = _fed(make, groups).compute()
-    cuts = sorted({0, 1, len(groups) // 2, len(groups)})
-    for cut in cuts:
-        for first, second in ((groups[:cut], groups[cut:]), (groups[cut:], groups[:cut])):
-            merged = _fed(make, first)
-            merged.merge(_fed(make, second))
-            if not equal(merged.compute(), whole):
-                raise Broken(
-                    f"merging {len(first)} groups with {len(second)} gives {difference(merged.compute(), whole)}: keep "
-                    "scores or sums and counts, and reduce them in compute(); a mean of means is not the mean"
-                )
-
-
 def _order(make: Make, groups: Sequence[Group]) -> None:
-    expected = _fed(make, groups).compute()
+    expected = numbers(_fed(make, groups).compute())
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(groups))
-        got = _fed(make, [groups[i] for i in order]).compute()
+        got = numbers(_fed(make, [groups[i] for i in order]).compute())
         if not equal(got, expected):
             raise Broken(f"groups in another order give {difference(got, expected)}")
 
 
 def _blocks(make: Make, groups: Sequence[Group]) -> None:
     by_size: dict[int, list[Group]] = {}
-    for key, x in groups:
-        by_size.setdefault(len(x), []).append((key, x))
+    for group in groups:
+        by_size.setdefault(len(group.x), []).append(group)
     blocks = make()
     for same in by_size.values():
-        blocks.update_block([key for key, _ in same], np.stack([x for _, x in same]))
-    expected = _fed(make, groups).compute()
-    if not equal(blocks.compute(), expected, tolerance=1e-6):
+        x, labels = np.stack([group.x for group in same]), [group.labels for group in same]
+        blocks.update_block(Block([group.key for group in same], x, labels=labels))
+    got, expected = numbers(blocks.compute()), numbers(_fed(make, groups).compute())
+    if not equal(got, expected, tolerance=1e-6):
         raise Broken(
-            f"update_block gives {difference(blocks.compute(), expected)}, compared with one update a group: does "
+            f"update_block gives {difference(got, expected)}, compared with one update a group: does "
             "score reduce over the last two axes only?"
         )
 
 
 def _lent(make: Make, groups: Sequence[Group]) -> None:
-    metric, buffer = make(), np.empty((max(len(x) for _, x in groups), DIM))
-    for key, x in groups:
-        lent = buffer[: len(x)]
-        lent[...] = x
-        metric.update(key, lent)
-        if not np.array_equal(lent, x):
+    metric, buffer = make(), np.empty((max(len(group.x) for group in groups), DIM))
+    for group in groups:
+        lent = buffer[: len(group.x)]
+        lent[...] = group.x
+        metric.update(replace(group, x=lent))
+        if not np.array_equal(lent, group.x):
             raise Broken("update changes the rows that it is lent: other metrics read them too; work on a copy")
         buffer[...] = 1e6
-    expected = _fed(make, groups).compute()
-    if not equal(metric.compute(), expected):
+    got, expected = numbers(metric.compute()), numbers(_fed(make, groups).compute())
+    if not equal(got, expected):
         raise Broken(
-            f"once the lent rows are overwritten it gives {difference(metric.compute(), expected)}: x is only lent for "
+            f"once the lent rows are overwritten it gives {difference(got, expected)}: x is only lent for "
             "the call; copy what must be kept"
         )
 
 
 def _precision(make: Make, groups: Sequence[Group]) -> None:
-    got, expected = _values(make, [(k, x.astype(np.float32)) for k, x in groups]), _values(make, groups)
+    got, expected = (
+        _values(make, [replace(group, x=group.x.astype(np.float32)) for group in groups]),
+        _values(make, groups),
+    )
     if not equal(got, expected, tolerance=1e-4):
         raise Broken(f"float32 rows give {difference(got, expected)} with float64 rows: sum in float64")
 
@@ -211,7 +196,7 @@ def _invariance(make: Make, groups: Sequence[Group], kind: str) -> None:
         "row_scale": "a row's length must not matter; are rows at norm 1 before anything is summed?",
         "permutation": "the order of a group's rows must not matter",
     }
-    got, expected = _values(make, [(key, change(x)) for key, x in groups]), _values(make, groups)
+    got, expected = _values(make, [replace(group, x=change(group.x)) for group in groups]), _values(make, groups)
     if not equal(got, expected, tolerance=1e-6):
         raise Broken(f"it declares {kind}, but gives {difference(got, expected)}: {causes[kind]}")
 
@@ -232,8 +217,8 @@ def _share(make: Make) -> None:
         line = np.outer(rng.uniform(1, 5, n), rng.normal(size=DIM))
         noise = rng.normal(size=(n, DIM)) + rng.normal(size=DIM)
         for what, x in (("on one line", line), ("at random", noise)):
-            metric = _fed(make, [(_key(make().over, 0, n), x)])
-            raw, null = metric.compute().get("raw", np.nan), metric.null(x)
+            metric = _fed(make, [_group(make().over, 0, x)])
+            raw, null = numbers(metric.compute()).get("raw", np.nan), metric.null(x)
             if x is line and not np.isclose(raw, 1, atol=1e-6):
                 raise Broken(f"{n} rows {what} through the origin have the share {raw:.6g} instead of 1: {hint}")
             if not -1e-9 <= raw <= 1 + 1e-9:
@@ -245,7 +230,7 @@ def _share(make: Make) -> None:
 def _degenerate(make: Make, groups: Sequence[Group]) -> None:
     """Nothing raises, and a group without a value is NaN and counted, not 0, and doesn't spoil the mean."""
     over = make().over
-    x = groups[0][1]
+    x = groups[0].x
     nan, infinite = x.copy(), x.copy()
     nan[0, 0], infinite[-1, -1] = np.nan, np.inf
     cases = {
@@ -255,15 +240,15 @@ def _degenerate(make: Make, groups: Sequence[Group]) -> None:
         "a NaN": nan,
         "an infinity": infinite,
     }
-    good = _fed(make, groups).compute()
-    for what, group in cases.items():
-        group = group[:1] if over == "occurrence" else group
-        key = _key(over, 10_000, len(group))
+    good = numbers(_fed(make, groups).compute())
+    for what, rows in cases.items():
+        group = _group(over, 10_000, rows[:1] if over == "occurrence" else rows)
         try:
             for dtype in (np.float32, np.float64):
-                alone = _fed(make, [(key, group.astype(dtype))])
-                stats, null = alone.compute(), alone.null(group.astype(dtype))
-                together = {} if over == "corpus" else _fed(make, [*groups, (key, group.astype(dtype))]).compute()
+                typed = replace(group, x=group.x.astype(dtype))
+                alone = _fed(make, [typed])
+                stats, null = numbers(alone.compute()), alone.null(typed.x)
+                together = {} if over == "corpus" else numbers(_fed(make, [*groups, typed]).compute())
         except Exception as error:
             raise Broken(f"a group with {what} raises {type(error).__name__}: {error}; undefined is NaN") from error
         if not isinstance(null, float | np.floating):
@@ -284,7 +269,7 @@ def _profile(make: Make) -> str:
     rng, found = np.random.default_rng(11), []
     for n in PROFILE:
         over = make().over
-        metric = _fed(make, ((_key(over, i, n), rng.normal(size=(n, 32)).astype(np.float32)) for i in range(200)))
-        stats = metric.compute()
+        noise = (rng.normal(size=(n, 32)).astype(np.float32) for _ in range(200))
+        stats = numbers(_fed(make, (_group(over, i, x) for i, x in enumerate(noise))).compute())
         found.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
     return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(found)}"

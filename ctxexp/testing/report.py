@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ctxexp.errors import ConformanceError, said, stranger
+from ctxexp.metric import Estimate, Metric
 
 T = TypeVar("T")
 
@@ -79,3 +81,22 @@ def difference(a: dict[str, float], b: dict[str, float]) -> str:
         return f"statistics {sorted(a)} instead of {sorted(b)}"
     key = max(b, key=lambda k: np.nan_to_num(abs(a[k] - b[k]), nan=0.0 if np.isnan(a[k]) == np.isnan(b[k]) else np.inf))
     return f"{key}: {a[key]:.6g} instead of {b[key]:.6g}"
+
+
+def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
+    """A metric's statistics as numbers alone: of an estimate itself, `_ci_low` and `_ci_high`."""
+    flat: dict[str, float] = {}
+    for name, value in found.items():
+        if isinstance(value, Estimate):
+            flat |= {name: value.value, f"{name}_ci_low": value.low, f"{name}_ci_high": value.high}
+        else:
+            flat[name] = value
+    return flat
+
+
+def written(metric: Metric, folder: Path) -> None:
+    """Raise Broken unless the metric gives rows for its table, and writes what it saves."""
+    rows: Any = metric.rows()
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and "layer" not in row for row in rows):
+        raise Broken(f"rows() gave {rows!r:.80}; expected dicts without a key `layer`, which is added")
+    metric.save(folder)

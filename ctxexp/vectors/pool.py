@@ -52,7 +52,7 @@ class WordMeans:
     def layer(self, i: int) -> np.ndarray:
         vectors = self.store.layer(i)
         out = np.full((self.n_sentences, self.dim), np.nan, np.float32)
-        for sentences, rows in self.groups.blocks(max(1, CHUNK_BYTES // (8 * self.dim))):
+        for sentences, rows, _ in self.groups.blocks(max(1, CHUNK_BYTES // (8 * self.dim))):
             out[np.asarray(sentences, np.int64)] = vectors[rows].mean(axis=1, dtype=np.float64)
         return out
 

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 import ctxexp
-from ctxexp.metric import GroupBy
+from ctxexp.metric import Over
 from ctxexp.plugins import Register
 
 
@@ -43,7 +43,7 @@ class PluginNameSpread(ctxexp.GroupMean):
     sample: so many random words only.
     """
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
     title = "Spread of word vectors' lengths"
     unit: ClassVar[str] = "ratio"
     definition = "standard deviation over mean of a word's vector lengths"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_occurrences import shelve
 
-from ctxexp.baselines.drawn import OnePerSentence, SizeMatched, Uniform
+from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import mean_cosine
@@ -77,7 +77,7 @@ def test_the_sampling_error_falls_with_the_root_of_the_size() -> None:
 def test_matched_groups_have_the_sizes_asked_for() -> None:
     occurrences, sentence = index(400)
     counts = np.array([2, 2, 5, 6, 40, 55, 300, 900])
-    matched = SizeMatched(draws=20).matched(counts, occurrences, np.random.default_rng(0))
+    matched = SizeMatched(draws=20).draw(counts, occurrences, np.random.default_rng(0))
     assert {2, 5, 6, 900} <= set(matched.sizes.tolist())  # small ones exactly, and the largest
     for size, draws in zip(matched.sizes.tolist(), matched.draws, strict=True):
         assert draws.shape[1] == size
@@ -91,7 +91,7 @@ def test_matched_levels_are_read_between_the_rungs() -> None:
     """Exact for a + b / n, flat beyond the last rung."""
     occurrences, _ = index(400)
     counts = np.unique(np.random.default_rng(0).integers(2, 350, 60))
-    matched = SizeMatched(largest=200).matched(counts, occurrences, np.random.default_rng(0))
+    matched = SizeMatched(largest=200).draw(counts, occurrences, np.random.default_rng(0))
     assert len(matched.sizes) < len(counts)
     weights = matched.weights(counts)
     np.testing.assert_allclose(weights.sum(axis=1), 1)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from engine import measure
 
 from ctxexp import hookimpl
 from ctxexp.baselines.drawn import OnePerSentence
@@ -22,9 +23,8 @@ from ctxexp.dataset import Corpus, Pair, Sentence, overlap
 from ctxexp.datasets.sentences import sentences_of
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.pairs import PairMetric, Pairs
+from ctxexp.metric import Group, Metric
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.plugins import Register, Registry, build_registry
 from ctxexp.progress import Silent
@@ -40,16 +40,18 @@ from tests.composed import composed
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
 
 
-class Dot(PairMetric):
+class Dot(Metric):
     """The mean product of a pair's vectors."""
+
+    over = "pair"
 
     def __init__(self) -> None:
         self.dots: list[np.ndarray] = []
 
-    def update(self, subset: str, pairs: Pairs) -> None:
-        self.dots.append((pairs.x.astype(float) * pairs.y).sum(1))
+    def update(self, group: Group) -> None:
+        self.dots.append((group.x[:, 0].astype(float) * group.x[:, 1]).sum(1))
 
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+    def compute(self) -> dict[str, float]:
         return {"raw": float(np.concatenate(self.dots).mean())}
 
 

@@ -10,10 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import Shelf, shelve
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins, bands, pooled
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import part_of
@@ -23,10 +24,9 @@ from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.assemble import _first_share
-from ctxexp.measuring.measure import measure
+from ctxexp.measuring.curves import _first_share
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metric import GroupBy, Metric
+from ctxexp.metric import Metric, Over
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
@@ -278,12 +278,12 @@ def test_figures_name_the_control() -> None:
 
 # Baselines of twins.
 
-KINDS: tuple[GroupBy, ...] = ("word", "sentence")
+KINDS: tuple[Over, ...] = ("word", "sentence")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", [PositionMatched(least=20), FrequencyMatched(least=20)], ids=lambda s: s.name)
-def test_twins_resemble_their_groups(scheme: Twins, kind: GroupBy) -> None:
+def test_twins_resemble_their_groups(scheme: Twins, kind: Over) -> None:
     _, index, _ = world()
     occurrences = index()
     groups, measured = occurrences.groups(kind), np.unique(occurrences.by_sentence.rows)

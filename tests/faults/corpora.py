@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engine import measure
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.command.run import load_corpus
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.text import text
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity

@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from engine import measure
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.datasets import polysemy
 from ctxexp.datasets.words import is_punctuation
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine import measure
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.units import MOST
 

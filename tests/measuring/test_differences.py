@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine import measure
 from test_measure import ALL, Memory, contextual, world
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.measuring.differences import difference, paired
-from ctxexp.measuring.measure import measure
 from ctxexp.results import Results
 from ctxexp.values import Key
 from tests.made import saying

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
+from engine import measure
 from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
-from ctxexp.baselines.drawn import OnePerSentence, Uniform
+from ctxexp.baselines import OnePerSentence, Uniform
 from ctxexp.dataset import Corpus
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.levels import Level, Over, mean_cosine_level
-from ctxexp.measuring.measure import Gather, measure
+from ctxexp.measuring.levels import Among, Level, mean_cosine_level
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import Gather, WordReader
+from ctxexp.measuring.rows import Place
 
 
 def small(*, repeat: int = 1, n: int = 12) -> tuple[Memory, Occurrences]:
@@ -25,9 +26,9 @@ def small(*, repeat: int = 1, n: int = 12) -> tuple[Memory, Occurrences]:
     return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
 
 
-def level(store: Memory, occurrences: Occurrences, over: Over) -> Level:
-    gather = Gather(store.dim, 2000, 10)
-    return mean_cosine_level(partial(gather.blocks, store.layers[0]), occurrences, over)
+def level(store: Memory, occurrences: Occurrences, over: Among) -> Level:
+    reader = WordReader(Place.of(0), store.layers[0], occurrences, Gather(store.dim, 2000))
+    return mean_cosine_level(reader.blocks_of, occurrences, over)
 
 
 def unit(store: Memory) -> np.ndarray:
@@ -48,7 +49,7 @@ def test_levels_are_the_double_loops(repeat: int) -> None:
 
 
 @pytest.mark.parametrize(("over", "baseline"), [("sentence", OnePerSentence), ("row", Uniform)])
-def test_levels_are_the_mean_of_many_draws(over: Over, baseline: type[OnePerSentence] | type[Uniform]) -> None:
+def test_levels_are_the_mean_of_many_draws(over: Among, baseline: type[OnePerSentence] | type[Uniform]) -> None:
     store, occurrences = small(n=60)
     groups = baseline(size=20, redraws=3000).groups(occurrences, np.random.default_rng(1))
     draws = np.array([float(mean_cosine(store.layers[0][rows])) for rows in groups])

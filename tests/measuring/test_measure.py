@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from engine import measure
 from test_occurrences import Shelf, shelve
 
-from ctxexp.baselines.drawn import OnePerSentence, SizeMatched, Uniform
+from ctxexp.baseline import Baseline
+from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.metric import Block, Group, GroupMean, Metric, Over
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
@@ -283,14 +284,13 @@ def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
 class Large(GroupMean):
     """Undefined for random groups of 7 rows or fewer, as for a metric that needs more."""
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        self._keys.extend(keys)
-        self._scores.append(np.abs(x).mean((-1, -2), dtype=np.float64))
+    def update_block(self, block: Block) -> None:
+        self.keep(block.keys, np.abs(block.x).mean((-1, -2), dtype=np.float64))
 
 
 def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
@@ -388,16 +388,13 @@ def test_info_names_what_was_measured() -> None:
 class Widest(Metric):
     """A plugin's metric that is no mean of scores: the largest coordinate seen."""
 
-    over: ClassVar[GroupBy] = "corpus"
+    over: ClassVar[Over] = "corpus"
 
     def __init__(self) -> None:
         self.most = -np.inf
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.most = max(self.most, float(x.max()))
-
-    def merge(self, other: Self) -> None:
-        self.most = max(self.most, other.most)
+    def update(self, group: Group) -> None:
+        self.most = max(self.most, float(group.x.max()))
 
     def compute(self) -> dict[str, float]:
         return {"raw": self.most}
@@ -412,7 +409,7 @@ class Widest(Metric):
 class Rank(GroupMean):
     """A plugin's group mean: a word's rank share, from a function of one group."""
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.linalg.matrix_rank(x) / min(x.shape[-2:])
@@ -476,15 +473,15 @@ def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Met
 
 
 def test_a_baseline_without_groups_is_named() -> None:
-    class Nothing:
+    class Nothing(Baseline):
         name = "nothing"
 
-        def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterable[np.ndarray]:
+        def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
             return iter(())
 
     store, occurrences, _ = world()
     with pytest.raises(MetricError, match=r"baseline 'nothing' gave no group, or an empty one"):
-        measure(store, occurrences, ALL, Nothing(), seed=0)  # type: ignore[arg-type]
+        measure(store, occurrences, ALL, Nothing(), seed=0)
 
 
 class Hashed(Encoder):

@@ -9,11 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from engine import measure_pairs
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.measuring.measure_pairs import measure_pairs, require_pairs
-from ctxexp.measuring.pairs import PairMetric, Pairs
+from ctxexp.measuring.pairs import require_pairs
+from ctxexp.metric import Group, Metric, paired
 from ctxexp.results import Results
 from ctxexp.run_info import MeasureInfo
 from ctxexp.transform import Calibration
@@ -34,9 +35,10 @@ class Vectors:
         return self.stack[i].copy()
 
 
-class Dot(PairMetric):
+class Dot(Metric):
     """The mean product of a pair's vectors by sub-set, and over all pairs the covariance with gold."""
 
+    over = "pair"
     unit = "product"
     definition = "mean product"
     main = "all"
@@ -44,14 +46,18 @@ class Dot(PairMetric):
     def __init__(self) -> None:
         self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def update(self, subset: str, pairs: Pairs) -> None:
-        assert subset not in self.seen
-        assert len(pairs.texts) == len(pairs) == len(pairs.x) == len(pairs.y)
-        self.seen[subset] = (pairs.x.astype(float) * pairs.y).sum(1), pairs.gold
+    def update(self, group: Group) -> None:
+        pairs = paired(group)
+        assert group.key not in self.seen
+        assert len(pairs.texts) == len(pairs) == len(group.x)
+        self.seen[str(group.key)] = (group.x[:, 0].astype(float) * group.x[:, 1]).sum(1), pairs.gold
 
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+        self.rng, self.replicates = rng, replicates
+
+    def compute(self) -> dict[str, float]:
         every = np.concatenate([dots * gold for dots, gold in self.seen.values()])
-        return {"all": every.mean(), "draw": rng.random(), "replicates": replicates} | {
+        return {"all": every.mean(), "draw": self.rng.random(), "replicates": self.replicates} | {
             f"{name}/mean": dots.mean() for name, (dots, _) in self.seen.items()
         }
 
@@ -82,7 +88,7 @@ def by_loop(corpus: Corpus, layer: np.ndarray) -> dict[str, float]:
     return {"all": float(np.mean(weighted)), **{f"{name}/mean": float(np.mean(v)) for name, v in found.items()}}
 
 
-def run(corpus: Corpus, vectors: Vectors, metric: Callable[[], PairMetric] = Dot, **more: Any) -> Results:
+def run(corpus: Corpus, vectors: Vectors, metric: Callable[[], Metric] = Dot, **more: Any) -> Results:
     return measure_pairs(vectors, corpus, {"dot": metric}, mixes=MIXES, seed=0, bootstrap=7, **more)
 
 
@@ -199,15 +205,15 @@ def test_errors_are_named_as_the_metrics() -> None:
             super().__init__()
             self.at = at
 
-        def update(self, subset: str, pairs: Pairs) -> None:
-            if self.at == "update" and subset == "A/y":
+        def update(self, group: Group) -> None:
+            if self.at == "update" and group.key == "A/y":
                 raise ZeroDivisionError("oh")
             if self.at == "gold":  # the metrics after it would be held against this
-                pairs.gold[:] = 0
+                paired(group).gold[:] = 0
             if self.at == "vectors":
-                pairs.x[:] /= np.linalg.norm(pairs.x, axis=1, keepdims=True)
+                group.x[:] /= np.linalg.norm(group.x, axis=2, keepdims=True)
 
-        def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+        def compute(self) -> dict[str, float]:
             if self.at == "compute":
                 raise MetricError("no pairs")
             return {}

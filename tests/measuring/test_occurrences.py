@@ -92,9 +92,9 @@ def test_blocks_hold_every_group_once(most_rows: int) -> None:
     sentences = [[f"w{i}" for i in rng.zipf(1.5, size=rng.integers(1, 9)) if i < 20] or ["w0"] for _ in range(80)]
     occurrences = of(sentences, min_contexts=2)[0]
     for kind in ("word", "sentence", "occurrence", "corpus"):
-        groups = occurrences.groups(kind)  # type: ignore[arg-type]
+        groups = occurrences.groups(kind)
         seen: dict[object, list[int]] = {}
-        for keys, rows in occurrences.blocks(kind, max_bytes=most_rows * 4 * 8, dim=8):  # type: ignore[arg-type]
+        for keys, rows, _ in groups.blocks(most_rows):
             assert rows.shape[0] == len(keys)
             assert rows.size <= most_rows or len(keys) == 1
             seen |= dict(zip(keys, rows.tolist(), strict=True))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine import measure
 from test_measure import ALL, Memory, world
 
 from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.measure import Gather, measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import Gather
 from ctxexp.measuring.strata import StrataLevel, strata_level
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:
     rows = np.unique(occurrences.by_sentence.rows)
-    gather = Gather(store.dim, 1 << 16, 100)
+    gather = Gather(store.dim, 1 << 16)
     return strata_level(
         lambda chosen: gather(store.layers[0], chosen),
         occurrences,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,13 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
-from ctxexp.measuring.tables import measure_tables
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.tables import TableRows
+from ctxexp.metric import Block, Group
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.model import EmbeddingTable, Encoded, Encoder
+from ctxexp.model import EmbeddingTable
 from ctxexp.models.choices import Reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.network import ElmoNetwork
@@ -27,9 +28,8 @@ from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load
-from ctxexp.progress import Silent
 from ctxexp.results import Results
-from ctxexp.run_info import RunInfo, TableInfo
+from ctxexp.run_info import TableInfo
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
@@ -133,54 +133,45 @@ TABLE = EmbeddingTable("input", ["a", "b"], np.eye(2, dtype=np.float32), np.arra
 class Tabled(WordNorm):
     """Also measures tables; leaves a file for each space, and one at the end."""
 
-    def table(self, table: EmbeddingTable) -> dict[str, float]:
-        self.rows = len(table.tokens)
-        return {"rows": self.rows, "sum": table.vectors.sum()}
+    tables = True
+
+    def update(self, group: Group) -> None:
+        assert group.table is not None
+        assert group.key == group.table.name
+        self.n, self.sum = len(group.table.tokens), float(group.x.sum())
+
+    def update_block(self, block: Block) -> None:
+        for group in block:
+            self.update(group)
+
+    def compute(self) -> dict[str, float]:
+        return {"rows": self.n, "sum": self.sum}
 
     def save(self, folder: Path) -> None:
-        (folder / "rows.txt").write_text(str(self.rows), encoding="utf-8")
+        (folder / "rows.txt").write_text(str(self.n), encoding="utf-8")
 
     def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
-        assert not hasattr(self, "rows")
+        assert not hasattr(self, "n")
         (folder / "end.txt").write_text(f"{title}: {n_layers}", encoding="utf-8")
 
 
-class Model(Encoder):
-    name, n_layers, dim = "model", 2, 2
-
-    def __init__(self, *tables: EmbeddingTable) -> None:
-        self.offered = tables
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
-        raise AssertionError("tables need no vectors of sentences")
-
-    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
-        assert list(sentences) == SENTENCES
-        return list(self.offered)
-
-
-def measured(model: Any, folder: Path, **metrics: Any) -> Results:
-    corpus = Corpus("texts", tuple(SENTENCES))
-    return measure_tables(model, corpus, metrics, folder, Silent(), title="mine", model=nullcontext())
+def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> Results:
+    return measure([TableRows(tables, encoder="model")], metrics, folder=folder, title="mine")
 
 
 def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
-    results = measured(Model(TABLE, replace(TABLE, name="output")), tmp_path, tabled=Tabled, plain=WordNorm)
+    results = measured([TABLE, replace(TABLE, name="output")], tmp_path, tabled=Tabled, plain=WordNorm)
     assert results.named == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
     assert results.info.tables["input"] == TableInfo(rows=2, dim=2, note="made up")
     found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
     assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
-    assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 2"
+    assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0"
 
 
-def test_a_model_without_tables_and_metrics_without_interest_leave_the_results_alone(tmp_path: Path) -> None:
-    class Plain(Model):
-        tables = Encoder.tables
-
-    assert measured(Plain(), tmp_path, tabled=Tabled).named == {}
-    assert measured(Model(TABLE), tmp_path, plain=WordNorm).info == RunInfo()
+def test_metrics_without_interest_leave_the_results_alone(tmp_path: Path) -> None:
+    assert measured([TABLE], tmp_path, plain=WordNorm).named == {}
 
 
 @pytest.mark.parametrize(
@@ -201,33 +192,32 @@ def test_a_model_without_tables_and_metrics_without_interest_leave_the_results_a
 )
 def test_a_malformed_table_is_named(tmp_path: Path, table: EmbeddingTable, message: str) -> None:
     with pytest.raises(EncodingError, match=message):
-        measured(Model(table), tmp_path, tabled=Tabled)
+        measured([table], tmp_path, tabled=Tabled)
 
 
 def test_a_metric_that_fails_on_a_table_is_named(tmp_path: Path) -> None:
     class Broken(Tabled):
-        def table(self, table: EmbeddingTable) -> dict[str, float]:
+        def update(self, group: Group) -> None:
             raise ZeroDivisionError("no rows")
 
     class Centres(Tabled):
-        def table(self, table: EmbeddingTable) -> dict[str, float]:
-            table.vectors[:] -= table.vectors.mean(0)  # the model's own weights
-            return {}
+        def update(self, group: Group) -> None:
+            group.x[:] -= group.x.mean(0)  # the model's own weights
 
     class Refuses(Tabled):
-        def table(self, table: EmbeddingTable) -> dict[str, float]:
+        def update(self, group: Group) -> None:
             raise MetricError("too small")
 
     class Mute(Tabled):
-        def table(self, table: EmbeddingTable) -> dict[str, float]:
+        def compute(self) -> dict[str, float]:
             return None  # type: ignore[return-value]
 
     for metric, message in (
-        (Broken, r"metric 'mine' failed, table 'input': ZeroDivisionError: no rows"),
-        (Centres, r"metric 'mine' failed, table 'input': ValueError: .*read-only"),
-        (Refuses, r"metric 'mine', table 'input': too small"),
-        (Mute, r"metric 'mine': table\(\) gave a NoneType; expected numbers by name"),
+        (Broken, r"metric 'mine' \(Broken\) failed at table 'input', table 'input': ZeroDivisionError: no rows"),
+        (Centres, r"metric 'mine' \(Centres\) failed at table 'input', table 'input': ValueError: .*read-only"),
+        (Refuses, r"metric 'mine' at table 'input', table 'input': too small"),
+        (Mute, r"metric 'mine': compute\(\) gave None; expected numbers by name"),
     ):
         with pytest.raises(MetricError, match=message) as caught:
-            measured(Model(TABLE), tmp_path, mine=metric)
+            measured([TABLE], tmp_path, mine=metric)
         assert caught.value.of == ("metric", "mine")

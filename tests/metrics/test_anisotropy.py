@@ -11,6 +11,7 @@ import pytest
 
 from ctxexp.maths import cosines as cosines_of_pairs
 from ctxexp.maths.cosines import histogram, positive_pairs
+from ctxexp.metric import Group
 from ctxexp.metrics import anisotropy
 from ctxexp.metrics.anisotropy import FILE, Anisotropy
 from ctxexp.metrics.degeneration import statistics
@@ -58,21 +59,20 @@ def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(anisotropy, "MOST", 5)
     x = np.random.default_rng(0).normal(size=(9, 3))
     metric = Anisotropy()
-    metric.update(0, x)
+    metric.update(Group(0, x))
     metric.save(tmp_path)
     assert np.loadtxt(tmp_path / FILE).tolist() == histogram(x[::2])[0].tolist()
     assert metric.compute()["positive_pairs"] == positive_pairs(x[::2])
 
 
-def test_the_first_sample_counts_whoever_saw_it() -> None:
+def test_the_first_sample_counts_whenever_it_comes() -> None:
     rng = np.random.default_rng(0)
     first, other = rng.normal(size=(20, 4)), rng.normal(2, 1, size=(20, 4))
     for order in ((0, 1), (1, 0)):
-        parts = Anisotropy(), Anisotropy()
-        for part, key in zip(parts, order, strict=True):
-            part.update(key, first if key == 0 else other)
-        parts[0].merge(parts[1])
-        assert parts[0].compute()["positive_pairs"] == pytest.approx((double_loop(first) > 0).mean())
+        metric = Anisotropy()
+        for key in order:
+            metric.update(Group(key, first if key == 0 else other))
+        assert metric.compute()["positive_pairs"] == pytest.approx((double_loop(first) > 0).mean())
 
 
 def test_one_table_of_all_layers(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_one_table_of_all_layers(tmp_path: Path) -> None:
     layers = [rng.normal(mean, 1, size=(12, 4)) for mean in (0, 1, 3)]
     for i, x in enumerate(layers):
         metric = Anisotropy()
-        metric.update(0, x)
+        metric.update(Group(0, x))
         (tmp_path / f"layer_{i:02d}").mkdir()
         metric.save(tmp_path / f"layer_{i:02d}")
     Anisotropy().finish(tmp_path, n_layers=3, title="mine")

@@ -12,6 +12,7 @@ import pytest
 from ctxexp.errors import MetricError
 from ctxexp.maths.cosines import BLOCK, positive_pairs
 from ctxexp.maths.hull import negative_direction
+from ctxexp.metric import Group
 from ctxexp.metrics.degeneration import Degeneration, statistics
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
@@ -116,8 +117,9 @@ def test_it_keeps_the_laws_of_a_metric() -> None:
 def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:
     x = (np.random.default_rng(4).normal(size=(40, 6)) + 1).astype(np.float32)
     metric, layer = Degeneration(), Degeneration()
-    layer.update("corpus", x)
-    assert metric.table(EmbeddingTable("input", ["t"] * 40, x, None)) == layer.compute()
+    layer.update(Group("corpus", x))
+    metric.update(Group("input", x, table=EmbeddingTable("input", ["t"] * 40, x, None)))
+    assert metric.compute() == layer.compute()
     metric.save(tmp_path)
     lines = (tmp_path / "spectrum.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "i,sigma,relative"

@@ -5,23 +5,33 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from engine import computed
 
 from ctxexp.errors import DataError, MetricError
+from ctxexp.metric import Group
 from ctxexp.metrics.frequency import projection
+from ctxexp.metrics.frequency import ranks as by_rank
 from ctxexp.metrics.frequency.metric import FrequencyGeometry
 from ctxexp.metrics.frequency.projection import Projection, project
-from ctxexp.metrics.frequency.ranks import geometry, ranks, read_list
+from ctxexp.metrics.frequency.ranks import ranks, read_list
 from ctxexp.model import EmbeddingTable
 from ctxexp.papers.frequency.table import published, table_degeneration, table_frequency
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
+from ctxexp.testing.report import numbers
 from tests.composed import composed
 from tests.made import results_with, told
 
 BINS = (0, 5, 20, 60)
+
+
+def geometry(*args: Any, **choices: Any) -> dict[str, float]:
+    """The geometry as numbers alone."""
+    return numbers(by_rank.geometry(*args, **choices))
 
 
 def double_loop(
@@ -176,8 +186,13 @@ def words(n: int = 40, *, seed: int = 0) -> list[tuple[str, np.ndarray]]:
 
 def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> FrequencyGeometry:
     for key, x in groups:
-        metric.update(key, x)
+        metric.update(Group(key, x))
     return metric
+
+
+def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, float]:
+    metric.update(Group(table.name, table.vectors, table=table))
+    return computed(metric)
 
 
 @pytest.mark.parametrize("neighbours", ["all", "bin"])
@@ -187,7 +202,7 @@ def test_it_keeps_the_laws_of_a_metric(neighbours: str) -> None:
 
 def test_a_words_vector_is_its_mean_and_its_frequency_the_number_of_its_rows() -> None:
     groups = words()
-    got = fed(FrequencyGeometry(bins=(0, 10, 40), k=(2,)), groups[::-1]).compute()
+    got = computed(fed(FrequencyGeometry(bins=(0, 10, 40), k=(2,)), groups[::-1]))
     order = sorted(range(40), key=lambda i: (-len(groups[i][1]), groups[i][0]))
     x = np.stack([groups[i][1].mean(axis=0, dtype=np.float64) for i in order]).astype(np.float32)
     assert got == pytest.approx(geometry(x, np.arange(40), bins=(0, 10, 40), k=(2,)))
@@ -196,11 +211,11 @@ def test_a_words_vector_is_its_mean_and_its_frequency_the_number_of_its_rows() -
 def test_equal_numbers_of_contexts_take_out_what_averaging_does_to_norms() -> None:
     rng = np.random.default_rng(5)
     groups = [(f"w{i:03d}", rng.normal(size=(2 + (299 - i) // 10, 8)) + 0.5) for i in range(300)]
-    averaged = fed(FrequencyGeometry(bins=(0, 300)), groups).compute()
-    matched = fed(FrequencyGeometry(bins=(0, 300), contexts=2), groups).compute()
+    averaged = computed(fed(FrequencyGeometry(bins=(0, 300)), groups))
+    matched = computed(fed(FrequencyGeometry(bins=(0, 300), contexts=2), groups))
     assert averaged["spearman_norm_ci_low"] > 0.2  # by nothing but the number of rows
     assert matched["spearman_norm_ci_low"] < 0 < matched["spearman_norm_ci_high"]
-    assert fed(FrequencyGeometry(contexts=5), groups).compute()["n"] == 270
+    assert computed(fed(FrequencyGeometry(contexts=5), groups))["n"] == 270
     assert "permutation" not in FrequencyGeometry(contexts=2).invariances
 
 
@@ -208,11 +223,11 @@ def test_tables_leave_special_pieces_out_and_layers_have_no_vocabulary_order() -
     rng = np.random.default_rng(6)
     x = rng.normal(size=(30, 4)).astype(np.float32)
     table = EmbeddingTable("input", [f"t{i}" for i in range(30)], x, np.arange(30), special=(0, 29))
-    by_count = FrequencyGeometry(bins=(0, 5, 50), k=(2,)).table(table)
+    by_count = of_table(FrequencyGeometry(bins=(0, 5, 50), k=(2,)), table)
     assert by_count == pytest.approx(geometry(x[1:29], np.arange(28)[::-1], bins=(0, 5, 50), k=(2,)))
-    by_order = FrequencyGeometry(bins=(0, 5, 50), k=(2,), frequency="vocabulary").table(table)
+    by_order = of_table(FrequencyGeometry(bins=(0, 5, 50), k=(2,), frequency="vocabulary"), table)
     assert by_order == pytest.approx(geometry(x[1:29], np.arange(28), bins=(0, 5, 50), k=(2,)))
-    layer = fed(FrequencyGeometry(frequency="vocabulary"), words()).compute()
+    layer = computed(fed(FrequencyGeometry(frequency="vocabulary"), words()))
     assert (layer["n"], layer["unranked"]) == (0, 40)
     assert math.isnan(layer["spearman_norm"])
     assert "from: vocabulary" in FrequencyGeometry(frequency="vocabulary").definition
@@ -252,7 +267,7 @@ def test_wanted_layers_and_tables_are_drawn(tmp_path: Path, wanted: list[int | s
     (tmp_path / "table_input").mkdir()
     metric = FrequencyGeometry()
     x = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
-    metric.table(EmbeddingTable("input", ["<b>", "$x$", *"cdefghi"], x, np.arange(9) + 1))
+    of_table(metric, EmbeddingTable("input", ["<b>", "$x$", *"cdefghi"], x, np.arange(9) + 1))
     metric.save(tmp_path / "table_input")
     FrequencyGeometry(projection=wanted).finish(tmp_path, n_layers=2, title="a <model>")
     pictures = sorted(p.name for p in tmp_path.iterdir() if p.is_file())

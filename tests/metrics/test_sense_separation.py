@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 import logging
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from engine import computed, measure
 from test_measure import Memory
 from test_occurrences import Shelf, shelve
 
-from ctxexp.baselines.drawn import OnePerSentence, SizeMatched
+from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metric import Group
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.model import Encoder
 from ctxexp.study import Study, Vectors
@@ -36,8 +36,8 @@ def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:
 def of(groups: list[tuple[tuple[str, ...], np.ndarray]], **options: int) -> dict[str, float]:
     metric = SenseSeparation(**options)
     for i, (labels, x) in enumerate(groups):
-        metric.update((f"word{i}", labels), x)
-    return metric.compute()
+        metric.update(Group(f"word{i}", x, labels))
+    return computed(metric)
 
 
 LABELS = [tuple("aabb"), tuple("abcabcca"), tuple("aaaabbbbbc"), tuple("aab"), tuple("aaa"), tuple("ab")]
@@ -74,7 +74,7 @@ def test_permutations_follow_the_seed_and_the_word_alone() -> None:
     first, second = SenseSeparation(), SenseSeparation()
     for metric, order in ((first, range(6)), (second, reversed(range(6)))):
         for i in order:
-            metric.update((f"word{i}", groups[i][0]), groups[i][1])
+            metric.update(Group(f"word{i}", groups[i][1], groups[i][0]))
     assert first.compute() == second.compute()
 
 
@@ -95,10 +95,8 @@ def test_without_permutations_there_is_no_chance_level() -> None:
 def test_what_is_wrong_is_said() -> None:
     with pytest.raises(MetricError, match=r"permutations=-1, seed=0: expected 0 or more of each"):
         SenseSeparation(permutations=-1)
-    with pytest.raises(MetricError, match=r"expected the key \(word, labels\) with 2 labels, got 'bank'"):
-        SenseSeparation().update("bank", np.ones((2, 3)))
-    with pytest.raises(MetricError, match=r"with 3 labels, got \('bank', \('a', 'b'\)\)"):
-        SenseSeparation().update(("bank", ("a", "b")), np.ones((3, 3)))
+    with pytest.raises(MetricError, match=r"word 'bank' has 3 rows and 2 labels; expected one a row"):
+        SenseSeparation().update(Group("bank", np.ones((3, 3)), ("a", "b")))
 
 
 # From a corpus's labels to groups.
@@ -137,12 +135,11 @@ def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
         row = int(shelf.offsets[shelf.stored_of[sense.sentence]]) + sense.position
         word = corpus.sentences[sense.sentence].words[sense.position].lower()
         expected.setdefault(word, []).append((row, sense.label))
-    keys: list[Any] = list(groups.keys)
-    assert sorted(word for word, _ in keys) == sorted(expected)
+    assert sorted(map(str, groups.keys)) == sorted(expected)
     assert (np.diff(groups.counts) >= 0).all()
-    for i, (word, labels) in enumerate(keys):
+    for i, (word, labels) in enumerate(zip(groups.keys, groups.labels, strict=True)):
         rows = groups.rows[groups.starts[i] : groups.starts[i + 1]].tolist()
-        assert list(zip(rows, labels, strict=True)) == sorted(expected[word])
+        assert list(zip(rows, labels, strict=True)) == sorted(expected[str(word)])
 
 
 def test_rows_that_are_not_there_or_not_measured_are_left_out() -> None:
@@ -159,8 +156,8 @@ def test_rows_that_are_not_there_or_not_measured_are_left_out() -> None:
         ),
     )
     shelf = shelve(corpus)
-    keys = Occurrences.of(shelf, corpus, min_contexts=1, keep=str.isalnum).groups("sense").keys
-    assert keys == [
+    groups = Occurrences.of(shelf, corpus, min_contexts=1, keep=str.isalnum).groups("sense")
+    assert list(zip(groups.keys, groups.labels, strict=True)) == [
         ("b", ("z",)),
         ("bank", ("y", "x")),
     ]  # the mark and the word beyond the end are out, the repeated row counts once
@@ -169,8 +166,8 @@ def test_rows_that_are_not_there_or_not_measured_are_left_out() -> None:
         positions = np.array([0, 2, 0, 1, 2])  # word 1 of the second sentence has no row: its tokenizer skipped it
 
     pieces = Pieces(shelf.vocabulary, shelf.unit_codes, shelf.offsets, shelf.stored_of)
-    keys = Occurrences.of(pieces, corpus, min_contexts=1, keep=str.isalnum).groups("sense").keys
-    assert keys == [("bank", ("y", "x"))]
+    groups = Occurrences.of(pieces, corpus, min_contexts=1, keep=str.isalnum).groups("sense")
+    assert (groups.keys, groups.labels) == (["bank"], [("y", "x")])
     pieces.positions = np.full(5, -1)
     assert not len(Occurrences.of(pieces, corpus, min_contexts=1).groups("sense"))
 

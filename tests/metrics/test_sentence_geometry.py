@@ -6,10 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from engine import Sides, computed
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.isotropy import ROWS, Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.measuring.pairs import Pairs
+from ctxexp.metric import Group
 from ctxexp.metrics.sentence_geometry import SentenceGeometry
 from ctxexp.testing import check_metric
 from ctxexp.transforms.whitening import Whitening
@@ -22,18 +23,18 @@ def cloud(n: int = 60, d: int = 7, *, shift: float = 2.0) -> np.ndarray:
     return (RNG.normal(size=(n, d)) * np.linspace(3, 0.2, d) + shift).astype(np.float32)
 
 
-def pairs(x: np.ndarray) -> Pairs:
+def pairs(x: np.ndarray) -> Sides:
     """All rows once, as sentences of pairs."""
     half = len(x) // 2
     texts = [(f"sentence {i}", f"sentence {i + half}") for i in range(half)]
-    return Pairs(x[:half], x[half : 2 * half], np.zeros(half), texts)
+    return Sides(x[:half], x[half : 2 * half], np.zeros(half), texts)
 
 
-def measured(*parts: Pairs) -> dict[str, float]:
+def measured(*parts: Sides) -> dict[str, float]:
     metric = SentenceGeometry()
     for i, part in enumerate(parts):
-        metric.update(f"task/{i}", part)
-    return metric.compute(np.random.default_rng(0), 0)
+        metric.update(part.group(f"task/{i}"))
+    return computed(metric, np.random.default_rng(0), 0)
 
 
 def rudman(x: np.ndarray) -> float:
@@ -93,9 +94,9 @@ def test_a_sentence_of_several_pairs_counts_once() -> None:
     x = cloud(6)
     p = pairs(x)
     texts = [(f"sentence {i}", f"sentence {(i + 1) % 3}") for i in range(3)]
-    again = Pairs(p.x, p.x[[1, 2, 0]], np.ones(3), texts)
+    again = Sides(p.x, p.x[[1, 2, 0]], np.ones(3), texts)
     assert measured(p, again) == measured(p)
-    other = Pairs(p.x, p.y, p.gold, [("new " + a, "new " + b) for a, b in p.texts])  # equal vectors, other sentences
+    other = Sides(p.x, p.y, p.gold, [("new " + a, "new " + b) for a, b in p.texts])  # equal vectors, other sentences
     assert measured(p, other)["n"] == 12
 
 
@@ -143,10 +144,10 @@ def test_what_is_undefined_is_nan() -> None:
     assert np.isnan(measured()["mean_cosine"])
 
 
-def pairs_of(x: np.ndarray) -> Pairs:
+def pairs_of(x: np.ndarray) -> Sides:
     """An odd number of sentences: the last stands in two pairs."""
     texts = [(f"sentence {i}", f"sentence {len(x) - 1}") for i in range(len(x) - 1)]
-    return Pairs(x[:-1], np.repeat(x[-1:], len(x) - 1, axis=0), np.zeros(len(x) - 1), texts)
+    return Sides(x[:-1], np.repeat(x[-1:], len(x) - 1, axis=0), np.zeros(len(x) - 1), texts)
 
 
 def test_it_keeps_the_laws_of_pair_metrics() -> None:
@@ -155,9 +156,7 @@ def test_it_keeps_the_laws_of_pair_metrics() -> None:
 
 def test_mistakes_are_named() -> None:
     x = cloud(4)
-    with pytest.raises(MetricError, match=r"sub-set 'a': vectors of shape \(4, 7\) and \(4, 7\), 1 texts; exp"):
-        SentenceGeometry().update("a", Pairs(x, x, np.zeros(4), [("x", "y")]))
-    metric = SentenceGeometry()
-    metric.update("a", pairs(x))
-    with pytest.raises(MetricError, match=r"sub-set 'b': 2 columns, but 7 in those before"):
-        metric.update("b", pairs(x[:, :2]))
+    with pytest.raises(MetricError, match=r"sub-set 'a': vectors of shape \(4, 2, 7\) and 4 gold values, 1 texts; exp"):
+        SentenceGeometry().update(Sides(x, x, np.zeros(4), [("x", "y")]).group("a"))
+    with pytest.raises(MetricError, match=r"sub-set 'a': vectors of shape \(4, 7\) and no pairs"):
+        SentenceGeometry().update(Group("a", x))

@@ -7,13 +7,14 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from engine import Sides, computed
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ctxexp.command.jobs import summary
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
 from ctxexp.measuring.described import describe
-from ctxexp.measuring.pairs import Pairs
+from ctxexp.metric import Estimate, Group, Pairs
 from ctxexp.metrics.edit_distance import UNITS, EditDistance, Units
 from ctxexp.metrics.qnli import QNLI
 from ctxexp.metrics.similarity import SimilarityMetric, similarities
@@ -27,8 +28,8 @@ from tests.made import results_with, told
 WORDS = ["a", "cat", "sat", "on", "the", "old", "mat", "again"]
 
 
-def pairs(seed: int, n: int = 40, d: int = 6, grades: int = 6) -> Pairs:
-    """Pairs whose cosine goes with gold, with noise; texts that differ the more the lower gold is."""
+def pairs(seed: int, n: int = 40, d: int = 6, grades: int = 6) -> Sides:
+    """Sides whose cosine goes with gold, with noise; texts that differ the more the lower gold is."""
     rng = np.random.default_rng(seed)
     gold = rng.integers(0, grades, n).astype(float)
     x = rng.normal(size=(n, d))
@@ -38,18 +39,18 @@ def pairs(seed: int, n: int = 40, d: int = 6, grades: int = 6) -> Pairs:
         words = list(rng.choice(WORDS, 6))
         other = [str(w) if rng.random() < g / grades else str(rng.choice(WORDS)) for w in words]
         texts.append((" ".join(map(str, words)), " ".join(other)))
-    return Pairs(x.astype(np.float32), y.astype(np.float32), gold, texts)
+    return Sides(x.astype(np.float32), y.astype(np.float32), gold, texts)
 
 
-def cosines(p: Pairs) -> np.ndarray:
+def cosines(p: Sides) -> np.ndarray:
     x, y = p.x.astype(float), p.y.astype(float)
     return np.array([a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(x, y, strict=True)])
 
 
-def measured(metric: SimilarityMetric, parts: dict[str, Pairs], replicates: int = 0) -> dict[str, float]:
+def measured(metric: SimilarityMetric, parts: dict[str, Sides], replicates: int = 0) -> dict[str, float]:
     for subset, p in parts.items():
-        metric.update(subset, p)
-    return metric.compute(np.random.default_rng(0), replicates)
+        metric.update(p.group(subset))
+    return computed(metric, np.random.default_rng(0), replicates)
 
 
 # Similarities.
@@ -76,7 +77,7 @@ def test_equal_vectors_tie_at_one_and_zero_vectors_have_no_cosine() -> None:
 def test_a_rotation_changes_nothing_and_a_factor_nothing_of_the_cosine() -> None:
     p = pairs(3)
     turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))
-    turned = Pairs((p.x @ turn).astype(np.float32), (p.y @ turn).astype(np.float32), p.gold, p.texts)
+    turned = Sides((p.x @ turn).astype(np.float32), (p.y @ turn).astype(np.float32), p.gold, p.texts)
     for kind in ("cosine", "dot", "euclidean"):
         np.testing.assert_allclose(similarities(turned.x, turned.y, kind), similarities(p.x, p.y, kind), atol=2e-5)
     np.testing.assert_allclose(similarities(3 * p.x, p.y / 7), similarities(p.x, p.y), atol=1e-6)
@@ -142,7 +143,7 @@ def test_pairs_without_a_similarity_are_left_out_and_counted() -> None:
     x = p.x.copy()
     x[[3, 9]] = 0
     kept = np.delete(np.arange(40), [3, 9])
-    got = measured(STS(), {"T": Pairs(x, p.y, p.gold, p.texts)}, 100)
+    got = measured(STS(), {"T": Sides(x, p.y, p.gold, p.texts)}, 100)
     assert got["all"] == pytest.approx(100 * stats.spearmanr(cosines(p)[kept], p.gold[kept]).statistic, abs=1e-10)
     assert (got["n"], got["undefined"]) == (38, 2)
     assert got["all_ci_low"] < got["all"] < got["all_ci_high"]
@@ -153,13 +154,13 @@ def test_constant_similarities_are_nan_not_zero() -> None:
     p = pairs(8, n=300, d=384)
     same = np.repeat(p.x[:1], 300, axis=0)
     for y in (same, np.repeat(p.y[:1], 300, axis=0)):
-        got = measured(STS(), {"T/a": Pairs(same, y, p.gold, p.texts), "T/b": p}, 20)
+        got = measured(STS(), {"T/a": Sides(same, y, p.gold, p.texts), "T/b": p}, 20)
         assert np.isnan(got["mean"])
         assert np.isnan(got["wmean"])
         assert np.isfinite(got["all"])
-        alone = measured(STS(), {"T": Pairs(same, y, p.gold, p.texts)}, 20)
+        alone = measured(STS(), {"T": Sides(same, y, p.gold, p.texts)}, 20)
         assert all(np.isnan(v) for k, v in alone.items() if k not in ("n", "undefined"))
-    assert np.isnan(measured(STS(), {"T": Pairs(0 * same, p.y, p.gold, p.texts)}, 20)["all"])
+    assert np.isnan(measured(STS(), {"T": Sides(0 * same, p.y, p.gold, p.texts)}, 20)["all"])
 
 
 def test_the_table_has_a_row_a_sub_set() -> None:
@@ -231,7 +232,7 @@ def test_a_similarity_that_only_counts_letters_has_nothing_left_given_the_distan
     angle = d / d.max() + np.random.default_rng(0).normal(size=400) * 0.05
     x = np.stack([np.ones(400), np.zeros(400)], axis=1)
     metric = EditDistance(units="characters")
-    got = measured(metric, {"T": Pairs(x, np.stack([np.cos(angle), np.sin(angle)], 1), p.gold, p.texts)})
+    got = measured(metric, {"T": Sides(x, np.stack([np.cos(angle), np.sin(angle)], 1), p.gold, p.texts)})
     assert got["similarity_gold"] > 50
     assert abs(got["partial"]) < 12
     assert got["similarity_distance"] < -90
@@ -241,7 +242,7 @@ def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
     p = pairs(12, n=4)
     texts = [("Ab", "ab"), ("same", "same"), ("long one", "another text"), ("x", "yyyyyyyy")]
     metric = EditDistance(units="characters", threshold=0)
-    got = measured(metric, {"T": Pairs(p.x, p.y, p.gold, texts)}, 10)
+    got = measured(metric, {"T": Sides(p.x, p.y, p.gold, texts)}, 10)
     assert got["near_n"] == 1
     assert np.isnan(got["near_similarity_gold"])
     assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.rows()[:2]] == [(0, 0, 1), (1, 2, 1)]
@@ -251,7 +252,7 @@ def test_words_are_lower_cased_and_marks_are_words() -> None:
     p = pairs(12, n=4)
     texts = [("A cat, asleep.", "a CAT asleep"), ("Don't go", "do n't go"), ("one", "two"), ("a b c d", "d c b a")]
     assert sum(levenshtein(a, b) for a, b in texts) == 15  # characters
-    columns = EditDistance().columns("T", Pairs(p.x, p.y, p.gold, texts))
+    columns = EditDistance().columns("T", Pairs(p.gold, texts))
     assert columns["distance"].tolist() == [2, 0, 1, 4]
     assert set(UNITS) == set(get_args(Units))
 
@@ -265,22 +266,22 @@ def test_qnli_is_the_area_under_the_roc_curve() -> None:
     assert got["auc"] == pytest.approx(100 * roc_auc_score(p.gold, cosines(p)), abs=1e-10)
     assert got["auc_ci_low"] < got["auc"] < got["auc_ci_high"]
     assert (got["n"], got["entailed"]) == (200, p.gold.sum())
-    one = measured(QNLI(), {"QNLI": Pairs(p.x, p.y, np.ones(200), p.texts)}, 10)
+    one = measured(QNLI(), {"QNLI": Sides(p.x, p.y, np.ones(200), p.texts)}, 10)
     assert np.isnan(one["auc"])
 
 
 def test_misuse_of_the_metrics_is_named() -> None:
     p = pairs(14)
     with pytest.raises(MetricError, match="no gold pairs: choose a data set that has them, such as sts_b"):
-        STS().compute(np.random.default_rng(0), 10)
+        STS().compute()
     fed = STS()
-    fed.update("T", p)
+    fed.update(p.group("T"))
     with pytest.raises(MetricError, match="sub-set 'T' came twice"):
-        fed.update("T", p)
-    with pytest.raises(MetricError, match=r"vectors of shape \(40, 6\) and \(39, 6\), 40 texts for 40 gold values"):
-        STS().update("T", Pairs(p.x, p.y[1:], p.gold, p.texts))
+        fed.update(p.group("T"))
+    with pytest.raises(MetricError, match=r"vectors of shape \(40, 2, 6\) and 39 gold values, 40 texts"):
+        STS().update(Sides(p.x, p.y, p.gold[1:], p.texts).group("T"))
     with pytest.raises(MetricError, match=r"gold 2\.0 in sub-set 'T': expected 0 or 1.*metric=sts"):
-        QNLI().update("T", pairs(14, grades=6))
+        QNLI().update(pairs(14, grades=6).group("T"))
     with pytest.raises(ConfigError, match=r"similarity='cosin': no such choice; did you mean 'cosine'\?"):
         STS(similarity="cosin")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="threshold=-1: expected an edit distance of at least 0"):
@@ -321,26 +322,26 @@ class KeepsWhatIsLent(STS):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lent: list[tuple[str, Pairs]] = []
+        self.lent: list[Group] = []
 
-    def update(self, subset: str, pairs: Pairs) -> None:
-        self.lent.append((subset, pairs))
+    def update(self, group: Group) -> None:
+        self.lent.append(group)
 
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
+    def compute(self) -> dict[str, float | Estimate]:
         self._parts = {}
-        for subset, p in self.lent:
-            super().update(subset, p)
-        return super().compute(rng, replicates)
+        for group in self.lent:
+            super().update(group)
+        return super().compute()
 
 
 class DrawsForItself(STS):
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
-        return super().compute(np.random.default_rng(), replicates)
+    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+        super().resample(np.random.default_rng(), replicates)
 
 
 class LacksItsMain(STS):
-    def compute(self, rng: np.random.Generator, replicates: int) -> dict[str, float]:
-        return {"n": super().compute(rng, replicates).get("n", 0.0)}
+    def compute(self) -> dict[str, float | Estimate]:
+        return {"n": super().compute().get("n", 0.0)}
 
 
 @pytest.mark.parametrize(

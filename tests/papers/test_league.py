@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine import measure_pairs
 from scipy import stats
 from warm import Warm
 
@@ -19,7 +20,6 @@ from ctxexp.command.run import calibration, fits, label
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.maths.correlation import percentiles
-from ctxexp.measuring.measure_pairs import measure_pairs
 from ctxexp.metrics.sts import STS
 from ctxexp.papers.calibration_league.figure import NAME, league_figure, write_league_figure
 from ctxexp.papers.calibration_league.standings import paired_interval, standings, t_interval, transform_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,7 @@ from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metric import GroupBy, GroupMean, Metric
+from ctxexp.metric import Block, Group, GroupMean, Metric, Over
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.model import Encoded, Encoder
@@ -250,7 +250,7 @@ def test_names_follow_the_vectors() -> None:
 class Share(GroupMean):
     """A sound share of the first principal component, to be spoilt."""
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
     unit: ClassVar[str] = "share"
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
@@ -334,17 +334,14 @@ def test_eigenvector_rows_for_columns() -> None:
 class Running(Metric):
     """A mean of norms, kept in many wrong ways."""
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
 
     def __init__(self) -> None:
         self.values: list[float] = []
         self.kept: list[np.ndarray] = []
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.values.append(float(np.linalg.norm(x.astype(np.float64), axis=-1).mean()))
-
-    def merge(self, other: Self) -> None:
-        self.values += other.values
+    def update(self, group: Group) -> None:
+        self.values.append(float(np.linalg.norm(group.x.astype(np.float64), axis=-1).mean()))
 
     def compute(self) -> dict[str, float]:
         return {"raw": float(np.mean(np.sort(self.values))) if self.values else np.nan}
@@ -354,18 +351,13 @@ def running(**members: Any) -> type[Running]:
     return type("Mutant", (Running,), members)
 
 
-def _mean_of_means(self: Running, other: Running) -> None:
-    if other.values:
-        self.values = [float(np.mean([np.mean(m.values) for m in (self, other) if m.values]))]
+def _keeps_the_view(self: Running, group: Group) -> None:
+    self.kept.append(group.x)
 
 
-def _keeps_the_view(self: Running, key: Hashable, x: np.ndarray) -> None:
-    self.kept.append(x)
-
-
-def _centres_in_place(self: Running, key: Hashable, x: np.ndarray) -> None:
-    Running.update(self, key, x)
-    x -= x.mean(axis=0)
+def _centres_in_place(self: Running, group: Group) -> None:
+    Running.update(self, group)
+    group.x[:] -= group.x.mean(axis=0)
 
 
 def _latest(self: Running) -> dict[str, float]:
@@ -376,8 +368,8 @@ def _of_views(self: Running) -> dict[str, float]:
     return {"raw": float(np.mean([np.linalg.norm(x.astype(float), axis=-1).mean() for x in self.kept] or [np.nan]))}
 
 
-def _block_wide(self: Running, keys: Sequence[Hashable], x: np.ndarray) -> None:
-    self.values += [float(np.linalg.norm(x.astype(np.float64)) / x.shape[1])] * len(keys)
+def _block_wide(self: Running, block: Block) -> None:
+    self.values += [float(np.linalg.norm(block.x.astype(np.float64)) / block.x.shape[1])] * len(block)
 
 
 @pytest.mark.parametrize(
@@ -390,17 +382,17 @@ def _block_wide(self: Running, keys: Sequence[Hashable], x: np.ndarray) -> None:
         (running(compute=lambda self: {"raw": "high"}), "statistics", "expected a number by its name"),
         (running(compute=lambda self: Running.compute(self) if self.values else {}), "statistics", "before any group"),
         (running(compute=lambda self: {"raw": np.nan}), "statistics", "every statistic"),
-        (running(merge=_mean_of_means), "merge equals union", "a mean of means is not the mean"),
-        (running(merge=lambda self, other: None), "merge equals union", "instead of"),
         (running(compute=_latest), "order of groups", "groups in another order give raw"),
         (running(update=_keeps_the_view, compute=_of_views), "lent memory", "x is only lent"),
         (running(update=_centres_in_place), "lent memory", "update changes the rows"),
         (running(update_block=_block_wide), "a block equals its groups", "reduce over the last two axes only?"),
         (running(invariances=frozenset({"scale"})), "invariance: scale", "one factor on all rows must not matter"),
         (running(invariances=frozenset({"row_scale"})), "invariance: row_scale", "are rows at norm 1"),
-        (running(update=lambda self, k, x: self.values.append(float(x[0, 0])), invariances=frozenset({"permutation"})),
+        (running(update=lambda self, group: self.values.append(float(group.x[0, 0])),
+                 invariances=frozenset({"permutation"})),
          "invariance: permutation", "the order of a group's rows must not matter"),
-        (running(update=lambda self, k, x: self.values.append(float((x + x.dtype.type(1e6)).mean()) - 1e6)),
+        (running(update=lambda self, group: self.values.append(
+            float((group.x + group.x.dtype.type(1e6)).mean()) - 1e6)),
          "float32 agrees with float64", "sum in float64"),
         (running(null=lambda self, x: None), "degenerate groups", "expected a number or NaN"),
         (running(save=lambda self, folder: 1 / 0), "save", "ZeroDivisionError"),

@@ -17,7 +17,7 @@ from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.progress import Silent
 from ctxexp.testing import check_transform
-from ctxexp.transform import Calibration, Transformed, fit_table
+from ctxexp.transform import Calibration, fit_table
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.flow.network import AdditiveFlow, likelihood_steps
 from ctxexp.transforms.flow.transform import FIRST_ROWS, Flow
@@ -283,15 +283,13 @@ def test_what_fits_recorded_becomes_one_table() -> None:
     words.fit(x, "layer 0")
     words.fit(x + 1, "layer 1")
     sentences.fit(x, "mix last2")
-    seen = Transformed.__new__(Transformed)
-    seen.calibration = words
-    table = fit_table(seen, sentences)
+    table = fit_table({"words": words.records, "sentences": sentences.records})
     assert table is not None
     assert list(table.columns) == ["over", "at", "step", "rows", "loss"]
     assert list(table["at"]) == ["layer 0"] * 6 + ["layer 1"] * 6 + ["mix last2"] * 6
     assert list(table["over"]) == ["words"] * 12 + ["sentences"] * 6
     assert list(table["loss"][:6]) == list(table["loss"][12:])
-    assert fit_table(None, Calibration(Center)) is None
+    assert fit_table({"words": Calibration(Center).records}) is None
 
 
 def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine import calibrated, measure
 from test_occurrences import shelve
 
 from ctxexp.baselines.drawn import Uniform
@@ -18,7 +19,6 @@ from ctxexp.command.job_key import job_key
 from ctxexp.command.run import calibration, label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError
-from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
@@ -27,7 +27,7 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.report import wording
 from ctxexp.results import Results
-from ctxexp.transform import Transformed, transformed
+from ctxexp.transform import Calibration, Transformed
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.none import Nothing
 from ctxexp.transforms.standardize import Standardize
@@ -94,7 +94,7 @@ def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
     factory: Callable[[], Any], scale: bool, dtype: type
 ) -> None:
     space, occurrences = place(dtype)
-    got = curves(transformed(space, occurrences, factory), occurrences)
+    got = curves(calibrated(space, occurrences, factory), occurrences)
     expected = curves(by_hand(space, occurrences, scale=scale), occurrences)
     plain = curves(Space(space.layers.astype(np.float32)), occurrences)
     assert got.named.keys() == expected.named.keys()
@@ -105,7 +105,7 @@ def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
 
 def test_none_costs_nothing() -> None:
     space, occurrences = place()
-    assert transformed(space, occurrences, Nothing) is space
+    assert calibrated(space, occurrences, Nothing) is space
     x = space.layer(0)
     assert Nothing().fit(x).apply(x) is x
 
@@ -134,12 +134,12 @@ def test_standardize_has_variance_1_and_columns_without_variance_stay_0() -> Non
 
 def test_rows_keep_their_places_whatever_the_pieces() -> None:
     space, occurrences = place()
-    whole = transformed(space, occurrences, Center)
+    whole = calibrated(space, occurrences, Center)
     measured = np.unique(occurrences.by_sentence.rows)
     rest = np.setdiff1d(np.arange(len(space.layer(0))), measured)
     assert len(rest)
     for chunk in (1, 7, 1000):
-        pieces = Transformed(space, occurrences, Center, "center")
+        pieces = Transformed(space, occurrences, Calibration(Center, "center"))
         pieces.chunk = chunk
         for i in range(3):
             x = pieces.layer(i)
@@ -154,7 +154,7 @@ def test_one_layer_and_a_piece_are_in_memory() -> None:
     corpus = Corpus.of("c", [[f"w{i + a}" if i % 2 else "." for i in range(100)] for a in range(0, 60_000, 100)])
     occurrences = Occurrences.of(shelve(corpus), corpus, keep=str.isalnum)
     assert len(occurrences.by_sentence.rows) == 30_000
-    store = Transformed(Space(layers), occurrences, Standardize, "standardize")
+    store = Transformed(Space(layers), occurrences, Calibration(Standardize, "standardize"))
     store.chunk = 1000
     tracemalloc.start()
     try:
@@ -199,7 +199,7 @@ def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
 def test_messages(factory: Callable[[], Any], message: str) -> None:
     space, occurrences = place()
     with pytest.raises(TransformError, match=message):
-        transformed(space, occurrences, factory, name="mine").layer(0)
+        calibrated(space, occurrences, factory, name="mine").layer(0)
 
 
 def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
@@ -238,5 +238,5 @@ def test_the_factory_is_asked_once_a_layer() -> None:
         built.append(Center())
         return built[-1]
 
-    curves(transformed(space, occurrences, partial(factory)), occurrences)
+    curves(calibrated(space, occurrences, partial(factory)), occurrences)
     assert len(built) == 1 + space.n_layers

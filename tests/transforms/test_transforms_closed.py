@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine import calibrated
 from scipy.stats import rankdata, spearmanr
 from test_transforms import Space, curves, place
 
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.testing import check_transform
-from ctxexp.transform import Calibration, transformed
+from ctxexp.transform import Calibration
 from ctxexp.transforms.all_but_the_top import AllButTheTop
 from ctxexp.transforms.center import CHUNK, Center
 from ctxexp.transforms.clusterwise import Clusterwise
@@ -428,7 +429,7 @@ def test_what_looks_at_columns_is_changed_by_turning(factory: Callable[[], Any])
 def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
     space, occurrences = place()
     measured = np.unique(occurrences.by_sentence.rows)
-    store = transformed(space, occurrences, partial(Whitening, 3), name="whitening")
+    store = calibrated(space, occurrences, partial(Whitening, 3), name="whitening")
     assert (store.dim, space.dim) == (3, 6)
     for i in range(space.n_layers):
         layer = store.layer(i)
@@ -458,7 +459,7 @@ def test_an_impossible_width_is_refused(columns: Any) -> None:
     space, occurrences = place()
     odd = type("Odd", (Center,), {"width": lambda self, dim: columns})
     with pytest.raises(TransformError, match=r"'odd': width\(6\) gave .*; expected how many columns .* 1 to 6"):
-        transformed(space, occurrences, odd, name="odd")
+        calibrated(space, occurrences, odd, name="odd")
 
 
 # Edges and messages.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.files.paths import user_path
-from ctxexp.metric import GroupBy, Metric
+from ctxexp.metric import Block, Estimate, Group, Metric, Over
 from ctxexp.metrics.frequency.projection import FILE, Projection, draw, project
 from ctxexp.metrics.frequency.ranks import BINS, check_choices, geometry, ranks, read_list
-
-if TYPE_CHECKING:
-    from ctxexp.model import EmbeddingTable
+from ctxexp.model import EmbeddingTable
 
 
 class FrequencyGeometry(Metric):
@@ -33,7 +31,8 @@ class FrequencyGeometry(Metric):
     and tables to draw (null: the last layer and all tables).
     """
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
+    tables: ClassVar[bool] = True
     title = "Frequency geometry"
     unit: ClassVar[str] = "Spearman correlation"
     invariances = frozenset({"rotation", "permutation"})
@@ -68,11 +67,14 @@ class FrequencyGeometry(Metric):
         self._means: dict[str, tuple[np.ndarray, int]] = {}  # word -> mean vector, rows
         self._table: tuple[list[str], np.ndarray, np.ndarray] | None = None
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.update_block([key], x[None])
+    def update(self, group: Group) -> None:
+        self.update_block(Block.of(group))
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        n = x.shape[1]
+    def update_block(self, block: Block) -> None:
+        if block.table is not None:
+            self._table = self._tokens(block.table)
+            return
+        keys, x, n = block.keys, block.x, block.x.shape[1]
         if self.contexts is not None:
             if n < self.contexts:
                 return
@@ -81,22 +83,18 @@ class FrequencyGeometry(Metric):
         for key, mean in zip(keys, means, strict=True):
             self._means[str(key)] = mean, n
 
-    def merge(self, other: Self) -> None:
-        self._means.update(other._means)
-
-    def compute(self) -> dict[str, float]:
+    def compute(self) -> dict[str, float | Estimate]:
         """Correlations with intervals, then the bins' means and sizes: see `metrics.frequency.ranks.geometry`."""
         _, x, rank = self._ranked()
         return self._geometry(x, rank)
 
-    def table(self, table: EmbeddingTable) -> dict[str, float]:
-        """The same of an embedding table, its special pieces left out."""
+    def _tokens(self, table: EmbeddingTable) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Tokens of an embedding table, its special pieces left out, with their vectors and ranks."""
         kept = np.setdiff1d(np.arange(len(table.tokens)), table.special)
         tokens = [table.tokens[i] for i in kept.tolist()]
         counts = None if table.counts is None else table.counts[kept]
         x = table.vectors[kept] if len(kept) < len(table.tokens) else table.vectors
-        self._table = tokens, x, ranks(tokens, counts, self.frequency, self._listed)
-        return self._geometry(x, self._table[2])
+        return tokens, x, ranks(tokens, counts, self.frequency, self._listed)
 
     def save(self, folder: Path) -> None:
         """Write the points of the projection, for `finish` to draw."""
@@ -135,7 +133,7 @@ class FrequencyGeometry(Metric):
             return words, x, np.full(len(words), -1)
         return words, x, ranks(words, counts, self.frequency, self._listed)
 
-    def _geometry(self, x: np.ndarray, rank: np.ndarray) -> dict[str, float]:
+    def _geometry(self, x: np.ndarray, rank: np.ndarray) -> dict[str, float | Estimate]:
         return geometry(
             x,
             rank,

@@ -14,6 +14,7 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.files.text_lines import text_lines
 from ctxexp.maths import correlation
 from ctxexp.maths.neighbours import By, nearest
+from ctxexp.metric import Estimate
 from ctxexp.progress import Progress, Silent
 
 Among = Literal["all", "bin"]
@@ -100,12 +101,12 @@ def geometry(
     neighbours: str = "all",
     replicates: int = 200,
     seed: int = 0,
-) -> dict[str, float]:
+) -> dict[str, float | Estimate]:
     """Geometry of rows `x` (n, d) by frequency rank (n,), -1 for none.
 
     `spearman_norm`, `spearman_l2_3nn` ...: Spearman's correlation of the rank with the l2 norm, with the mean distance
     to (product with, cosine to) the k nearest others, over the rows whose rank lies within the bins; their 95%
-    percentile intervals (`_ci_low`, `_ci_high`) resample those rows, their neighbours held. `norm_0_100`,
+    percentile intervals resample those rows, their neighbours held. `norm_0_100`,
     `l2_3nn_0_100`, `dot_3nn_0_100`, `cosine_3nn_0_100`, `n_0_100`: means and number of the rows of a bin [0, 100).
     `n`: rows within the bins; `outside`: with a rank that no bin has; `unranked`: without a rank; `undefined`: with
     NaN or infinity, left out. The four make up all rows.
@@ -140,7 +141,7 @@ def geometry(
             for each in k:
                 found[f"{measure}_{each}nn"][whose] = near.mean(each)
     values |= found
-    stats = _correlations(rank[rows], values, replicates, seed)
+    stats: dict[str, float | Estimate] = {**_correlations(rank[rows], values, replicates, seed)}
     for i, (first, last) in enumerate(pairwise(bins)):
         for name, value in values.items():
             known = value[(bin_of == i) & np.isfinite(value)]
@@ -155,13 +156,15 @@ def geometry(
     }
 
 
-def _correlations(rank: np.ndarray, values: Mapping[str, np.ndarray], replicates: int, seed: int) -> dict[str, float]:
+def _correlations(
+    rank: np.ndarray, values: Mapping[str, np.ndarray], replicates: int, seed: int
+) -> dict[str, Estimate]:
     """Spearman's correlation of the rank with each value where that is defined, and its interval."""
-    stats: dict[str, float] = {}
+    stats: dict[str, Estimate] = {}
     alike: dict[bytes, list[str]] = {}  # values that are defined for the same rows share their resamples
     for name, value in values.items():
         alike.setdefault(np.isfinite(value).tobytes(), []).append(name)
-        stats |= dict.fromkeys((f"spearman_{name}", f"spearman_{name}_ci_low", f"spearman_{name}_ci_high"), math.nan)
+        stats[f"spearman_{name}"] = Estimate(math.nan, math.nan, math.nan)
     for names in alike.values():
         known = np.isfinite(values[names[0]])
         n, own = int(known.sum()), rank[known]
@@ -175,9 +178,9 @@ def _correlations(rank: np.ndarray, values: Mapping[str, np.ndarray], replicates
                 second = _standard(correlation.midranks(values[name][known], counts), counts, total)
                 drawn[name].append(np.einsum("cn,cn->c", first, second))
         for name in names:
-            stats[f"spearman_{name}"] = correlation.spearman(own, values[name][known])
             each = np.concatenate(drawn[name]) if drawn[name] else np.empty(0)
-            stats[f"spearman_{name}_ci_low"], stats[f"spearman_{name}_ci_high"] = correlation.percentiles(each)
+            rho = correlation.spearman(own, values[name][known])
+            stats[f"spearman_{name}"] = Estimate(rho, *correlation.percentiles(each))
     return stats
 
 

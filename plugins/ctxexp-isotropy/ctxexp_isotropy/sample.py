@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 import ctxexp
 from ctxexp.errors import MetricError
-from ctxexp.metric import GroupBy
+from ctxexp.metric import Group, Over
 
 
 class SampleMetric(ctxexp.Metric):
     """Values of the baseline's first sample; `redraws` more samples, each at the same cost, give the spread of raw."""
 
-    over: ClassVar[GroupBy] = "sample"
+    over: ClassVar[Over] = "sample"
     name: ClassVar[str]
     statistics: ClassVar[tuple[str, ...]] = ("raw",)  # what `values` gives, beside n
 
@@ -30,16 +29,13 @@ class SampleMetric(ctxexp.Metric):
     def values(self, x: np.ndarray) -> dict[str, float]:
         """The statistics of the rows of `x` (n, d) float64, all finite and at least two; n where not all rows count."""
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        at = int(str(key))
+    def update(self, group: Group) -> None:
+        at, x = int(str(group.key)), group.x
         if at <= self.redraws:
             found = dict.fromkeys(self.statistics, float("nan"))
             if len(x) > 1 and np.isfinite(x).all():
                 found |= self.values(x.astype(np.float64))
             self._values[at] = {"n": float(len(x)), **found}
-
-    def merge(self, other: Self) -> None:
-        self._values.update(other._values)
 
     def compute(self) -> dict[str, float]:
         """The statistics of sample 0; sd of raw over the redraws (NaN without two); n rows."""

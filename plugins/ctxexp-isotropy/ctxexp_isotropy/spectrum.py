@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Self
-
-import numpy as np
+from typing import ClassVar
 
 import ctxexp
 from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.metric import GroupBy
+from ctxexp.metric import Block, Group, Over
 
 
 class Spectrum(ctxexp.Metric):
     """A function of the covariance of all occurrences: mean and scatter matrix (d, d), whatever their number."""
 
-    over: ClassVar[GroupBy] = "occurrence"
+    over: ClassVar[Over] = "occurrence"
 
     def __init__(self) -> None:
         self.moments = Moments()
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.moments.add(x)
+    def update(self, group: Group) -> None:
+        self.moments.add(group.x)
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
-        self.moments.add(x.reshape(-1, x.shape[-1]))
-
-    def merge(self, other: Self) -> None:
-        self.moments.merge(other.moments)
+    def update_block(self, block: Block) -> None:
+        self.moments.add(block.x.reshape(-1, block.x.shape[-1]))
 
 
 class IsoScore(Spectrum):

@@ -12,7 +12,7 @@ import pytest
 from ctxexp_isotropy.sample import SampleMetric
 
 from ctxexp.maths.clusters import kmeans
-from ctxexp.metric import Metric
+from ctxexp.metric import Group, Metric
 from ctxexp.testing import check_metric
 
 SAMPLES: list[Callable[[], SampleMetric]] = [
@@ -28,7 +28,7 @@ IDS = ["participation", "participation, origin", "partition", "rogue", "intrinsi
 
 def value(metric: Metric, x: np.ndarray) -> dict[str, float]:
     """What the metric makes of all rows, as a sample or as occurrences."""
-    metric.update(0, x)
+    metric.update(Group(0, x))
     return metric.compute()
 
 
@@ -50,7 +50,7 @@ def test_the_value_is_the_first_samples_and_its_spread_the_redraws(factory: Call
     metric = type(factory())(redraws=2)
     samples = [normal(60, 5, seed=s) + 0.5 for s in range(4)]
     for key, x in enumerate(samples):
-        metric.update(key, x)
+        metric.update(Group(key, x))
     each = [value(type(metric)(), x)["raw"] for x in samples]
     assert metric.compute()["raw"] == each[0]
     assert metric.compute()["sd"] == pytest.approx(np.std(each[1:3], ddof=1))
@@ -64,7 +64,7 @@ def test_degenerate_spaces_are_undefined_not_wrong(factory: Callable[[], Metric]
     for x in (np.zeros((20, 4)), np.full((20, 4), np.nan), np.zeros((1, 4))):
         metric = factory()
         with np.errstate(invalid="ignore"):
-            metric.update(0, x)
+            metric.update(Group(0, x))
         assert np.isnan(metric.compute()["raw"])
         assert metric.compute()["n"] == (1 if isinstance(metric, iso.IntrinsicDimension) and not x.any() else len(x))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxexp.errors import ConfigError
+from ctxexp.files.tables import write_csv
 from ctxexp.files.vector_files import Format, read_vectors
 from ctxexp_words.load import load
 from ctxexp_words.score import Score
@@ -26,7 +27,7 @@ def bench(file: File, data: Path, benchmarks: Sequence[str] | None, choices: Cho
     """Print the table and write it as CSV."""
     scores = scored(file, data, benchmarks, choices)
     try:
-        table(scores, choices).write_csv(out)
+        write_csv(table(scores, choices), out)
     except OSError as error:
         raise ConfigError(f"{error}; choose another out=") from error
     print(f"{file.path}: {choices.words()}{f', shared vocabulary: {file.shared}' if file.shared else ''}")

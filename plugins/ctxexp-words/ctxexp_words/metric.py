@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from pathlib import Path
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ctxexp.errors import ConfigError, near
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
 from ctxexp.files.vector_exports import EXPORTS
-from ctxexp.metric import GroupBy, Metric
+from ctxexp.metric import Block, Group, Metric, Over
 from ctxexp_words.directions import first_directions
 from ctxexp_words.load import load
 from ctxexp_words.score import Score
@@ -47,7 +47,7 @@ class StaticVectors(Metric):
     (vectors.txt), word2vec_binary (vectors.bin), safetensors (vectors.safetensors).
     """
 
-    over: ClassVar[GroupBy] = "word"
+    over: ClassVar[Over] = "word"
     title = "Static vectors"
     unit: ClassVar[str] = "score"
     invariances = frozenset({"rotation", "scale", "permutation"})
@@ -86,10 +86,11 @@ class StaticVectors(Metric):
         self._vectors: list[np.ndarray] = []  # (groups of a block, d) float32 each
         self._scores: tuple[list[Score], int] | None = None
 
-    def update(self, key: Hashable, x: np.ndarray) -> None:
-        self.update_block([key], x[None])
+    def update(self, group: Group) -> None:
+        self.update_block(Block.of(group))
 
-    def update_block(self, keys: Sequence[Hashable], x: np.ndarray) -> None:
+    def update_block(self, block: Block) -> None:
+        keys, x = block.keys, block.x
         if self.vector == "mean":
             vectors = x.mean(axis=1, dtype=np.float64)
         else:
@@ -97,12 +98,6 @@ class StaticVectors(Metric):
         self._keys.extend(keys)
         self._counts.extend([x.shape[1]] * len(keys))
         self._vectors.append(vectors.astype(np.float32))
-        self._scores = None
-
-    def merge(self, other: Self) -> None:
-        self._keys.extend(other._keys)
-        self._counts.extend(other._counts)
-        self._vectors.extend(other._vectors)
         self._scores = None
 
     def vectors(self) -> tuple[list[str], np.ndarray]:

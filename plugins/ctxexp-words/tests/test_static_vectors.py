@@ -16,13 +16,15 @@ from ctxexp_words.metric import StaticVectors
 from ctxexp_words.space import Space
 from ctxexp_words.suite import evaluate
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.vector_exports import EXPORTS, write_text
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.words import WordRows
+from ctxexp.metric import Block, Group
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.papers.sweep_tables import written
 from ctxexp.plugins import build_registry
@@ -124,7 +126,7 @@ def groups(seed: int = 0) -> list[tuple[str, np.ndarray]]:
 
 def fed(metric: StaticVectors, given: list[tuple[str, np.ndarray]]) -> StaticVectors:
     for key, x in given:
-        metric.update(key, x)
+        metric.update(Group(key, x))
     return metric
 
 
@@ -161,21 +163,20 @@ def test_it_scores_the_vectors_of_the_definition(data: Path, vector: Any) -> Non
 
 
 @pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
-def test_merge_equals_union_in_any_order_to_the_last_bit(data: Path, vector: Any) -> None:
+def test_the_order_of_words_never_shows_to_the_last_bit(data: Path, vector: Any) -> None:
     def new() -> StaticVectors:
         return StaticVectors(vector=vector, data=str(data), benchmarks=NAMES, clustering="best", oov="mean")
 
     whole = fed(new(), groups())
-    left, right = fed(new(), groups()[20:]), fed(new(), groups()[:20][::-1])
-    left.compute()  # what was computed before must not be what is said after
-    left.merge(right)
-    assert left.compute() == whole.compute()
+    parts = fed(new(), groups()[20:])
+    parts.compute()  # what was computed before must not be what is said after
+    assert fed(parts, groups()[:20][::-1]).compute() == whole.compute()
 
 
 def test_a_block_equals_its_groups(data: Path) -> None:
     x = np.random.default_rng(0).normal(size=(30, 7, 12)).astype(np.float32)
     block = StaticVectors(data=str(data), benchmarks=NAMES)
-    block.update_block(WORDS, x)
+    block.update_block(Block(WORDS, x))
     single = fed(StaticVectors(data=str(data), benchmarks=NAMES), list(zip(WORDS, x, strict=True)))
     assert block.compute() == pytest.approx(single.compute(), abs=1e-6)
 
@@ -254,14 +255,11 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
     store = open_store(corpus, word_vectors(path=str(tmp_path / "v.txt")), cache=tmp_path / "cache")
     occurrences = Occurrences.of(store, corpus)
     results = measure(
-        store,
-        occurrences,
+        [WordRows(store, occurrences, OnePerSentence(size=10))],
         {
             "static_vectors": lambda: StaticVectors(data=str(data), benchmarks=NAMES, export=["word2vec_binary"]),
             "centred": lambda: StaticVectors(vector="first_pc_centred", data=str(data), benchmarks=NAMES),
         },
-        OnePerSentence(size=10),
-        seed=0,
         bootstrap=10,
         folder=tmp_path / "out",
     )

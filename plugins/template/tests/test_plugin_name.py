@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ctxexp.dataset import Corpus
+from ctxexp.metric import Group
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder, check_metric
 
@@ -36,7 +37,7 @@ def test_the_name_changes_when_the_vectors_do() -> None:
 def test_the_metric_on_lengths_with_a_known_answer() -> None:
     x = np.array([[3, 4], [0, 15], [0, 10]], np.float32)  # lengths 5, 15, 10
     metric = plugin.PluginNameSpread()
-    metric.update("bank", x)
+    metric.update(Group("bank", x))
     assert metric.compute()["raw"] == pytest.approx(np.std([5, 15, 10]) / 10)
     assert np.isnan(metric.score(np.zeros((3, 2), np.float32)))
 

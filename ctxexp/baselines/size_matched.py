@@ -1,0 +1,161 @@
+"""The baseline of equal sizes: each group against random groups of as many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ctxexp.baseline import Baseline, Chance, Levels, User
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.errors import ConfigError
+from ctxexp.maths.geometry import sharing
+from ctxexp.measuring.bootstrap import Curve, mean, weighted
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import WordReader
+from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.units import Units
+from ctxexp.metric import Over
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Random groups at a ladder of sizes, and how to read a chance level between its rungs."""
+
+    sizes: np.ndarray  # (k,) ascending
+    draws: list[np.ndarray]  # k arrays (draws, size) of row numbers
+
+    def weights(self, counts: np.ndarray) -> np.ndarray:
+        """(len(counts), k): what each rung counts for groups of these sizes: linear in 1 / n, flat beyond the last."""
+        at = 1.0 / np.clip(counts, self.sizes[0], self.sizes[-1])
+        high = np.clip(np.searchsorted(self.sizes, counts), 1, max(1, len(self.sizes) - 1))
+        result = np.zeros((len(counts), len(self.sizes)))
+        if len(self.sizes) == 1:
+            result[:] = 1
+            return result
+        a, b = 1.0 / self.sizes[high - 1], 1.0 / self.sizes[high]
+        share = (a - at) / (a - b)
+        each = np.arange(len(counts))
+        result[each, high - 1], result[each, high] = 1 - share, share
+        return result
+
+
+class SizeMatched(Baseline):
+    """Random groups of the size of the group they are compared with, one word a sentence where there are enough.
+
+    A share of variance, or a cosine to the mean, depends on the number of rows even for unrelated words; so each
+    group is compared with `draws` random groups of its own size. Sizes up to `exact` are drawn as they are, above it
+    those of a geometric ladder (`ratio`), between whose rungs the level is read off linearly in 1 / n; from `largest`
+    on it is flat. The larger the size, the less its level varies: draws fall with its power 1.5, to two. Metrics over
+    a sample (anisotropy) get one word from each of `size` sentences.
+    """
+
+    name = "size_matched"
+    matched = True
+
+    def __init__(
+        self,
+        *,
+        size: int = 1000,
+        redraws: int = 30,
+        draws: int = 128,
+        exact: int = 12,
+        ratio: float = 1.35,
+        largest: int = 4096,
+    ) -> None:
+        if min(draws, exact, largest) < 2 or ratio <= 1:
+            raise ConfigError(
+                f"size_matched: expected draws, exact and largest of at least 2 and ratio above 1, got draws={draws}, "
+                f"exact={exact}, largest={largest}, ratio={ratio}"
+            )
+        self.sample = OnePerSentence(size=size, redraws=redraws)
+        self.size = size
+        self.draws, self.exact, self.ratio, self.largest = draws, exact, ratio, largest
+
+    def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        return self.sample.groups(occurrences, rng)
+
+    def ladder(self, counts: np.ndarray) -> np.ndarray:
+        """The sizes to draw for groups of these sizes, ascending."""
+        counts = np.unique(np.clip(counts, 2, self.largest))
+        rungs = set(counts[counts <= self.exact].tolist())
+        above = counts[counts > self.exact]
+        if len(above):
+            size = int(above[0])
+            while size < above[-1]:
+                rungs.add(size)
+                size = max(size + 1, round(size * self.ratio))
+            rungs.add(int(above[-1]))
+        return np.array(sorted(rungs), np.int64)
+
+    def chance(self, occurrences: Occurrences, over: Over, seed: int) -> Chance | None:
+        if over in ("sense", "sample", "pair"):  # labels have their own chance level, samples no groups
+            return None
+        counts = occurrences.groups(over).counts
+        if not len(counts):
+            return None
+        rng = np.random.default_rng([seed, Stream.MATCHED])
+        return Ladder(counts, self.draw(counts, occurrences, rng), occurrences.units)
+
+    def draw(self, counts: np.ndarray, occurrences: Occurrences, rng: np.random.Generator) -> Matched:
+        """Random groups for groups of these sizes."""
+        starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
+        n_sentences = len(starts) - 1
+        sizes = self.ladder(np.minimum(counts, len(rows)))
+        drawn = []
+        for size in sizes.tolist():
+            groups: list[np.ndarray] = []
+            wanted = int(np.clip(self.draws * (self.exact / size) ** 1.5, 2, self.draws))
+            while len(groups) < wanted:
+                if size > n_sentences:
+                    groups.append(rows[rng.choice(len(rows), size, replace=False)])
+                    continue
+                order = rng.permutation(n_sentences)
+                for at in range(0, min(n_sentences // size, wanted - len(groups)) * size, size):
+                    sentences = order[at : at + size]
+                    groups.append(rows[rng.integers(starts[sentences], starts[sentences + 1])])
+            drawn.append(np.stack(groups))
+        return Matched(sizes, drawn)
+
+
+class Ladder(Chance):
+    """Each group's level read off random groups of about its size."""
+
+    def __init__(self, counts: np.ndarray, matched: Matched, units: Units) -> None:
+        self.counts, self.matched, self.units = counts, matched, units
+        self._levels: dict[str, list[list[float]]] = {}  # label -> layer -> rung
+        self._moved: dict[str, list[np.ndarray]] = {}  # label -> layer -> (rungs, n_blocks)
+
+    def look(self, reader: WordReader, users: Mapping[str, User], *, influence: bool) -> None:
+        levels: dict[str, list[float]] = {label: [] for label in users}
+        moved: dict[str, list[np.ndarray]] = {label: [] for label in users}
+        for draws in self.matched.draws:
+            x = reader.gather(draws)
+            where = f"random groups of {draws.shape[1]} rows"
+            with sharing(x):
+                for label, (metric, _) in users.items():
+                    scores = reader.guard(label, metric, where, partial(metric.score, x))
+                    levels[label].append(float(mean(scores)))
+                    by_unit = np.zeros(self.units.n_blocks)
+                    if influence:
+                        found = reader.guard(label, metric, where, partial(metric.influence, x))
+                        n = max(np.isfinite(scores).sum(), 1)
+                        by_unit = self.units.summed(self.units.of_row[draws], found) / n
+                    moved[label].append(by_unit)
+        for label in users:
+            self._levels.setdefault(label, []).append(levels[label])
+            self._moved.setdefault(label, []).append(np.stack(moved[label]))
+
+    def levels(self, label: str, scores: np.ndarray, chosen: np.ndarray | None) -> Levels:
+        levels = np.array(self._levels[label])  # (layers, rungs)
+        weights = self.matched.weights(self.counts if chosen is None else self.counts[chosen])
+        each = weights @ np.nan_to_num(levels.T)  # (groups, layers)
+        each[(weights > 0) @ np.isnan(levels.T)] = np.nan  # a group has a level if its rungs have
+        usual = np.isfinite(scores).T.astype(np.float64) @ weights  # (layers, rungs)
+        known = usual * np.isfinite(levels)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = known / known.sum(axis=1, keepdims=True)
+        moved = np.stack([w @ rungs for w, rungs in zip(share, self._moved[label], strict=True)])
+        return Levels(each, Curve(weighted(usual, levels), moved))

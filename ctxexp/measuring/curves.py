@@ -1,0 +1,168 @@
+"""From what was collected to curves with intervals, and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.measuring.bootstrap import Curve, Resamples, interval, mean
+from ctxexp.measuring.collected import Collected
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.rows import Place, Rows
+from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.words import WordRows
+from ctxexp.metric import Estimate, GroupMean
+from ctxexp.values import LAYER, Key, Values, named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOP = 10  # words in the lists of extremes
+
+
+def write(
+    values: Values, rows: Rows, collected: Mapping[str, Collected], *, seed: int, bootstrap: int
+) -> dict[str, pd.DataFrame]:
+    """Add every measure's curves, intervals and replicates to the values; its tables."""
+    import pandas as pd
+
+    for label, c in collected.items():
+        for statistic in c.statistics:
+            _statistic(values, label, statistic, {place: c.stats[place].get(statistic) for place in rows.places})
+    tables = {label: pd.DataFrame(c.rows).fillna("") for label, c in collected.items() if c.rows}
+    if isinstance(rows, WordRows):
+        resamples = Resamples(rows.occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
+        for label, c in collected.items():
+            tables |= _Words(values, rows, label, c, resamples).write()
+    return tables
+
+
+def _statistic(values: Values, label: str, statistic: str, found: Mapping[Place, float | Estimate | None]) -> None:
+    """A curve over the layers, and a value at each other place; what a place lacks is NaN."""
+    of = {place: one if isinstance(one, Estimate) else _bare(one) for place, one in found.items()}
+    drawn = [one.replicates for one in of.values() if one.replicates is not None]
+    missing = np.full(max(map(len, drawn), default=0), np.nan, np.float32)
+    for name in dict.fromkeys(LAYER if place.layer is not None else place.name for place in of):
+        here = [one for place, one in of.items() if name == (LAYER if place.layer is not None else place.name)]
+        draws = [missing if one.replicates is None else np.asarray(one.replicates, np.float32) for one in here]
+        values.add(
+            named(label, statistic, name),
+            np.array([one.value for one in here]),
+            low=np.array([one.low for one in here]),
+            high=np.array([one.high for one in here]),
+            replicates=np.stack(draws) if name == LAYER else draws[0],
+        )
+
+
+def _bare(value: float | None) -> Estimate:
+    nan = float("nan")
+    return Estimate(nan if value is None else float(value), nan, nan)
+
+
+class _Words:
+    """A measure of words: its chance level, what is left of it above that, and its tables."""
+
+    def __init__(self, values: Values, rows: WordRows, label: str, c: Collected, resamples: Resamples) -> None:
+        self.values, self.label, self.c, self.resamples = values, label, c, resamples
+        self.occurrences, self.chances = rows.occurrences, rows.chances
+
+    def write(self) -> dict[str, pd.DataFrame]:
+        """Add its curves to the values; its tables."""
+        scores, probe = self.c.scores, self.c.probe
+        if scores is not None:
+            return self._groups(scores)
+        if probe.cosine_level and not probe.scored:  # the statistic is itself a chance level
+            self._keep(probe.cosine_level, self.chances.sample.curve(self.label))
+            if self.chances.words(self.label) == "exact":
+                self.values.add(Key(self.label, "n"), self.chances.sample.sizes(self.label))
+        elif "raw" in self.c.statistics and self.label not in self.chances.own:
+            level = self.chances.sample.curve(self.label).value
+            if np.isfinite(level).any():
+                self.values.add(Key(self.label, "baseline"), level)
+                self.values.add(Key(self.label, "adjusted"), self.values.held[Key(self.label, "raw")].value - level)
+        return {}
+
+    def _groups(self, scores: np.ndarray) -> dict[str, pd.DataFrame]:
+        """Of a mean over groups (groups, layers)."""
+        label, c, kind = self.label, self.c, self.c.probe.over
+        counts = self.occurrences.groups(kind).counts if kind != "sample" else np.full(len(scores), 0)
+        counts = counts if c.chosen is None else counts[c.chosen]
+        if len(scores) != len(counts):
+            raise MetricError(
+                f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
+            )
+        raw = Curve(self.values.held[Key(label, "raw")].value, c.moved(scores, self.occurrences.units))
+        self._keep("raw", raw)
+        above: np.ndarray | None = None  # each group's score less its level
+        for prefix, level in self.chances.levels(label, scores).items():
+            if not prefix:
+                above = scores - level.of_group
+            if np.isfinite(level.curve.value).any():
+                moved = raw.moved
+                if level.of_group.ndim == 2:
+                    moved = c.moved(scores - level.of_group, self.occurrences.units)
+                self.values.add(Key(label, f"{prefix}baseline"), level.curve.value)
+                self._keep(f"{prefix}adjusted", Curve(raw.value, moved) - level.curve)
+        if kind == "word":
+            return self._word_tables(scores, above)
+        if kind == "sense":
+            return {label: self._sense_table(scores, counts)}
+        columns = {"sentence": c.keys, "length": counts}
+        return {label: _by_layer(columns, raw=scores)} if kind == "sentence" else {}
+
+    def _keep(self, statistic: str, curve: Curve) -> None:
+        """The curve with its interval and replicates."""
+        drawn = self.resamples.of(curve)
+        low, high = interval(drawn)
+        self.values.add(Key(self.label, statistic), curve.value, low=low, high=high, replicates=drawn)
+
+    def _sense_table(self, scores: np.ndarray, counts: np.ndarray) -> pd.DataFrame:
+        """A row a word: its labels with how often each, by the mean over layers as the word tables."""
+        labels = self.occurrences.by_sense.labels
+        if self.c.chosen is not None:
+            labels = [labels[i] for i in self.c.chosen.tolist()]
+        told = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
+        return _by_layer({"word": self.c.keys, "count": counts, "senses": told, "mean": mean(scores.T)}, raw=scores)
+
+    def _word_tables(self, scores: np.ndarray, above: np.ndarray | None) -> dict[str, pd.DataFrame]:
+        """The measure's word table, and its lists of extremes if it has any: by the mean over layers, ties by word."""
+        occurrences, c = self.occurrences, self.c
+        where = np.arange(len(occurrences.words)) if c.chosen is None else c.chosen
+        overall = mean(scores.T)
+        columns = {
+            "word": c.keys,
+            "count": occurrences.counts[where],
+            "contexts": occurrences.contexts[where],
+            "first_share": _first_share(occurrences)[where],
+            "mean": overall,
+        }
+        table = _by_layer(columns, raw=scores, **({} if above is None else {"adjusted": above}))
+        tables = {self.label: table}
+        if isinstance(c.probe, GroupMean) and c.probe.extremes:
+            order = np.lexsort([np.array([str(key) for key in c.keys]), overall])
+            known = order[np.isfinite(overall[order])]
+            for name, chosen in zip(c.probe.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
+                tables[name] = table.iloc[chosen].reset_index(drop=True)
+        return tables
+
+
+def _by_layer(columns: Mapping[str, Sequence[Any] | np.ndarray], **per_layer: np.ndarray) -> pd.DataFrame:
+    """Columns, then for each array (rows, layers) its columns name_0, name_1, ..."""
+    import pandas as pd
+
+    layers = {f"{name}_{i}": column for name, values in per_layer.items() for i, column in enumerate(values.T)}
+    return pd.DataFrame({**columns, **layers})
+
+
+def _first_share(occurrences: Occurrences) -> np.ndarray:
+    """(n_words,): the share of a word's occurrences that begin a sentence, where a causal model sees nothing else."""
+    words = occurrences.by_word
+    if not len(words):
+        return np.empty(0)
+    first = np.add.reduceat(occurrences.places[words.rows] == 0, words.starts[:-1], dtype=np.float64)
+    result: np.ndarray = first / words.counts
+    return result

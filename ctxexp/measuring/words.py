@@ -1,0 +1,111 @@
+"""Occurrences as rows: the groups of a corpus's words, and the chance levels of a baseline."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.baseline import Baseline
+from ctxexp.measuring.chances import Chances
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
+from ctxexp.measuring.rows import Place, Rows
+from ctxexp.measuring.streams import Stream
+from ctxexp.metric import Metric
+from ctxexp.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
+from ctxexp.vectors.layers import Layers
+
+log = logging.getLogger("ctxexp")
+
+
+class WordRows(Rows):
+    """The measured occurrences of a store, layer by layer.
+
+    Chance levels are the `baseline`'s. One layer and one block (or the largest single group) are in memory at a time;
+    results don't depend on `block_bytes` (up to the last bits of float32 sums). `eps` is the machine epsilon of the
+    type that the vectors were computed in, where that is coarser than the type they come in
+    (`ctxexp.maths.geometry.precision`).
+    """
+
+    stage: ClassVar[tuple[str, str]] = ("measuring", "layers")
+    kinds: ClassVar[tuple[str, ...]] = ("word", "sense", "sentence", "occurrence", "corpus", "sample")
+    threads: ClassVar[int | None] = 1  # products here are small: a second thread costs more than it brings
+
+    def __init__(
+        self,
+        store: Layers,
+        occurrences: Occurrences,
+        baseline: Baseline,
+        *,
+        seed: int = 0,
+        eps: float | None = None,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
+        self.store, self.occurrences, self.baseline = store, occurrences, baseline
+        self.seed, self.eps = seed, eps or 0.0
+        self.places = [Place.of(layer) for layer in range(store.n_layers)]
+        self.units = occurrences.units
+        self.buffer = Gather(store.dim, block_bytes)
+
+    def kind_of(self, metric: Metric) -> str | None:
+        return None if metric.over == "pair" else metric.over
+
+    def prepare(self, probes: Mapping[str, Metric]) -> None:
+        if any(probe.over == "word" for probe in probes.values()):
+            self.occurrences.require_contexts()  # before the baseline says that there is nothing to draw
+        chosen = {label: self.chosen(probe) for label, probe in probes.items()}
+        self.chances = Chances(self.occurrences, self.baseline, probes, chosen, self.seed)
+        warn_idle(self.occurrences, probes)
+
+    def at(self, place: Place) -> WordReader:
+        assert place.layer is not None
+        vectors = np.asarray(self.store.layer(place.layer))
+        samples = self.chances.sample.samples
+        self.reader = WordReader(place, vectors, self.occurrences, self.buffer, samples=samples, eps=self.eps)
+        return self.reader
+
+    def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+        self.chances.look(self.reader, metrics, influence=influence)
+
+    def chosen(self, metric: Metric) -> np.ndarray | None:
+        if metric.sample is None or metric.over == "sample":
+            return None
+        n = len(self.occurrences.groups(metric.over))
+        if metric.sample >= n:
+            return None
+        rng = np.random.default_rng([self.seed, Stream.SAMPLE])
+        return np.sort(rng.choice(n, metric.sample, replace=False))
+
+    def info(self) -> RunInfo:
+        size, units = len(self.chances.sample.samples[0]), self.occurrences.units
+        return RunInfo(
+            model=ModelInfo(n_layers=self.store.n_layers, dim=self.store.dim),
+            corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
+            baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.matched),
+            resampled=Resampled(unit=units.name, n=units.n),
+        )
+
+    def level(self, label: str) -> str:
+        return self.chances.words(label)
+
+
+def warn_idle(occurrences: Occurrences, probes: Mapping[str, Metric]) -> None:
+    """Say which measures no group of the corpus is large enough for: their curves are NaN."""
+    idle: dict[str, list[str]] = {}
+    for label, probe in probes.items():
+        if probe.scored and probe.over in ("word", "sense", "sentence"):
+            counts = occurrences.groups(probe.over).counts
+            if not len(counts) or (probe.over == "sentence" and counts[-1] < 2 <= probe.min_rows):
+                idle.setdefault(probe.over, []).append(label)
+    word, contexts = occurrences.commonest
+    why = {
+        "word": f"no word reaches min_contexts={occurrences.min_contexts} distinct sentences; the most frequent, "
+        f"{word[:40]!r}, has {contexts:,}",
+        "sense": "no measured unit has a sense label",
+        "sentence": "no sentence has 2 measured words",
+    }
+    for over, labels in idle.items():
+        log.warning(f"{', '.join(labels)}: undefined (NaN) in every layer, since {why[over]}")
