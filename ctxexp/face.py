@@ -86,8 +86,8 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
     Raises TrackingError if there are none.
     """
-    from ctxexp.jobs.finished import finished_results
     from ctxexp.report.wording import unique_labels
+    from ctxexp.sinks.disk.finished import finished_results
 
     held = finished_results(folder, sweep=sweep)
     found = [(results.info.title or job.folder.parent.name, results) for job, results in held]

@@ -22,7 +22,7 @@ from ctxexp.errors import DataError, blamed
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
+from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.transform import Calibration, Measured, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.code_version import __version__

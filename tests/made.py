@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp.results import Results
-from ctxexp.run_info import (
+from ctxexp.results.run_info import (
     BaselineInfo,
     CorpusInfo,
     FitInfo,
@@ -22,7 +22,7 @@ from ctxexp.run_info import (
     TableInfo,
     TransformInfo,
 )
-from ctxexp.values import LAYER, Held, Key, Values, named
+from ctxexp.results.values import LAYER, Held, Key, Values, named
 
 
 def results_with(

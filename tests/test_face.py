@@ -16,7 +16,7 @@ from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.run_info import RunInfo
+from ctxexp.results.run_info import RunInfo
 from ctxexp.transforms.center import Center
 
 SENTENCES = [

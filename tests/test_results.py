@@ -11,9 +11,9 @@ import pytest
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.manifest import seal
-from ctxexp.jobs.state import read_state, write_json
 from ctxexp.results import Results
-from ctxexp.values import Key, Values
+from ctxexp.results.values import Key, Values
+from ctxexp.sinks.disk.state import read_state, write_json
 from tests.made import told
 
 

@@ -18,7 +18,7 @@ from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import KINDS, Offer, Registry, Source, arguments
-from ctxexp.run_info import PluginInfo
+from ctxexp.results.run_info import PluginInfo
 from ctxexp.sink import Sink
 from ctxexp.vectors.mixes import check_mixes
 

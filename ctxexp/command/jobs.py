@@ -25,16 +25,16 @@ from ctxexp.command.sweep import current_sweep, here, sinks_of
 from ctxexp.errors import CtxexpError, Terminated, line
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import full
-from ctxexp.jobs.closing import Summarise, close_sweep
-from ctxexp.jobs.finished import reuse
-from ctxexp.jobs.job import describe, job, new_run
-from ctxexp.jobs.process import end_with_parent, held_back, terminated_like_interrupted
-from ctxexp.jobs.state import new_id
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.figures import run_figures
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
+from ctxexp.sinks.disk.closing import Summarise, close_sweep
+from ctxexp.sinks.disk.finished import reuse
+from ctxexp.sinks.disk.job import describe, job, new_run
+from ctxexp.sinks.disk.process import end_with_parent, held_back, terminated_like_interrupted
+from ctxexp.sinks.disk.state import new_id
 from ctxexp.study import Study
 
 _told: set[str] = set()  # errors that this process has printed

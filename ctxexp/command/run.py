@@ -18,7 +18,7 @@ from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
 from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
+from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS, WORDS

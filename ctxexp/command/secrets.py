@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.resolvers import oc
 
-from ctxexp.jobs.credentials import redact, whole
+from ctxexp.sinks.disk.credentials import redact, whole
 
 
 def hide(config: DictConfig) -> None:

@@ -16,12 +16,12 @@ from ctxexp.command.names import registry
 from ctxexp.command.secrets import hide
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.dead import close_dead_jobs
-from ctxexp.jobs.job import describe
-from ctxexp.jobs.process import process_tags
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder, new_id, read_state, try_state
 from ctxexp.sink import Sink, Sweep
+from ctxexp.sinks.disk.dead import close_dead_jobs
+from ctxexp.sinks.disk.job import describe
+from ctxexp.sinks.disk.process import process_tags
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import job_folder, new_id, read_state, try_state
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn

@@ -36,7 +36,7 @@ def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str
 
 def _require_store(folder: Path, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
-    from ctxexp.jobs.credentials import VARIABLE
+    from ctxexp.sinks.disk.credentials import VARIABLE
     from ctxexp.sinks.mlflow.database import DATABASE
     from ctxexp.sinks.mlflow.sqlite import sqlite_path, sqlite_uri, whole
 

@@ -16,7 +16,7 @@ from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Estimate, GroupMean
-from ctxexp.values import LAYER, Key, Values, named
+from ctxexp.results.values import LAYER, Key, Values, named
 
 if TYPE_CHECKING:
     import pandas as pd

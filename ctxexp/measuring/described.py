@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from ctxexp.run_info import MeasureInfo
+from ctxexp.results.run_info import MeasureInfo
 
 
 class Described:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.measuring.bootstrap import interval
 from ctxexp.results import Results
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 
 class Difference(NamedTuple):

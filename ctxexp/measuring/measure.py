@@ -20,8 +20,8 @@ from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Block, Estimate, GroupMean, Metric, Over, guard
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.run_info import RunInfo
-from ctxexp.values import Values
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import Values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from ctxexp.errors import DataError
 from ctxexp.measuring.pair_resamples import resampled_unit
 from ctxexp.measuring.rows import Place, Reader, Rows
 from ctxexp.metric import Block, Metric, Pairs
-from ctxexp.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
+from ctxexp.results.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.transform import Calibration
 from ctxexp.vectors.layers import lent
 from ctxexp.vectors.mixes import Mix

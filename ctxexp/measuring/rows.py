@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.measuring.units import Units
 from ctxexp.metric import Block, Metric, guard
-from ctxexp.run_info import RunInfo
+from ctxexp.results.run_info import RunInfo
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from ctxexp.errors import EncodingError
 from ctxexp.measuring.rows import Place, Reader, Rows
 from ctxexp.metric import Block, Metric
 from ctxexp.model import EmbeddingTable
-from ctxexp.run_info import RunInfo, TableInfo
+from ctxexp.results.run_info import RunInfo, TableInfo
 from ctxexp.vectors.layers import lent
 
 

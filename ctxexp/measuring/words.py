@@ -15,7 +15,7 @@ from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Metric
-from ctxexp.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.vectors.layers import Layers
 
 log = logging.getLogger("ctxexp")

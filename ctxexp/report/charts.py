@@ -22,7 +22,7 @@ from ctxexp.report.wording import (
     title,
     unique_labels,
 )
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results

@@ -9,7 +9,7 @@ from ctxexp.errors import MetricError, near
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, sweep_figure
 from ctxexp.report.wording import main
-from ctxexp.values import COLUMNS, Key, Values
+from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.frame import blank, dress, save
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,8 +21,8 @@ from ctxexp.report.charts import Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.palette import colours
 from ctxexp.report.wording import Run
-from ctxexp.run_info import RunInfo
-from ctxexp.values import Key
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import Key
 
 REPORT, COMPARISON = "report.html", "comparison.csv"
 _STATISTICS = ("adjusted", "raw", "baseline")

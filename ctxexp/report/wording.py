@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.run_info import MeasureInfo
-from ctxexp.values import Key
+from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.values import Key
 from ctxexp.vectors.unknown import MANY
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Where runs are sent: one sink a folder."""
+"""Where runs are kept: `disk` first, always; then the sinks that a config chooses, one a folder."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from ctxexp.files.manifest import digest, seal
 from ctxexp.results import Results
+from ctxexp.results.values import Key, Values
 from ctxexp.sink import Row, Run, Sink, Status, Sweep, SweepReport
 from ctxexp.testing.report import Broken, Report
-from ctxexp.values import Key, Values
 
 VALUES = "each value once, the layer as its step"
 ODD = "a naïve run — “quite” 漢字 \t(1/2)"

@@ -14,7 +14,7 @@ from ctxexp.errors import ConfigError, MetricError, blamed
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress
-from ctxexp.run_info import PoolingInfo
+from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.mixes import layer_mixes
 from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view

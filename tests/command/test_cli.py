@@ -14,7 +14,7 @@ from warm import Warm
 from ctxexp.command.names import GROUPS, registry
 from ctxexp.plugins import TABLE
 from ctxexp.results import Results
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from ctxexp.command.cli import command
 from ctxexp.command.help import help_of
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError
-from ctxexp.jobs.state import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.sinks.disk.state import write_state
 
 SHOUT = """
 import ctxexp

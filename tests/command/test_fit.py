@@ -30,7 +30,7 @@ from ctxexp.plugins import Register, Registry, build_registry
 from ctxexp.progress import Silent
 from ctxexp.report import wording
 from ctxexp.results import Results
-from ctxexp.run_info import FitInfo, PoolingInfo
+from ctxexp.results.run_info import FitInfo, PoolingInfo
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store

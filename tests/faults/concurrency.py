@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import job_folder
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs import closing
-from ctxexp.jobs.finished import reuse
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder
 from ctxexp.results import Results
 from ctxexp.sink import Sweep
+from ctxexp.sinks.disk import closing
+from ctxexp.sinks.disk.finished import reuse
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import job_folder
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told
 

@@ -19,15 +19,15 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.vector_exports import EXPORTS
 from ctxexp.files.writing import replacing, write_text
-from ctxexp.jobs.job import describe, job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import read_state
 from ctxexp.metrics.frequency.projection import Projection
 from ctxexp.papers.sweep_tables import SweepTable, write_tables
 from ctxexp.plugins import TABLE, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report
 from ctxexp.results import Results
+from ctxexp.sinks.disk.job import describe, job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import read_state
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp import Corpus, Pair, Results
-from ctxexp.values import LAYER
+from ctxexp.results.values import LAYER
 
 FILE = Path(__file__).parent / "golden.json"
 SENTENCES = 120  # of the embedded corpus; more than b100 draws

@@ -10,7 +10,7 @@ from test_measure import ALL, Memory, contextual, world
 from ctxexp.baselines import OnePerSentence
 from ctxexp.measuring.differences import difference, paired
 from ctxexp.results import Results
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 from tests.made import saying
 
 KEY = Key("intra_sentence_similarity", "raw")

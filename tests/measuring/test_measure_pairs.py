@@ -16,7 +16,7 @@ from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.measuring.pairs import require_pairs
 from ctxexp.metric import Group, Metric, paired
 from ctxexp.results import Results
-from ctxexp.run_info import MeasureInfo
+from ctxexp.results.run_info import MeasureInfo
 from ctxexp.transform import Calibration
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors.mixes import layer_mixes

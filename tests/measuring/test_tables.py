@@ -29,7 +29,7 @@ from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load
 from ctxexp.results import Results
-from ctxexp.run_info import TableInfo
+from ctxexp.results.run_info import TableInfo
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]

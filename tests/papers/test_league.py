@@ -28,7 +28,7 @@ from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.li_2020.table import table_li_2020
 from ctxexp.papers.sweep_tables import markdown, write_tables
 from ctxexp.results import Results
-from ctxexp.values import LAYER, Key
+from ctxexp.results.values import LAYER, Key
 from ctxexp.vectors.mixes import layer_mixes
 from tests.composed import composed
 from tests.made import results_with, told

@@ -5,7 +5,7 @@ import pytest
 
 from ctxexp.errors import UnknownName
 from ctxexp.papers.ethayarajh_2019 import released as reference
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 
 def test_the_papers_models_have_curves_of_their_layers() -> None:

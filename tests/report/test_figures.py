@@ -19,8 +19,8 @@ from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, figures, wording
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
-from ctxexp.run_info import MeasureInfo
-from ctxexp.values import Key, Values
+from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.values import Key, Values
 from tests.made import results_with, told, with_curves
 
 VARIANCE = "max_explainable_variance"

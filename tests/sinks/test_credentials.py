@@ -12,10 +12,10 @@ from omegaconf import OmegaConf
 
 from ctxexp.command.secrets import as_written, hide
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.credentials import WHOLE, mask, redact, whole
-from ctxexp.jobs.environment import command
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
+from ctxexp.sinks.disk.credentials import WHOLE, mask, redact, whole
+from ctxexp.sinks.disk.environment import command
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.mlflow import database
 from ctxexp.testing.sinks import MemorySink
 

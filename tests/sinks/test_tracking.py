@@ -24,12 +24,12 @@ import pytest
 from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
-from ctxexp.jobs import process
-from ctxexp.jobs.finished import finished_on_disk, reuse
-from ctxexp.jobs.job import Job, job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.results import Results
+from ctxexp.sinks.disk import process
+from ctxexp.sinks.disk.finished import finished_on_disk, reuse
+from ctxexp.sinks.disk.job import Job, job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import job_folder, write_state
 from ctxexp.sinks.mlflow import database, doctor
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run

@@ -22,12 +22,12 @@ from ctxexp.command import jobs
 from ctxexp.command.compose import quote
 from ctxexp.command.sweep import here
 from ctxexp.errors import Terminated
-from ctxexp.jobs.closing import close_sweep, labels
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder
 from ctxexp.report.palette import colours
 from ctxexp.sink import Row, Sweep
+from ctxexp.sinks.disk.closing import close_sweep, labels
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import job_folder
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.sweeps import note
@@ -41,9 +41,9 @@ from omegaconf import OmegaConf
 from ctxexp.command import jobs
 from ctxexp.command.sweep import here
 from ctxexp.errors import ModelError
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import new_id
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import new_id
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told
 

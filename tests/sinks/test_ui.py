@@ -15,12 +15,12 @@ import pytest
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.closing import close_sweep
-from ctxexp.jobs.credentials import WHOLE
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder, new_id
 from ctxexp.sink import Sweep
+from ctxexp.sinks.disk.closing import close_sweep
+from ctxexp.sinks.disk.credentials import WHOLE
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import job_folder, new_id
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.links import sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink

@@ -15,8 +15,8 @@ from ctxexp.measuring.differences import paired
 from ctxexp.papers.sweep_tables import row_label
 from ctxexp.report.wording import AVERAGE, Run, one_line, unique_labels
 from ctxexp.results import Results
-from ctxexp.run_info import RunInfo
-from ctxexp.values import Key
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import Key
 from ctxexp.vectors.pool import WORDS
 
 MAIN = "all"

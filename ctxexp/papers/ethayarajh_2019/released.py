@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import UnknownName
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
 """For a legend or caption."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define, unique_labels
 from ctxexp.results import Results
-from ctxexp.values import LAYER
+from ctxexp.results.values import LAYER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, one_line
 from ctxexp.results import Results
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spearman × 100"
 AGGREGATIONS = ("all", "wmean")  # of a task's sub-sets: the published rows are of either kind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.credentials import VARIABLE, redact, whole
+from ctxexp.sinks.disk.credentials import VARIABLE, redact, whole
 from ctxexp.sinks.mlflow import sqlite
 from ctxexp.sinks.mlflow.failures import failures
 

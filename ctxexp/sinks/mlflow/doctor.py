@@ -6,8 +6,8 @@ import platform
 import re
 from typing import TYPE_CHECKING
 
-from ctxexp.jobs.credentials import redact
-from ctxexp.jobs.process import HOST, PID, STARTED, is_gone
+from ctxexp.sinks.disk.credentials import redact
+from ctxexp.sinks.disk.process import HOST, PID, STARTED, is_gone
 from ctxexp.sinks.mlflow.failures import failures
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import MAKE_ROOM
-from ctxexp.jobs.credentials import mask
+from ctxexp.sinks.disk.credentials import mask
 
 
 @contextlib.contextmanager

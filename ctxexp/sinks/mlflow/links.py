@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from ctxexp.jobs.credentials import redact
+from ctxexp.sinks.disk.credentials import redact
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
-from ctxexp.jobs.credentials import redact, whole
-from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
+from ctxexp.sinks.disk.credentials import redact, whole
+from ctxexp.sinks.disk.state import STATE
 from ctxexp.sinks.mlflow import database, doctor, sweeps
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import run_link, sweep_link

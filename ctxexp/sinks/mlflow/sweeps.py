@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs import environment
-from ctxexp.jobs.credentials import redact
 from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
 from ctxexp.sink import Row, Sweep, SweepReport
+from ctxexp.sinks.disk import environment
+from ctxexp.sinks.disk.credentials import redact
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import sweep_link
 from ctxexp.sinks.mlflow.tags import COLOUR, KEY, KIND, LOGGED, SWEEP, source_tags

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctxexp.jobs.process import process_tags
 from ctxexp.report.palette import colours
 from ctxexp.sink import Run
+from ctxexp.sinks.disk.process import process_tags
 
 # `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the folder on disk, so that
 # sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.

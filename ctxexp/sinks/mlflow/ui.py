@@ -14,8 +14,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.credentials import mask, redact
-from ctxexp.jobs.process import terminated_like_interrupted
+from ctxexp.sinks.disk.credentials import mask, redact
+from ctxexp.sinks.disk.process import terminated_like_interrupted
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import base, run_link, sweep_link

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.job import saved_run
-from ctxexp.jobs.state import RUN, read_state, write_state
 from ctxexp.results import FILE
+from ctxexp.sinks.disk.job import saved_run
+from ctxexp.sinks.disk.state import RUN, read_state, write_state
 from ctxexp.sinks.mlflow import sqlite
 from ctxexp.sinks.mlflow.sink import MlflowSink
 

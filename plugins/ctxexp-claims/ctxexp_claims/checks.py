@@ -15,7 +15,7 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from ctxexp.maths.correlation import spearman, spearman_rows
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 from ctxexp_claims.evidence import Evidence
 from ctxexp_claims.spans import NotMeasuredError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 from ctxexp_claims.checks import NONE, Bound, Check, accompanied, below, checked, in_layers, trend
 from ctxexp_claims.evidence import PAPER, Family
 from ctxexp_claims.verdict import Claim

@@ -12,8 +12,8 @@ import pandas as pd
 
 from ctxexp.report.wording import about, canonical
 from ctxexp.results import Results
-from ctxexp.run_info import RunInfo
-from ctxexp.values import LAYER, Held, Key
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import LAYER, Held, Key
 from ctxexp_claims.spans import NotMeasuredError, Span
 
 PAPER = ("elmo", "bert", "gpt2")

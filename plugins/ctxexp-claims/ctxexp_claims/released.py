@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.papers.ethayarajh_2019 import released as reference
-from ctxexp.values import Held, Key
+from ctxexp.results.values import Held, Key
 from ctxexp_claims.contexts import ANISOTROPY, INTRA, SELF
 from ctxexp_claims.evidence import PAPER, Evidence, Family
 from ctxexp_claims.static import BENCHMARKS, MEASURE

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.finished import finished_results
 from ctxexp.progress import show
 from ctxexp.results import Results
+from ctxexp.sinks.disk.finished import finished_results
 
 Found = tuple[Results, str]  # and a link to the run
 
@@ -25,7 +25,7 @@ def on_disk(folder: Path) -> Iterator[Found]:
 
 def in_mlflow(uri: str, experiment: str) -> Iterator[Found]:
     """Finished runs of an MLflow experiment, the newest first."""
-    from ctxexp.jobs.credentials import redact
+    from ctxexp.sinks.disk.credentials import redact
     from ctxexp.sinks.mlflow import database, sqlite
     from ctxexp.sinks.mlflow.failures import failures
     from ctxexp.sinks.mlflow.links import run_link

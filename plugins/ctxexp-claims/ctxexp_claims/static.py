@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 from ctxexp_claims.checks import Check, side
 from ctxexp_claims.evidence import PAPER, Evidence, Family
 from ctxexp_claims.spans import Z

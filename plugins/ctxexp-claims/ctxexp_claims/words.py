@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 from ctxexp_claims.checks import Bound, Check, in_layers
 from ctxexp_claims.contexts import each
 from ctxexp_claims.evidence import PAPER, SAMPLED, Evidence, Family

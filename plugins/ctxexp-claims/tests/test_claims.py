@@ -28,8 +28,8 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.results import Results
-from ctxexp.run_info import MeasureInfo
-from ctxexp.values import Held, Key
+from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.values import Held, Key
 from tests.made import results_with, saying, told
 
 BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012", "bless", "ap")
@@ -701,8 +701,8 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ctxexp.jobs.job import job, new_run
-    from ctxexp.jobs.sinks import Sinks
+    from ctxexp.sinks.disk.job import job, new_run
+    from ctxexp.sinks.disk.sinks import Sinks
     from ctxexp.sinks.mlflow.sink import MlflowSink
 
     sink = MlflowSink()

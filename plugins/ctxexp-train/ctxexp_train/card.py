@@ -17,7 +17,7 @@ from ctxexp.errors import CtxexpError, DataError
 from ctxexp.measuring.differences import difference
 from ctxexp.models import minis
 from ctxexp.results import Results
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 CARD = Path(minis.__file__).with_name("CARD.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

@@ -10,7 +10,7 @@ from ctxexp.papers.ethayarajh_2019 import released
 from ctxexp.papers.sweep_tables import SweepTable, row_label
 from ctxexp.report.wording import Run, define, one_line, unique_labels
 from ctxexp.results import Results
-from ctxexp.values import Key
+from ctxexp.results.values import Key
 
 TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
 SOURCE = "Ethayarajh 2019, Table 1 (first principal components, STS 2012-2016; its coverage is not published)"

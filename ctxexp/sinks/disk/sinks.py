@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import CtxexpError, TrackingError, said, stranger
-from ctxexp.jobs.credentials import mask
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
+from ctxexp.sinks.disk.credentials import mask
 
 
 class Sinks(Sink):

@@ -19,8 +19,8 @@ from ctxexp.errors import MetricError, TrackingError, near
 from ctxexp.files.manifest import damaged
 from ctxexp.files.tables import read_csv, types, write_csv
 from ctxexp.files.writing import replacing, write_text
-from ctxexp.run_info import RunInfo
-from ctxexp.values import LAYER, Held, Key, Values
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import LAYER, Held, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs import process
-from ctxexp.jobs.job import describe
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import STATE, read_state, try_state, write_json
 from ctxexp.results import FILE, Results
 from ctxexp.sink import Row, Status, Sweep, SweepReport
+from ctxexp.sinks.disk import process
+from ctxexp.sinks.disk.job import describe
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import STATE, read_state, try_state, write_json
 
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 

@@ -18,14 +18,14 @@ from typing import Any
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files.manifest import MANIFEST, seal
 from ctxexp.files.writing import full, unwritten, write_text
-from ctxexp.jobs.credentials import mask, masked
-from ctxexp.jobs.dead import close_dead_jobs
-from ctxexp.jobs.environment import environment, source
-from ctxexp.jobs.process import held_back, process_tags, terminated_like_interrupted
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import RUN, read_json, try_state, write_json, write_state
 from ctxexp.results import FILE, Results
 from ctxexp.sink import Run, Status
+from ctxexp.sinks.disk.credentials import mask, masked
+from ctxexp.sinks.disk.dead import close_dead_jobs
+from ctxexp.sinks.disk.environment import environment, source
+from ctxexp.sinks.disk.process import held_back, process_tags, terminated_like_interrupted
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import RUN, read_json, try_state, write_json, write_state
 
 
 def new_run(

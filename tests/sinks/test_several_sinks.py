@@ -13,13 +13,13 @@ import pytest
 from made import results_with, told
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.closing import close_sweep
-from ctxexp.jobs.finished import finished_on_disk, reuse
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
 from ctxexp.plugins import build_registry
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Sweep
+from ctxexp.sinks.disk.closing import close_sweep
+from ctxexp.sinks.disk.finished import finished_on_disk, reuse
+from ctxexp.sinks.disk.job import job, new_run
+from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.testing import MemorySink, check_sink
 
 

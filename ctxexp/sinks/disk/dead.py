@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ctxexp.errors import DiskError
 from ctxexp.files.writing import PART, unwritten
-from ctxexp.jobs.process import HOST, PID, STARTED, is_gone, started
-from ctxexp.jobs.state import STATE, read_state, write_state
+from ctxexp.sinks.disk.process import HOST, PID, STARTED, is_gone, started
+from ctxexp.sinks.disk.state import STATE, read_state, write_state
 
 
 def close_dead_jobs(store: Path) -> list[Path]:

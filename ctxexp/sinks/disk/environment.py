@@ -14,7 +14,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from ctxexp.jobs.credentials import mask, redact
+from ctxexp.sinks.disk.credentials import mask, redact
+from ctxexp.vectors.code_version import PACKAGE
 
 
 @functools.cache
@@ -34,7 +35,7 @@ def _git(folder: Path) -> dict[str, Any] | None:
 
 def git() -> dict[str, Any] | None:
     """Commit of the checkout that ctxexp runs from, else of the working folder; None outside any repository."""
-    source = Path(__file__).resolve().parents[2]
+    source = PACKAGE.resolve().parent
     return _git(source if (source / ".git").exists() else Path.cwd())
 
 

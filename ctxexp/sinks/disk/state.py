@@ -14,7 +14,7 @@ from typing import Any
 from ctxexp.errors import DiskError
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import write_text
-from ctxexp.jobs.credentials import masked
+from ctxexp.sinks.disk.credentials import masked
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 RUN = "run.json"  # what names the job

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from ctxexp.errors import TrackingError
 from ctxexp.files.manifest import damaged
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.dead import close_dead_jobs
-from ctxexp.jobs.job import describe_sinks, saved_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import RUN, STATE, read_json, read_state, write_state
 from ctxexp.progress import show
 from ctxexp.results import FILE, Results
 from ctxexp.sink import Run
+from ctxexp.sinks.disk.dead import close_dead_jobs
+from ctxexp.sinks.disk.job import describe_sinks, saved_run
+from ctxexp.sinks.disk.sinks import Sinks
+from ctxexp.sinks.disk.state import RUN, STATE, read_json, read_state, write_state
 
 _log = logging.getLogger("ctxexp")
 
