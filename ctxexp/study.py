@@ -23,7 +23,7 @@ from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
-from ctxexp.transform import Calibration, Measured, fit_table, transformed
+from ctxexp.transform import Calibration, Measured, Transform, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.code_version import __version__
 from ctxexp.vectors.pool import WORDS
@@ -74,9 +74,9 @@ class Study:
 
     corpus: Corpus
     encoder: Encoder
-    metrics: Mapping[str, Callable[[], Any]]
+    metrics: Mapping[str, Callable[[], Metric]]
     baseline: Baseline = field(default_factory=partial(OnePerSentence, exact=True))
-    transform: Callable[[], Any] = Untransformed
+    transform: Callable[[], Transform] = Untransformed
     transform_name: str = "none"
     fit_on: Corpus | None = None
     control: Control = field(default_factory=Uncontrolled)

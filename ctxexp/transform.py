@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -17,22 +18,39 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16 << 20  # rows that are transformed at a time
 
+T = TypeVar("T")
+Record = Mapping[str, Sequence[object]]
+"""What a fit leaves to look at, such as its loss: columns of equal length by name."""
 
-class Transform(Protocol):
+
+class Transform(ABC):
     """A calibration of one layer's space; one instance a layer.
 
     `fit` sees all measured rows of the layer and returns the fitted transform (itself, usually); `apply` maps rows to
     as many rows of the same width. Each row is mapped by itself: `apply` is called with the rows in pieces, and the
     pieces may have any size. Both get float32 and leave it as it is; statistics belong in float64.
 
-    A transform that returns fewer columns than it gets says how many with a method `width(dim) -> int`, which is asked
-    before anything is fitted. One that can't be fitted on the rows at hand refuses them with a TransformError.
-    One that takes nothing from the rows it is fitted on says so with an attribute `fitted = False`.
-    What a fit leaves to look at, such as its loss, a method `record()` may return: columns of equal length by name.
+    One that can't be fitted on the rows at hand refuses them with a TransformError.
     """
 
-    def fit(self, x: np.ndarray) -> Self: ...  # (n, d)
-    def apply(self, x: np.ndarray) -> np.ndarray: ...  # (n, d) float32 -> (n, d) float32
+    identity: bool = False  # whether it leaves every row as it is: it is then never called
+    fitted: bool = True  # whether it takes anything from the rows that it is fitted on
+
+    @abstractmethod
+    def fit(self, x: np.ndarray) -> Self:
+        """The transform, fitted on all measured rows x (n, d)."""
+
+    @abstractmethod
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Rows (n, d) float32 mapped to (n, d) float32, or to `width(d)` columns."""
+
+    def width(self, dim: int) -> int:
+        """How many columns it makes of `dim`, 1 to `dim`; asked before anything is fitted."""
+        return dim
+
+    def record(self) -> Record:
+        """What its fit leaves to look at; nothing unless this is overridden."""
+        return {}
 
 
 class Rows(Protocol):
@@ -60,22 +78,18 @@ class Calibration:
     """A transform as its contract has it: fitted on lent rows, applied in pieces of bounded size, its results checked,
     whatever it raises named as its own."""
 
-    def __init__(self, factory: Callable[[], Any], name: str = "transform") -> None:
+    def __init__(self, factory: Callable[[], Transform], name: str = "transform") -> None:
         self.factory, self.name = factory, name
-        probe = factory()
-        for method in ("fit", "apply"):
-            if not callable(getattr(probe, method, None)):
-                raise TransformError(f"transform {name!r}: {type(probe).__name__} has no {method}(x)")
-        self.identity = bool(getattr(probe, "identity", False))
-        self.fitted = not self.identity and bool(getattr(probe, "fitted", True))
-        self._width = getattr(probe, "width", None)
-        self.records: dict[str, Mapping[str, Sequence[Any]]] = {}  # of the fits, by where
+        probe: object = factory()  # a stranger's may build anything
+        if not isinstance(probe, Transform):
+            raise TransformError(f"transform {name!r}: expected a ctxexp.Transform, got {type(probe).__name__}")
+        self.probe = probe
+        self.identity, self.fitted = probe.identity, probe.fitted and not probe.identity
+        self.records: dict[str, Record] = {}  # of the fits, by where
 
     def width(self, dim: int) -> int:
         """Columns of what the transform makes of rows of `dim` columns."""
-        if not callable(self._width):
-            return dim
-        columns = self._width(dim)
+        columns: object = self.probe.width(dim)
         if not isinstance(columns, int) or isinstance(columns, bool) or not 0 < columns <= dim:
             raise TransformError(
                 f"transform {self.name!r}: width({dim}) gave {columns!r}; expected how many columns apply() returns, "
@@ -83,20 +97,20 @@ class Calibration:
             )
         return columns
 
-    def fit(self, x: np.ndarray, where: str) -> Any:
+    def fit(self, x: np.ndarray, where: str) -> Transform:
         """A new transform, fitted on x (n, d); `where` (`layer 3`) is for messages."""
-        fitted = self._call(where, "fit()", lambda: self.factory().fit(lent(x)))
-        if not callable(getattr(fitted, "apply", None)):
+        fitted: object = self._call(where, "fit()", lambda: self.factory().fit(lent(x)))
+        if not isinstance(fitted, Transform):
             raise TransformError(
                 f"transform {self.name!r}: fit() gave {type(fitted).__name__} at {where}; end it with `return self`"
             )
-        if callable(record := getattr(fitted, "record", None)):
-            self.records[where] = columns = self._call(where, "record()", record)
+        if columns := self._call(where, "record()", fitted.record):
+            self.records[where] = columns
             if len({len(column) for column in columns.values()}) > 1:
                 raise TransformError(f"transform {self.name!r}: record() at {where} gave columns of different lengths")
         return fitted
 
-    def apply(self, fitted: Any, x: np.ndarray, where: str, chunk: int | None = None) -> np.ndarray:
+    def apply(self, fitted: Transform, x: np.ndarray, where: str, chunk: int | None = None) -> np.ndarray:
         """Put x (n, d) float32 through the fitted transform, in place, `chunk` rows at a time.
 
         Returns the view of x that holds the result: all its columns, or the first where the transform returns fewer,
@@ -109,7 +123,7 @@ class Calibration:
         x[:, width:] = 0
         return x[:, :width]
 
-    def _call(self, at: str, what: str, call: Callable[[], Any]) -> Any:
+    def _call(self, at: str, what: str, call: Callable[[], T]) -> T:
         try:
             with stranger():
                 return call()
@@ -118,7 +132,7 @@ class Calibration:
         except Exception as error:  # a stranger's transform may raise anything
             raise TransformError(f"transform {self.name!r} failed in {what} at {at}: {said(error)}") from error
 
-    def _checked(self, at: str, shape: tuple[int, int], y: Any) -> np.ndarray:
+    def _checked(self, at: str, shape: tuple[int, int], y: object) -> np.ndarray:
         where = f"transform {self.name!r}, apply() at {at}"
         if not isinstance(y, np.ndarray) or y.shape != shape or y.dtype != np.float32:
             got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
@@ -128,10 +142,10 @@ class Calibration:
         return y
 
 
-def fit_table(recorded: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]]]) -> pd.DataFrame | None:
+def fit_table(recorded: Mapping[str, Mapping[str, Record]]) -> pd.DataFrame | None:
     """What the fits of a run recorded, by what they were over (words or sentences) and at (`layer 3`, or a mix): a
     table whose first columns these are; None if nothing."""
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     done = 0
     for over, records in recorded.items():
         for at, record in records.items():

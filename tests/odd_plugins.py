@@ -20,7 +20,7 @@ class Measure(ctxexp.GroupMean):
     def score(self, x):
         return np.ones(x.shape[:-2])
 
-class Turn:
+class Turn(ctxexp.Transform):
     def fit(self, x):
         return self
     def apply(self, x):

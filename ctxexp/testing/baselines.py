@@ -10,13 +10,13 @@ import numpy as np
 from ctxexp.baseline import Baseline
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.testing.report import Broken, Report
+from ctxexp.testing.report import Broken, Report, called
 from ctxexp.testing.shelf import shelve
 
 
 def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
     """The laws of `ctxexp.Baseline`; raises ConformanceError naming each that is broken."""
-    report = Report(name or f"baseline {getattr(make, '__name__', make)!r}")
+    report = Report(name or called("baseline", make))
     large, small = _occurrences(1500), _occurrences(6)
     quiet = logging.getLogger("ctxexp")
     level = quiet.level

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence, check_corpus
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.testing.report import Broken, Report
+from ctxexp.testing.report import Broken, Report, called
 from ctxexp.testing.shelf import shelve
 from ctxexp.vectors.layers import lent
 
@@ -39,7 +39,7 @@ class _Vectors:
 
 def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
     """The laws of `ctxexp.Control`; raises ConformanceError naming each that is broken."""
-    report = Report(name or f"control {getattr(make, '__name__', make)!r}")
+    report = Report(name or called("control", make))
     with report.law("interface"):
         _interface(make())
     if report.failures:

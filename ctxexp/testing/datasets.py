@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ctxexp.dataset import Corpus, check_gold, check_sentences
-from ctxexp.testing.report import Broken, Report, built
+from ctxexp.testing.report import Broken, Report, built, called
 
 
 def check_dataset(
@@ -16,7 +16,7 @@ def check_dataset(
     `elsewhere` gives the fingerprint that another process finds, where sets have another order.
     """
     corpus, again = built(make, "fingerprint")
-    report = Report(name or f"dataset {getattr(corpus, 'name', corpus)!r}")
+    report = Report(name or called("dataset", corpus))
     with report.law("interface"):
         _interface(corpus)
     if report.failures:

@@ -12,7 +12,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, lacking
 from ctxexp.testing.probes import Probes
-from ctxexp.testing.report import Broken, Report, built
+from ctxexp.testing.report import Broken, Report, built, called
 from ctxexp.testing.sentences import check_sentences
 
 ENDS = [("money", "river"), ("house", "seven"), ("water", "days"), ("he", "under")]  # last words to exchange
@@ -31,7 +31,7 @@ def check_encoder(
     by what sets them apart (`pooling=first`): where their vectors differ their names must.
     """
     encoder, again = built(make, "encode")
-    report = Report(name or f"encoder {getattr(encoder, 'name', encoder)!r}")
+    report = Report(name or called("encoder", encoder))
     with report.law("interface"):
         _interface(encoder)
     if report.failures:

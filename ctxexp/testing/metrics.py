@@ -13,7 +13,7 @@ import numpy as np
 from ctxexp.errors import near
 from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Over
 from ctxexp.testing.pair_metrics import pair_laws
-from ctxexp.testing.report import Broken, Report, difference, equal, numbers, written
+from ctxexp.testing.report import Broken, Report, called, difference, equal, numbers, written
 
 DIM = 12
 INVARIANCES = ("rotation", "scale", "row_scale", "shift", "permutation")
@@ -29,7 +29,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     `make` builds one instance a layer. The report's notes hold the score that groups of few rows of pure noise get:
     the bias of small n.
     """
-    report = Report(name or f"metric {getattr(make, '__name__', make)!r}")
+    report = Report(name or called("metric", make))
     with report.law("interface"):
         _interface(make)
     if report.failures:

@@ -61,6 +61,11 @@ class Report:
         return "\n".join(lines)
 
 
+def called(kind: str, thing: object) -> str:
+    """`metric 'SelfSimilarity'`: what a report calls a factory, or a subject with a name."""
+    return f"{kind} {getattr(thing, '__name__', getattr(thing, 'name', thing))!r}"
+
+
 def built(make: Callable[[], T] | T, sign: str) -> tuple[T, Callable[[], T] | None]:
     """A subject and how to build another: `make` is a factory, or the subject itself (it has the attribute `sign`)."""
     if callable(make) and (isinstance(make, type) or not hasattr(make, sign)):

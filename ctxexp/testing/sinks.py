@@ -17,7 +17,7 @@ from ctxexp.files.manifest import digest, seal
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
 from ctxexp.sink import Row, Run, Sink, Status, Sweep, SweepReport
-from ctxexp.testing.report import Broken, Report
+from ctxexp.testing.report import Broken, Report, called
 
 VALUES = "each value once, the layer as its step"
 ODD = "a naïve run — “quite” 漢字 \t(1/2)"
@@ -56,7 +56,7 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
     The kit's runs go to folders of their own, which are the working folder too, and not to the store that
     MLFLOW_TRACKING_URI names; a sink with a server of its own gets them there.
     """
-    report = Report(name or f"sink {getattr(make, '__name__', make)!r}")
+    report = Report(name or called("sink", make))
     with report.law("interface"):
         if not isinstance(made := make(), Sink):
             raise Broken(f"expected a ctxexp.Sink, got {type(made).__name__}")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ctxexp.errors import TransformError
-from ctxexp.testing.report import Broken, Report
-from ctxexp.transform import Calibration
+from ctxexp.testing.report import Broken, Report, called
+from ctxexp.transform import Calibration, Transform
 
 ROWS = (200, 1000)  # of 8 columns; the second for a transform that refuses the first as too few to learn from
 
 
-def check_transform(make: Callable[[], Any], *, name: str = "") -> Report:
+def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
     """The laws of `ctxexp.Transform`; raises ConformanceError naming each that is broken. `make` builds one a layer."""
-    report = Report(name or f"transform {getattr(make, '__name__', make)!r}")
+    report = Report(name or called("transform", make))
     rng = np.random.default_rng(0)
     x = _rows(make, ROWS[0])
     with report.law("shape and type"):
@@ -61,7 +60,7 @@ def check_transform(make: Callable[[], Any], *, name: str = "") -> Report:
     return report.conclude()
 
 
-def _rows(make: Callable[[], Any], n: int) -> np.ndarray:
+def _rows(make: Callable[[], Transform], n: int) -> np.ndarray:
     """n rows of 8 columns, multiples of 1/512; more of them where the transform refuses so few."""
     x = np.random.default_rng(0).normal(size=(n, 8)) + 1
     x = (np.round(x * np.linspace(0.1, 5, 8) * 512) / 512).astype(np.float32)
@@ -74,16 +73,12 @@ def _rows(make: Callable[[], Any], n: int) -> np.ndarray:
     return x
 
 
-def _shape(make: Callable[[], Any], x: np.ndarray) -> None:
-    transform = make()
-    for method in ("fit", "apply"):
-        if not callable(getattr(transform, method, None)):
-            raise Broken(f"{type(transform).__name__} has no {method}(x)")
-    fitted = transform.fit(x)
-    if not callable(getattr(fitted, "apply", None)):
+def _shape(make: Callable[[], Transform], x: np.ndarray) -> None:
+    width = Calibration(make).width(x.shape[1])  # refuses what is no transform
+    fitted: object = make().fit(x)
+    if not isinstance(fitted, Transform):
         raise Broken(f"fit() gave {type(fitted).__name__}; end it with `return self`")
-    width = Calibration(make).width(x.shape[1])
-    y = fitted.apply(x[:5])
+    y: object = fitted.apply(x[:5])
     if not isinstance(y, np.ndarray) or y.shape != (5, width) or y.dtype != np.float32:
         got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
         raise Broken(f"apply() of a float32 (5, {x.shape[1]}) gave {got}; expected float32 (5, {width})")

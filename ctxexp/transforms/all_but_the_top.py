@@ -6,11 +6,12 @@ from typing import Self
 
 import numpy as np
 
+from ctxexp.transform import Transform
 from ctxexp.transforms.center import mean
 from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
 
 
-class AllButTheTop:
+class AllButTheTop(Transform):
     """The mean is subtracted, then each row's components along the top k principal directions of the layer.
 
     Mu and Viswanath 2018, Algorithm 1: `x - mean - sum_{i<=k} (u_i . (x - mean)) u_i`. k is `d / 100` rounded, their

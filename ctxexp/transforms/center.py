@@ -6,10 +6,12 @@ from typing import Self
 
 import numpy as np
 
+from ctxexp.transform import Transform
+
 CHUNK = 4096  # rows that are widened to float64 at a time
 
 
-class Center:
+class Center(Transform):
     """The layer's mean over all measured occurrences is subtracted: what remains has mean 0 in every column.
 
     Removes the common direction that makes unrelated words similar (Mu and Viswanath 2018, step 1 of 2).

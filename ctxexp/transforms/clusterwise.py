@@ -8,12 +8,13 @@ from typing import Self
 import numpy as np
 
 from ctxexp.errors import ConfigError, TransformError
+from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
 from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
 from ctxexp.transforms.kmeans import kmeans, nearest
 
 
-class Clusterwise:
+class Clusterwise(Transform):
     """The layer's rows are clustered; of each cluster the mean and the top `components` principal directions go.
 
     Rajaee and Pilehvar 2021 (A Cluster-based Approach for Improving Isotropy in Contextual Embedding Space): Mu and

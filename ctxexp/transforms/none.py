@@ -6,8 +6,10 @@ from typing import Self
 
 import numpy as np
 
+from ctxexp.transform import Transform
 
-class Nothing:
+
+class Nothing(Transform):
     """The vectors as they are; costs nothing, since measuring then reads the store itself."""
 
     identity = True

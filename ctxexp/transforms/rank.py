@@ -6,12 +6,13 @@ from typing import Self
 
 import numpy as np
 
+from ctxexp.transform import Transform
 from ctxexp.transforms.directions import piecewise
 
 ROWS = 512  # that are ranked at a time: sorting takes several times the memory of what it sorts
 
 
-class Rank:
+class Rank(Transform):
     """Every entry is replaced by its rank among the entries of its row (ties share the mean of theirs), less the mean.
 
     The cosine of two rows is then **Spearman's correlation of the two vectors** over their columns, which Zhelezniak et

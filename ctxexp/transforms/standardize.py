@@ -6,10 +6,11 @@ from typing import Self
 
 import numpy as np
 
+from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
 
 
-class Standardize:
+class Standardize(Transform):
     """Columns at mean 0 and variance 1 over all measured occurrences; a column without variance becomes 0.
 
     Takes away the few columns of extreme variance that otherwise decide every cosine (Timkey and van Schijndel 2021).

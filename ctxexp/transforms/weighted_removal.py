@@ -8,11 +8,12 @@ from typing import Self
 import numpy as np
 
 from ctxexp.errors import ConfigError
+from ctxexp.transform import Transform
 from ctxexp.transforms.center import mean
 from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
 
 
-class WeightedRemoval:
+class WeightedRemoval(Transform):
     """The mean is subtracted, and of each row's component along principal direction i the share w_i, for the top k.
 
     `x - mean - sum_{i<=k} w_i (u_i . (x - mean)) u_i`, after the idea of Liang et al. 2021 (Learning to Remove), who

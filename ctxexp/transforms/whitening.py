@@ -7,6 +7,7 @@ from typing import Literal, Self
 import numpy as np
 
 from ctxexp.errors import ConfigError, TransformError
+from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
 from ctxexp.transforms.directions import covariance, piecewise, principal, rounding, whole
 
@@ -14,7 +15,7 @@ KINDS = ("pca", "zca")
 STEEP = 1e6  # ratio of variances from which one pass leaves more than the last digits wrong
 
 
-class Whitening:
+class Whitening(Transform):
     """`(x - mean) U S^(-1/2)` with `U S U^T` the covariance of the fitted rows: their covariance becomes the identity.
 
     Su et al. 2021 (Whitening Sentence Representations), equations 2-5; the covariance divides by n, as printed (their

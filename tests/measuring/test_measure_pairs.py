@@ -17,7 +17,7 @@ from ctxexp.measuring.pairs import require_pairs
 from ctxexp.metric import Group, Metric, paired
 from ctxexp.results import Results
 from ctxexp.results.run_info import MeasureInfo
-from ctxexp.transform import Calibration
+from ctxexp.transform import Calibration, Transform
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors.mixes import layer_mixes
 
@@ -236,7 +236,7 @@ def test_errors_are_named_as_the_metrics() -> None:
 def test_a_transform_that_fails_names_the_mix() -> None:
     corpus, vectors = place()
 
-    class Late:
+    class Late(Transform):
         calls = 0
 
         def fit(self, x: np.ndarray) -> Self:

@@ -28,6 +28,7 @@ from ctxexp.metric import GroupMean
 from ctxexp.model import Encoded, Encoder
 from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
 from ctxexp.plugins.listing import listing, signature
+from ctxexp.transform import Transform
 from tests.composed import composed, of
 
 
@@ -355,7 +356,7 @@ class _HalfRows(Control):
         return np.zeros(len(occurrences.places) // 2, bool)
 
 
-class _BadTransform:
+class _BadTransform(Transform):
     def fit(self, x: np.ndarray) -> None: ...
 
     def apply(self, x: np.ndarray) -> np.ndarray:

@@ -446,7 +446,7 @@ def _fits_float32(self: Center, x: np.ndarray) -> Center:
 @pytest.mark.parametrize(
     ("mutant", "law", "cause"),
     [
-        (dict, "shape and type", "dict has no fit(x)"),
+        (dict, "shape and type", "expected a ctxexp.Transform, got dict"),
         (transform(fit=lambda self, x: None), "shape and type", "end it with `return self`"),
         (transform(apply=lambda self, x: x - self.mean), "shape and type", "float64 (5, 8)"),
         (transform(apply=lambda self, x: x[:, :4]), "shape and type", "float32 (5, 4)"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from ctxexp.errors import ConfigError, TransformError
+from ctxexp.transform import Record, Transform
 from ctxexp.vectors.device import resolve_device
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ CHUNK = 256  # rows that are mapped or hashed at a time: few enough to stay in t
 POINTS = 100  # of the loss that `record` gives
 
 
-class Flow:
+class Flow(Transform):
     """Rows mapped to a standard normal by an invertible network; see `ctxexp.transforms.flow.network.AdditiveFlow`.
 
     `levels`, `depth`, `width` are the paper's 2, 3, 32 (its released default has 3 levels); `epochs` passes over the
@@ -107,7 +108,7 @@ class Flow:
                 out[at : at + CHUNK] = z.cpu().numpy()
         return out
 
-    def record(self) -> dict[str, Sequence[Any]]:
+    def record(self) -> Record:
         """The loss in at most 100 stretches of training: their last `step`, `rows` seen by then, mean `loss`."""
         parts = np.array_split(np.array(self.loss_curve), min(POINTS, len(self.loss_curve)) or 1)
         ends = np.cumsum([len(part) for part in parts]).tolist() if self.loss_curve else []
