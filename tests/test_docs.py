@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -118,6 +119,22 @@ def test_local_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http", "mailto")):
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda p: p.name)
+def test_modules_and_files_that_are_named_exist(page: Path) -> None:
+    """`ctxexp.errors`, `ctxexp.Group`, `vectors/store.py`, `files/`: from the root or the package, or a file by name."""
+    text = re.sub(r"^```(?!$).*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    known = {p.name for p in (ROOT / "ctxexp").rglob("*.py")} | {f"{name}.py" for name in written()}
+    for name in re.findall(r"`(ctxexp(?:_\w+)?(?:\.\w+)+)(?:\(.*?\))?`", text):
+        pkgutil.resolve_name(name)
+    for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):
+        assert (ROOT / name).exists() or (ROOT / "ctxexp" / name).exists() or name in known, name
+
+
+def written() -> list[str]:
+    """The files that the tutorial shows."""
+    return [Path(name).stem for name in listings(ROOT / "plugins" / "README.md")]
 
 
 def test_every_option_in_the_readme_exists() -> None:
