@@ -123,7 +123,7 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda p: p.name)
 def test_modules_and_files_that_are_named_exist(page: Path) -> None:
-    """`ctxexp.errors`, `ctxexp.Group`, `vectors/store.py`, `files/`: from the root or the package, or a file by name."""
+    """`ctxexp.Group`, `vectors/store.py`, `files/`: from the root or the package, or a file by name."""
     text = re.sub(r"^```(?!$).*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     known = {p.name for p in (ROOT / "ctxexp").rglob("*.py")} | {f"{name}.py" for name in written()}
     for name in re.findall(r"`(ctxexp(?:_\w+)?(?:\.\w+)+)(?:\(.*?\))?`", text):
