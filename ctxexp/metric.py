@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.errors import CtxexpError, MetricError, said, stranger
+from ctxexp.errors import MetricError
 from ctxexp.maths.influence import by_leaving_out, of_mean_cosine
 from ctxexp.measuring.described import Described
 from ctxexp.model import EmbeddingTable
@@ -106,6 +106,7 @@ class Metric(Described, ABC):
     cosine_level: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
     min_rows: ClassVar[int] = 1
+    extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
     sample: int | None = None  # so many random groups only
     size_matched: bool = False
 
@@ -134,6 +135,22 @@ class Metric(Described, ABC):
         """How much each row of a random group (n, d) moves `null`: (n,) float64; None where that isn't known."""
         return of_mean_cosine(x) if self.cosine_level else None
 
+    def level(self, x: np.ndarray) -> float:
+        """`null` of the random group x (1, n, d)."""
+        return self.null(x[0])
+
+    def level_influence(self, x: np.ndarray) -> np.ndarray | None:
+        """`null_influence` of the random group x (1, n, d)."""
+        return self.null_influence(x[0])
+
+    def contributions(self, block: Block) -> np.ndarray | None:
+        """How much each row moves its group's score (w, n), float64, for intervals; None where groups have none."""
+        return None
+
+    def collected(self) -> tuple[list[Hashable], np.ndarray] | None:
+        """Keys and scores (groups,) float64 in the order of the updates; None where groups have no scores."""
+        return None
+
     @property
     def has_null(self) -> bool:
         """Whether there is a chance level to speak of."""
@@ -144,7 +161,7 @@ class Metric(Described, ABC):
         """Whether each group's score itself, and not the chance level alone, is its mean cosine."""
         return False
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
         return []
 
@@ -165,7 +182,6 @@ class GroupMean(Metric):
 
     scored: ClassVar[bool] = True
     min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
-    extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
 
     def __init__(self, *, sample: int | None = None, size_matched: bool = False) -> None:
         if sample is not None and sample < 1:
@@ -189,8 +205,16 @@ class GroupMean(Metric):
         return by_leaving_out(x, self.score)
 
     def contributions(self, block: Block) -> np.ndarray:
-        """The same of a block's groups, (w, n), for scores that need more than the rows."""
+        """The influences of a block's groups, (w, n); override for scores that need more than the rows."""
         return self.influence(block.x)
+
+    def level(self, x: np.ndarray) -> float:
+        if self.null_is_score and x.shape[1] >= self.min_rows:
+            return float(self.score(x)[0])  # the same as null(x[0]), but on the array whose work is shared
+        return self.null(x[0])
+
+    def level_influence(self, x: np.ndarray) -> np.ndarray | None:
+        return self.influence(x) if self.null_is_score else self.null_influence(x[0])
 
     @property
     def null_is_score(self) -> bool:
@@ -205,7 +229,7 @@ class GroupMean(Metric):
     def score_is_cosine(self) -> bool:
         return bool(self.cosine_level) and self.null_is_score
 
-    def null_influence(self, x: np.ndarray) -> np.ndarray | None:
+    def null_influence(self, x: np.ndarray) -> np.ndarray:
         if self.null_is_score:
             result: np.ndarray = self.influence(x[None])[0]
             return result
@@ -266,18 +290,3 @@ def paired(group: Group) -> Pairs:
             f"sub-set {group.key!r}: vectors of shape {group.x.shape} and {known}; expected (n, 2, d) and n of each"
         )
     return group.pairs
-
-
-def guard(label: str, metric: object, where: str, call: Callable[[], Any]) -> Any:
-    """The call's result; what it raises is a MetricError that names the metric and where (`layer 3, word 'bank'`)."""
-    try:
-        with stranger():
-            return call()
-    except CtxexpError as error:
-        cause: Exception = error
-        named = MetricError(f"metric {label!r} at {where}: {error}")
-    except Exception as error:  # a stranger's metric may raise anything
-        cause, kind = error, type(metric).__name__
-        named = MetricError(f"metric {label!r} ({kind}) failed at {where}: {said(error)}")
-    named.of = "metric", label
-    raise named from cause

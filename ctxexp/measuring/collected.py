@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ctxexp.measuring.bootstrap import mean
 from ctxexp.measuring.rows import Place
 from ctxexp.measuring.units import Units
-from ctxexp.metric import Estimate, GroupMean, Metric
+from ctxexp.metric import Estimate, Metric
 
 INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each
 
@@ -38,7 +37,7 @@ class Collected:
     probe: Metric
     chosen: np.ndarray | None
     stats: dict[Place, Mapping[str, float | Estimate]] = field(default_factory=dict)
-    rows: list[dict[str, Any]] = field(default_factory=list)  # of its own table
+    rows: list[dict[str, object]] = field(default_factory=list)  # of its own table
     keys: list[Hashable] = field(default_factory=list)  # of its groups, where these have scores
     by_layer: list[np.ndarray] = field(default_factory=list)  # (groups,) scores each
     shares: list[Shares | None] = field(default_factory=list)
@@ -49,8 +48,8 @@ class Collected:
         """What the instance that saw a place says of it."""
         self.stats[place] = stats
         self.shares.append(shares)
-        if isinstance(instance, GroupMean):
-            self.keys, scores = instance.collected()
+        if (found := instance.collected()) is not None:
+            self.keys, scores = found
             self.by_layer.append(scores)
 
     @property

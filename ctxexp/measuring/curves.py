@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import Estimate, GroupMean
+from ctxexp.metric import Estimate
 from ctxexp.results.values import LAYER, Key, Values, named
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Words:
         }
         table = _by_layer(columns, raw=scores, **({} if above is None else {"adjusted": above}))
         tables = {self.label: table}
-        if isinstance(c.probe, GroupMean) and c.probe.extremes:
+        if c.probe.extremes:
             order = np.lexsort([np.array([str(key) for key in c.keys]), overall])
             known = order[np.isfinite(overall[order])]
             for name, chosen in zip(c.probe.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
@@ -150,7 +150,7 @@ class _Words:
         return tables
 
 
-def _by_layer(columns: Mapping[str, Sequence[Any] | np.ndarray], **per_layer: np.ndarray) -> pd.DataFrame:
+def _by_layer(columns: Mapping[str, Sequence[object] | np.ndarray], **per_layer: np.ndarray) -> pd.DataFrame:
     """Columns, then for each array (rows, layers) its columns name_0, name_1, ..."""
     import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ctxexp.results.run_info import MeasureInfo
 
@@ -19,7 +19,7 @@ class Described:
     curves draw a line.
     """
 
-    over: ClassVar[Any]
+    over: ClassVar[str]
     title: str = ""
     unit: ClassVar[str] = ""
     definition: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat, get_args
+from typing import TYPE_CHECKING, SupportsFloat, get_args
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -15,9 +15,9 @@ from ctxexp.maths.geometry import precision, sharing
 from ctxexp.measuring.collected import INFLUENCED, Collected, Shares
 from ctxexp.measuring.curves import write
 from ctxexp.measuring.described import describe
-from ctxexp.measuring.rows import Place, Reader, Rows
+from ctxexp.measuring.rows import Place, Reader, Rows, guard
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import Block, Estimate, GroupMean, Metric, Over, guard
+from ctxexp.metric import Block, Estimate, GroupMean, Metric, Over
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
@@ -127,9 +127,9 @@ class _Path:
         reader.guard(label, metric, where, partial(metric.update_block, block))
         if shares is None or block.rows is None or metric.over not in INFLUENCED:
             return
-        if isinstance(metric, GroupMean):
-            call = partial(metric.contributions, block)
-            shares.add(block.rows, reader.guard(label, metric, f"{where}, contributions()", call))
+        moved = reader.guard(label, metric, f"{where}, contributions()", partial(metric.contributions, block))
+        if moved is not None:
+            shares.add(block.rows, moved)
 
     def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; what else it has to say is written."""
@@ -152,7 +152,7 @@ _NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}
 
 def build(label: str, factory: Factory) -> Metric:
     """What the factory builds; MetricError naming the label unless that is a metric."""
-    metric: Any = factory()  # a stranger's may build anything
+    metric: object = factory()  # a stranger's may build anything
     if not isinstance(metric, Metric):
         got = type(metric).__name__
         raise _failure(label, f"metric {label!r}: expected a ctxexp.metric.Metric, got {got}")
@@ -173,11 +173,12 @@ def _taken(block: Block, chosen: np.ndarray | None, at: int) -> Block | None:
     return block if len(which) == len(block) else block.taken(which) if len(which) else None
 
 
-def _statistics(label: str, found: Any) -> dict[str, float | Estimate]:
+def _statistics(label: str, found: object) -> dict[str, float | Estimate]:
     """What a metric's `compute` gave; MetricError unless these are numbers by name."""
-    pairs = found.items() if isinstance(found, Mapping) else [(None, None)]
-    if all(isinstance(name, str) and isinstance(value, SupportsFloat | Estimate) for name, value in pairs):
-        return dict(found)
+    stats: dict[str, float | Estimate] = dict(found) if isinstance(found, Mapping) else {}
+    sound = all(isinstance(name, str) and isinstance(value, SupportsFloat | Estimate) for name, value in stats.items())
+    if isinstance(found, Mapping) and sound:
+        return stats
     raise _failure(label, f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
 
 

@@ -115,13 +115,7 @@ class Occurrences:
                 "open the store with this corpus"
             )
         offsets = np.asarray(store.offsets, np.int64)
-        kept_code = np.array([keep(unit) for unit in store.vocabulary], bool)
-        forms = sorted({key(unit) for unit, kept in zip(store.vocabulary, kept_code, strict=True) if kept})
-        number = {form: i for i, form in enumerate(forms)}
-        form_of_code = np.array(
-            [number[key(u)] if kept else -1 for u, kept in zip(store.vocabulary, kept_code, strict=True)], np.int64
-        )
-        form_of_row = form_of_code[np.asarray(store.unit_codes)] if len(forms) else np.full(int(offsets[-1]), -1)
+        forms, form_of_row = _forms(store, keep, key)
         if measured is not None:
             form_of_row = np.where(measured, form_of_row, -1)
 
@@ -189,6 +183,16 @@ class Occurrences:
         if kind == "corpus":
             return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
         raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, sense, occurrence, corpus")
+
+
+def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:
+    """The measured words, sorted, and the number of each row's (n_rows,), -1 where it isn't measured."""
+    kept = [keep(unit) for unit in store.vocabulary]
+    forms = sorted({key(unit) for unit, measured in zip(store.vocabulary, kept, strict=True) if measured})
+    number = {form: i for i, form in enumerate(forms)}
+    of_code = [number[key(unit)] if measured else -1 for unit, measured in zip(store.vocabulary, kept, strict=True)]
+    rows = np.asarray(store.unit_codes)
+    return forms, np.array(of_code, np.int64)[rows] if forms else np.full(len(rows), -1)
 
 
 def _grouped(code: np.ndarray, rows: np.ndarray, chosen: np.ndarray, keys: Sequence[Hashable]) -> Groups:

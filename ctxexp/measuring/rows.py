@@ -8,8 +8,9 @@ from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from ctxexp.errors import CtxexpError, MetricError, said, stranger
 from ctxexp.measuring.units import Units
-from ctxexp.metric import Block, Metric, guard
+from ctxexp.metric import Block, Metric
 from ctxexp.results.run_info import RunInfo
 
 T = TypeVar("T")
@@ -53,8 +54,7 @@ class Reader(ABC):
 
     def guard(self, label: str, metric: Metric, where: str, call: Callable[[], T]) -> T:
         """The call's result; what it raises is named as the metric's, with this place and where in it."""
-        result: T = guard(label, metric, f"{self.place}, {where}", call)
-        return result
+        return guard(label, metric, f"{self.place}, {where}", call)
 
 
 class Rows(ABC):
@@ -96,3 +96,18 @@ class Rows(ABC):
     def level(self, label: str) -> str:
         """How a measure's chance level came about: `exact`, `drawn`, or nothing where it has none to speak of."""
         return ""
+
+
+def guard(label: str, metric: object, where: str, call: Callable[[], T]) -> T:
+    """The call's result; what it raises is a MetricError that names the metric and where (`layer 3, word 'bank'`)."""
+    try:
+        with stranger():
+            return call()
+    except CtxexpError as error:
+        cause: Exception = error
+        named = MetricError(f"metric {label!r} at {where}: {error}")
+    except Exception as error:  # a stranger's metric may raise anything
+        cause, kind = error, type(metric).__name__
+        named = MetricError(f"metric {label!r} ({kind}) failed at {where}: {said(error)}")
+    named.of = "metric", label
+    raise named from cause

@@ -64,7 +64,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     held = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
     if held and not report.failures:
         report.notes.append(f"not declared, but it held here: invariance to {', '.join(held)}")
-    if isinstance(probe, GroupMean):
+    if probe.scored:
         report.notes.append(_profile(make))
     return report.conclude()
 

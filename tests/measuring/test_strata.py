@@ -9,9 +9,9 @@ from test_measure import ALL, Memory, world
 
 from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.levels import StrataLevel, strata_level
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather
-from ctxexp.measuring.strata import StrataLevel, strata_level
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:

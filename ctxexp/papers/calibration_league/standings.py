@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.maths.correlation import percentiles
-from ctxexp.measuring.differences import paired
 from ctxexp.papers.sweep_tables import row_label
+from ctxexp.report.differences import paired
 from ctxexp.report.wording import AVERAGE, Run, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo

@@ -14,8 +14,8 @@ from ctxexp import measure
 from ctxexp.command import compose
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError, DataError
-from ctxexp.measuring.differences import difference
 from ctxexp.models import minis
+from ctxexp.report.differences import difference
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
