@@ -161,7 +161,7 @@ class Metric(Described, ABC):
         """Whether each group's score itself, and not the chance level alone, is its mean cosine."""
         return False
 
-    def rows(self) -> list[dict[str, object]]:
+    def table_rows(self) -> list[dict[str, object]]:
         """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
         return []
 

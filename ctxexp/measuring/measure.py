@@ -138,7 +138,7 @@ class _Path:
         found = reader.guard(label, metric, "compute()", metric.compute)
         self.collected[label].rows += [
             {"layer": reader.place.layer if reader.place.layer is not None else reader.place.name, **row}
-            for row in reader.guard(label, metric, "rows()", metric.rows)
+            for row in reader.guard(label, metric, "table_rows()", metric.table_rows)
         ]
         if self.folder is not None and type(metric).save is not Metric.save:
             target = self.folder / label / reader.place.folder

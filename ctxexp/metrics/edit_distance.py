@@ -66,7 +66,7 @@ class EditDistance(SimilarityMetric):
         counted = {**undefined(parts), "near_n": int(within.sum())}
         return Found(values, self.resampled(parts, statistics), counted)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, Any]]:
         """A row a task and range of distances (to the threshold, then doubling): mean gold and similarity, Spearman."""
         rows: list[dict[str, Any]] = []
         for task, parts in self.tasks().items():

@@ -57,7 +57,7 @@ class STS(SimilarityMetric):
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
         return Found(values, resampled, counts)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, Any]]:
         """A row a sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x 100."""
         rows: list[dict[str, Any]] = []
         for part in self._parts.values():

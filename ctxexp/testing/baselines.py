@@ -25,6 +25,8 @@ def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
         with report.law("interface"):
             if not isinstance(made := make(), Baseline) or not isinstance(getattr(made, "name", None), str):
                 raise Broken("expected a ctxexp.Baseline with a name and groups(occurrences, rng)")
+        if report.failures:
+            return report.conclude()
         for what, occurrences in (("1,500 sentences", large), ("6 sentences", small)):
             with report.law(f"distinct, measured rows ({what})"):
                 _rows(make, occurrences)

@@ -101,7 +101,7 @@ def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
 
 def written(metric: Metric, folder: Path) -> None:
     """Raise Broken unless the metric gives rows for its table, and writes what it saves."""
-    rows: Any = metric.rows()
+    rows: Any = metric.table_rows()
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "layer" not in row for row in rows):
-        raise Broken(f"rows() gave {rows!r:.80}; expected dicts without a key `layer`, which is added")
+        raise Broken(f"table_rows() gave {rows!r:.80}; expected dicts without a key `layer`, which is added")
     metric.save(folder)

@@ -61,7 +61,7 @@ class Dot(Metric):
             f"{name}/mean": dots.mean() for name, (dots, _) in self.seen.items()
         }
 
-    def rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, Any]]:
         return [{"subset": name, "n": len(gold)} for name, (_, gold) in self.seen.items()]
 
     def save(self, folder: Path) -> None:
@@ -218,7 +218,7 @@ def test_errors_are_named_as_the_metrics() -> None:
                 raise MetricError("no pairs")
             return {}
 
-        def rows(self) -> list[dict[str, Any]]:
+        def table_rows(self) -> list[dict[str, Any]]:
             return [{}["x"]]
 
     for at, message in (
@@ -226,7 +226,7 @@ def test_errors_are_named_as_the_metrics() -> None:
         ("gold", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
         ("vectors", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
         ("compute", r"metric 'dot' at layer 0, compute\(\): no pairs"),
-        ("rows", r"metric 'dot' \(Broken\) failed at layer 0, rows\(\): KeyError"),
+        ("rows", r"metric 'dot' \(Broken\) failed at layer 0, table_rows\(\): KeyError"),
     ):
         with pytest.raises(MetricError, match=message) as caught:
             run(corpus, vectors, partial(Broken, at))

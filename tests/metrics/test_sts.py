@@ -167,7 +167,7 @@ def test_the_table_has_a_row_a_sub_set() -> None:
     metric = STS()
     parts = {"T/a": pairs(1), "U": pairs(2)}
     measured(metric, parts, 50)
-    rows = metric.rows()
+    rows = metric.table_rows()
     assert [r["subset"] for r in rows] == ["T/a", "U"]
     for row, p in zip(rows, parts.values(), strict=True):
         assert row["spearman"] == pytest.approx(100 * stats.spearmanr(cosines(p), p.gold).statistic, abs=1e-10)
@@ -215,7 +215,7 @@ def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, spli
     assert got["partial"] == pytest.approx(100 * stats.pearsonr(*left).statistic, abs=1e-9)
     for name in ("similarity_distance", "similarity_gold", "partial", "near_similarity_gold"):
         assert got[f"{name}_ci_low"] < got[name] < got[f"{name}_ci_high"]
-    rows = metric.rows()
+    rows = metric.table_rows()
     assert sum(r["n"] for r in rows) == 110
     assert rows[0]["n"] == near.sum()
     assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [
@@ -245,7 +245,7 @@ def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
     got = measured(metric, {"T": Sides(p.x, p.y, p.gold, texts)}, 10)
     assert got["near_n"] == 1
     assert np.isnan(got["near_similarity_gold"])
-    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.rows()[:2]] == [(0, 0, 1), (1, 2, 1)]
+    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.table_rows()[:2]] == [(0, 0, 1), (1, 2, 1)]
 
 
 def test_words_are_lower_cased_and_marks_are_words() -> None:
