@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +18,12 @@ from ctxexp.control import Control
 from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, blamed
+from ctxexp.measuring.measure import build, measure
+from ctxexp.measuring.pairs import PairRows, require_pairs
+from ctxexp.measuring.rows import Rows
+from ctxexp.measuring.tables import TableRows
+from ctxexp.measuring.words import WordRows
+from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
@@ -27,11 +32,7 @@ from ctxexp.transform import Calibration, Measured, Transform, fit_table, transf
 from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.code_version import __version__
 from ctxexp.vectors.pool import WORDS
-
-if TYPE_CHECKING:
-    from ctxexp.measuring.rows import Rows
-    from ctxexp.metric import Metric
-    from ctxexp.vectors.spaces import Spaces
+from ctxexp.vectors.spaces import Spaces
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -51,7 +52,7 @@ class Pooling:
     """How a sentence gets one vector, for metrics over sentence pairs."""
 
     name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
-    mixes: tuple[Any, ...] = ()  # of layers, as `ctxexp.vectors.mixes.layer_mixes` reads them
+    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.mixes.layer_mixes` reads them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +94,6 @@ class Study:
         `folder` is where metrics may leave files of their own. Raises CtxexpError; its `of` names what is at fault, by
         kind and label, where that is known.
         """
-        from ctxexp.measuring.measure import build, measure
-        from ctxexp.vectors.spaces import Spaces
-
         probes = {label: build(label, factory) for label, factory in self.metrics.items()}
         self._require_gold(probes)
         pairs = any(probe.over == "pair" for probe in probes.values())
@@ -129,8 +127,6 @@ class Study:
 
     def _require_gold(self, probes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
-        from ctxexp.measuring.pairs import require_pairs
-
         if pairs := [label for label, probe in probes.items() if probe.over == "pair"]:
             require_pairs(self.corpus, pairs)
         for label, probe in probes.items():
@@ -142,8 +138,6 @@ class Study:
 
     def _words(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The measured words, in the space that the transform makes."""
-        from ctxexp.measuring.words import WordRows
-
         store, occurrences = spaces.words(self.corpus)
         text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
         half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
@@ -152,16 +146,12 @@ class Study:
 
     def _pairs(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The sentences of the gold pairs, each layer and mix in a space of its own."""
-        from ctxexp.measuring.pairs import PairRows
-
         text = spaces.sentences(self.fit_on) if self.fit_on else None
         vectors = spaces.sentences(self.corpus)
         return PairRows(vectors, self.corpus, mixes=spaces.mixes, calibration=calibration, text=text)
 
     def _tables(self) -> Rows | None:
         """The model's embedding tables, as they are; None without any."""
-        from ctxexp.measuring.tables import TableRows
-
         with blamed("model"):
             tables = list(self.encoder.tables(self.corpus.sentences))
             return TableRows(tables, encoder=self.encoder.name) if tables else None

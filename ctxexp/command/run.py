@@ -122,7 +122,7 @@ def preflight(config: Config) -> None:
     if config.dataset.offer.ours:
         _check_data(config)
     if config.model.offer.ours:  # a stranger's may have other arguments and poolings
-        check_arguments(**config.model.arguments)
+        check_arguments(config.model.arguments)
         if (pooling := config.sentence.pooling) not in POOLINGS:
             raise ConfigError(f"sentence.pooling={pooling!r}: no such pooling{near(pooling, POOLINGS)}")
     fit_text(config)

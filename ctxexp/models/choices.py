@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -40,27 +41,30 @@ class Reading:
             raise UnknownName("policy for long sentences", self.long, get_args(Long))
 
 
-def check_arguments(
-    *,
+def check_arguments(given: Mapping[str, object]) -> None:
+    """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
+    checks: tuple[Callable[..., None], ...] = (check_stride, check_slots, check_elmo_files, check_weights, check_path)
+    for check in checks:
+        check(**given)
+
+
+def check_stride(stride: int | None = None, **_others: object) -> None:
+    """Raise `ConfigError` for a step between windows that is none."""
+    if stride is not None and stride < 1:
+        raise ConfigError(f"model.stride={stride}: expected at least 1 piece; leave it null for half a window")
+
+
+def check_weights(
     weights: str = "mini",
     checkpoint: str | None = None,
     revision: str | None = None,
-    stride: int | None = None,
-    path: str | None = None,
-    options_file: str | None = None,
-    weight_file: str | None = None,
-    state: str = "reset",
-    slots: int = 1,
     seed: int = 0,
     **_others: object,
 ) -> None:
-    """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
+    """Raise ConfigError for a seed that torch can't draw from or a revision of what isn't on the hub, ModelError for a
+    folder that holds no checkpoint."""
     if weights == "untrained":
         check_seed(seed)
-    if stride is not None and stride < 1:
-        raise ConfigError(f"model.stride={stride}: expected at least 1 piece; leave it null for half a window")
-    check_slots(state, slots)
-    check_elmo_files(weights, options_file, weight_file)
     if checkpoint is not None:
         local(checkpoint, revision)
     elif revision is not None and weights != "published":
@@ -68,6 +72,10 @@ def check_arguments(
             f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
             "use weights=published, or leave revision out"
         )
+
+
+def check_path(path: str | None = None, **_others: object) -> None:
+    """Raise `ModelError` for a file of word vectors that isn't there."""
     if path is not None:
         check_vector_file(user_path(path))
 
@@ -80,7 +88,7 @@ def check_vector_file(path: Path) -> None:
         )
 
 
-def check_slots(state: str, slots: int) -> None:
+def check_slots(state: str = "reset", slots: int = 1, **_others: object) -> None:
     """Raise `ConfigError` for a number of slots that ELMo's `state` can't have."""
     if slots < 1:
         raise ConfigError(f"slots={slots}: expected a positive number of sentences a batch")
@@ -88,7 +96,9 @@ def check_slots(state: str, slots: int) -> None:
         raise ConfigError(f"slots={slots} has no meaning with state=reset; use state=carry, or leave slots out")
 
 
-def check_elmo_files(weights: str, options_file: str | None, weight_file: str | None) -> None:
+def check_elmo_files(
+    weights: str = "mini", options_file: str | None = None, weight_file: str | None = None, **_others: object
+) -> None:
     """Raise ConfigError for one of ELMo's two files without the other, ModelError for one that isn't there."""
     if weight_file is not None and (options_file is None or weights == "untrained"):
         raise ConfigError(

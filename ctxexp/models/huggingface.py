@@ -7,7 +7,7 @@ from typing import get_args
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, Long, Pooling, Reading, Weights, check_arguments
+from ctxexp.models.choices import Dtype, Long, Pooling, Reading, Weights, check_weights
 from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, from_hub, resolve
 
 
@@ -35,12 +35,10 @@ def huggingface(
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     """
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.loading import load
+    from ctxexp.models.transformer.build import from_files
 
     reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype)
-    found = resolve(checkpoint, revision)
-    return TransformerEncoder(found, reading, load(found, reading, trust_remote_code=trust_remote_code))
+    return from_files(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
 
 
 def choose(
@@ -53,9 +51,8 @@ def choose(
     """
     if weights not in get_args(Weights):
         raise UnknownName("weights", weights, get_args(Weights))
-    check_arguments(weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.loading import load
+    check_weights(weights, checkpoint, revision, seed)
+    from ctxexp.models.transformer.build import from_files
 
     if checkpoint is not None:
         found = resolve(checkpoint, revision)
@@ -63,5 +60,4 @@ def choose(
         found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
     else:
         found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
-    loaded = load(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)
-    return TransformerEncoder(found, reading, loaded)
+    return from_files(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)

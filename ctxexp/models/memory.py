@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.model import Encoded, Encoder
-from ctxexp.models.choices import Dtype, Long, Pooling, Reading
-from ctxexp.models.transformer.checkpoints import Checkpoint
+from ctxexp.models.choices import Long, Pooling, Reading
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def from_transformers(
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     name: str | None = None,
     pooling: Pooling = "mean",
@@ -33,33 +35,10 @@ def from_transformers(
     config. A model that is trained on is another model: take it anew, or its old name is refused. A pooler counts as
     the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long` and `stride` as there.
     """
-    import torch
+    from ctxexp.models.transformer.build import from_memory
 
-    from ctxexp.models.transformer.checks import check_finite, check_vocabulary
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.loading import ready, state_hash
-
-    title = name or Path(str(getattr(model.config, "_name_or_path", "") or type(model).__name__)).name
-    types: dict[object, Dtype] = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
-    dtype = types.get(model.dtype)
-    if dtype is None:
-        raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
-    check_finite(model, title)
-    check_vocabulary(tokenizer, model, title)
-    loaded = ready(model, tokenizer)._replace(lent=True)
-    weights = state_hash(loaded.model)
-    backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
-    parts = (
-        weights,
-        backend.to_str() if backend is not None else "",
-        sorted(tokenizer.special_tokens_map.items()),
-        tokenizer.model_max_length,
-        loaded.model.config.to_json_string(),
-        getattr(loaded.model.config, "_attn_implementation", ""),
-    )
-    content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    options = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, dtype=dtype)
-    return TransformerEncoder(Checkpoint(title, "", Path(), weights, content), options, loaded, title=title)
+    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride)
+    return from_memory(model, tokenizer, reading, name)
 
 
 class ArrayEncoder(Encoder):
@@ -83,7 +62,9 @@ class ArrayEncoder(Encoder):
             yield Encoded(sentence.words, self._vectors[sentence])
 
 
-def from_arrays(vectors: Iterable[Any], words: Iterable[Sequence[str]], *, name: str = "arrays") -> ArrayEncoder:
+def from_arrays(
+    vectors: Iterable[npt.ArrayLike], words: Iterable[Sequence[str]], *, name: str = "arrays"
+) -> ArrayEncoder:
     """Vectors in hand: an array (n_layers, n_words, dim) or (n_words, dim) a sentence, and each sentence's words.
 
     `ctxexp.measure(ctxexp.from_arrays(vectors, words))` measures them. Of equal sentences the first one's vectors

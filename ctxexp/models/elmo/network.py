@@ -128,7 +128,7 @@ class LstmLayer(nn.Module):
 
     def __init__(self, options: ElmoOptions) -> None:
         super().__init__()
-        self.cell_clip, self.projection_clip = options.cell_clip, options.projection_clip
+        self.clips = options.cell_clip, options.projection_clip
         width, cells = options.projection, options.cells
         self.weight = nn.Parameter(torch.empty(2, 2 * width, 4 * cells))  # rows: input, then recurrent
         self.bias = nn.Parameter(torch.empty(2, 4 * cells))
@@ -144,8 +144,7 @@ class LstmLayer(nn.Module):
         """Outputs and the last cells and outputs of each sentence; `sizes[t]` sentences are longer than t."""
         cells = self.project.shape[1]
         forget = functional.pad(self.bias.new_ones(cells), (2 * cells, cells))
-        weights = self.weight, self.bias + forget, self.project
-        return scan(x, *weights, c, m, sizes, self.cell_clip, self.projection_clip)
+        return scan(x, (self.weight, self.bias + forget, self.project), (c, m), sizes, self.clips)
 
 
 class ElmoNetwork(nn.Module):

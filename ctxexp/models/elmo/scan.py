@@ -18,55 +18,47 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+Weights = tuple[Tensor, Tensor, Tensor]  # of the four gates, their bias, the projection
+State = tuple[Tensor, Tensor]  # cells and outputs
 _HALF = (torch.bfloat16, torch.float16)
 
 
 def scan(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    project: Tensor,
-    c: Tensor,
-    m: Tensor,
-    sizes: Sequence[int],
-    cell_clip: float,
-    projection_clip: float,
+    x: Tensor, weights: Weights, start: State, sizes: Sequence[int], clips: tuple[float, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs (2, n_steps, n, projection), last cells (2, n, cells) and last outputs (2, n, projection).
 
-    x (2, n_steps, n, width); weight (2, width + projection, 4 cells); bias (2, 4 cells); project (2, cells,
-    projection); c and m start the recurrence and get no gradient. Step t touches the first `sizes[t]` sentences;
-    outputs of the others are 0 and their states stay.
+    x (2, n_steps, n, width); weight (2, width + projection, 4 cells), bias (2, 4 cells) and project (2, cells,
+    projection); cells and outputs to start from, which get no gradient. Step t touches the first `sizes[t]` sentences;
+    outputs of the others are 0 and their states stay. `clips` bound cells and outputs.
     """
     kind = x.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
-        x, weight, bias, project = (a.to(dtype) for a in (x, weight, bias, project))
+        x, *learned = (a.to(dtype) for a in (x, *weights))
+        weights = learned[0], learned[1], learned[2]
     if torch.is_grad_enabled():
         found = _Scan.apply(  # type: ignore[no-untyped-call]  # torch leaves Function.apply untyped
-            x, weight, bias, project, c, m, sizes, cell_clip, projection_clip
+            x, *weights, start, sizes, clips
         )
         return cast(tuple[Tensor, Tensor, Tensor], found)
-    return _run(x, weight, bias, project, c.to(x.dtype), m, sizes, cell_clip, projection_clip, None, None)
+    return _run(x, weights, (start[0].to(x.dtype), start[1]), sizes, clips)
 
 
 def _run(
     x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    project: Tensor,
-    c: Tensor,
-    m: Tensor,
+    weights: Weights,
+    start: State,
     sizes: Sequence[int],
-    cell_clip: float,
-    projection_clip: float,
-    gates: Tensor | None,
-    cells: Tensor | None,
+    clips: tuple[float, float],
+    gates: Tensor | None = None,
+    cells: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The recurrence; activated gates and clipped cells of each step go to `gates` and `cells` if given."""
+    weight, bias, project = weights
     _, _, n, width = x.shape
     n_cells, n_out = project.shape[1:]
-    c = c.clone()
+    c, m = start[0].clone(), start[1]
     joined = torch.cat([x.new_zeros(2, n, width), m.to(x.dtype)], dim=2)  # [x, m] of the current step
     outputs = _room(x, sizes, n_out)
     room = x.new_empty(2, n, 4 * n_cells) if gates is None else None
@@ -78,11 +70,11 @@ def _run(
         g = room[:, :k] if room is not None else gates[:, t, :k]  # type: ignore[index]  # one of the two is given
         torch.baddbmm(bias, now, weight, out=g)
         i, j, f_o = g[..., :n_cells].sigmoid_(), g[..., n_cells : 2 * n_cells].tanh_(), g[..., 2 * n_cells :].sigmoid_()
-        ck.mul_(f_o[..., :n_cells]).addcmul_(i, j).clamp_(-cell_clip, cell_clip)
+        ck.mul_(f_o[..., :n_cells]).addcmul_(i, j).clamp_(-clips[0], clips[0])
         if cells is not None:
             cells[:, t, :k] = ck
         torch.tanh(ck, out=hk).mul_(f_o[..., n_cells:])
-        mk = torch.bmm(hk, project).clamp_(-projection_clip, projection_clip)
+        mk = torch.bmm(hk, project).clamp_(-clips[1], clips[1])
         now[..., width:] = mk
         outputs[:, t, :k] = mk
     return outputs, c, joined[..., width:]
@@ -103,19 +95,17 @@ class _Scan(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
         project: Tensor,
-        c: Tensor,
-        m: Tensor,
+        start: State,
         sizes: Sequence[int],
-        cell_clip: float,
-        projection_clip: float,
+        clips: tuple[float, float],
     ) -> tuple[Tensor, Tensor, Tensor]:
         n_cells = project.shape[1]
         gates = _room(x, sizes, 4 * n_cells)
-        c = c.to(torch.float32 if x.dtype in _HALF else x.dtype)
+        c, m = start[0].to(torch.float32 if x.dtype in _HALF else x.dtype), start[1]
         cells = _room(x, sizes, n_cells, c.dtype)
-        outputs, last_c, last_m = _run(x, weight, bias, project, c, m, sizes, cell_clip, projection_clip, gates, cells)
+        outputs, last_c, last_m = _run(x, (weight, bias, project), (c, m), sizes, clips, gates, cells)
         ctx.save_for_backward(x, weight, project, c, m, gates, cells, outputs)
-        ctx.sizes, ctx.clips = sizes, (cell_clip, projection_clip)
+        ctx.sizes, ctx.clips = sizes, clips
         ctx.mark_non_differentiable(last_c, last_m)
         return outputs, last_c, last_m
 
@@ -157,4 +147,4 @@ class _Scan(torch.autograd.Function):
         earlier = torch.cat([m0.to(x.dtype).unsqueeze(1), outputs[:, :-1]], dim=1).flatten(1, 2)
         d_weight = torch.cat([x.flatten(1, 2).mT @ flat, earlier.mT @ flat], dim=1)
         d_x = (flat @ weight[:, :width].mT).view_as(x) if ctx.needs_input_grad[0] else None
-        return d_x, d_weight, flat.sum(1), hidden.flatten(1, 2).mT @ d_out.flatten(1, 2), *[None] * 5
+        return d_x, d_weight, flat.sum(1), hidden.flatten(1, 2).mT @ d_out.flatten(1, 2), *[None] * 3

@@ -67,11 +67,11 @@ class Flow(Transform):
     def _fit(self, x: np.ndarray) -> Self:
         import torch
 
-        from ctxexp.transforms.flow.network import AdditiveFlow, likelihood_steps
+        from ctxexp.transforms.flow import network as flow
 
         generator = torch.Generator().manual_seed(self.seed)
         try:
-            network = AdditiveFlow(
+            network = flow.AdditiveFlow(
                 x.shape[1], levels=self.levels, depth=self.depth, width=self.hidden, generator=generator
             )
         except ValueError as error:
@@ -87,7 +87,7 @@ class Flow(Transform):
         network.to(resolve_device(self.device))
         self.network, self.loss_curve = network, []
         n_steps = math.ceil(self.epochs * (len(rows) // self.batch))
-        for loss in likelihood_steps(network, self._batches(x, rows, n_steps, generator), rate=self.rate):
+        for loss in flow.likelihood_steps(network, self._batches(x, rows, n_steps, generator), rate=self.rate):
             self.loss_curve.append(loss)
             if not math.isfinite(loss):
                 raise TransformError(

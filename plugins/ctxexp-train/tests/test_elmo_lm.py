@@ -63,7 +63,7 @@ def test_the_recurrence_and_its_gradient_equal_single_steps(sizes: Sequence[int]
     inputs = [x, *learned]
     for tensor in inputs:
         tensor.requires_grad_()
-    outputs, last_c, last_m = scan(*inputs, c, m, sizes, *clips)  # type: ignore[arg-type]  # four tensors first
+    outputs, last_c, last_m = scan(x, (learned[0], learned[1], learned[2]), (c, m), sizes, clips)
     lengths = [sum(size > k for size in sizes) for k in range(4)]
     expected = torch.zeros_like(outputs)
     for d in range(2):
@@ -74,7 +74,7 @@ def test_the_recurrence_and_its_gradient_equal_single_steps(sizes: Sequence[int]
     torch.testing.assert_close(outputs, expected)
     torch.testing.assert_close(last_m, torch.stack([outputs[:, n - 1, k] for k, n in enumerate(lengths)], dim=1))
     with torch.no_grad():
-        quick, quick_c, _ = scan(*inputs, c, m, sizes, *clips)  # type: ignore[arg-type]  # likewise
+        quick, quick_c, _ = scan(x, (learned[0], learned[1], learned[2]), (c, m), sizes, clips)
     torch.testing.assert_close(quick, outputs)
     torch.testing.assert_close(quick_c, last_c)
     direction = random(2, 5, 4, 2)

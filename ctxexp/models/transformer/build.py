@@ -1,0 +1,65 @@
+"""Encoders of transformers models: of a checkpoint's files, or of a model that is in memory already."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from ctxexp.errors import EncodingError
+from ctxexp.models.choices import Dtype, Reading
+from ctxexp.models.transformer.checkpoints import Checkpoint
+from ctxexp.models.transformer.checks import check_finite, check_vocabulary
+from ctxexp.models.transformer.encoder import TransformerEncoder
+from ctxexp.models.transformer.loading import load, ready, state_hash
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+DTYPES: dict[torch.dtype, Dtype] = {
+    torch.float32: "float32",
+    torch.bfloat16: "bfloat16",
+    torch.float16: "float16",
+}
+
+
+def from_files(
+    checkpoint: Checkpoint,
+    reading: Reading,
+    *,
+    trust_remote_code: bool = False,
+    untrained: int | None = None,
+    expect: str | None = None,
+) -> TransformerEncoder:
+    """The encoder of a checkpoint; `untrained` and `expect` as `load` takes them."""
+    loaded = load(checkpoint, reading, trust_remote_code=trust_remote_code, untrained=untrained, expect=expect)
+    return TransformerEncoder(checkpoint, reading, loaded)
+
+
+def from_memory(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, reading: Reading, name: str | None
+) -> TransformerEncoder:
+    """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
+    title = name or Path(model.config.name_or_path or type(model).__name__).name
+    dtype = DTYPES.get(model.dtype)
+    if dtype is None:
+        raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
+    check_finite(model, title)
+    check_vocabulary(tokenizer, model, title)
+    loaded = ready(model, tokenizer)._replace(lent=True)
+    weights = state_hash(loaded.model)
+    backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
+    parts = (
+        weights,
+        backend.to_str() if backend is not None else "",
+        sorted(tokenizer.special_tokens_map.items()),
+        tokenizer.model_max_length,
+        loaded.model.config.to_json_string(),
+        loaded.model.config._attn_implementation,
+    )
+    content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    given = Checkpoint(title, "", Path(), weights, content)
+    return TransformerEncoder(given, replace(reading, dtype=dtype), loaded, title=title)
