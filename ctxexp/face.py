@@ -20,6 +20,7 @@ from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, TrackingError, near
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
+from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
@@ -86,8 +87,7 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
     Raises TrackingError if there are none.
     """
-    from ctxexp.report.wording import unique_labels
-    from ctxexp.sinks.disk.finished import finished_results
+    from ctxexp.sinks.disk.finished import finished_results  # sinks settle how MLflow behaves: not at `import ctxexp`
 
     held = finished_results(folder, sweep=sweep)
     found = [(results.info.title or job.folder.parent.name, results) for job, results in held]
@@ -99,8 +99,7 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
 
 def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
     """Several runs side by side; in a notebook it shows itself as a table."""
-    from ctxexp.report.comparison import Comparison
-    from ctxexp.report.wording import unique_labels
+    from ctxexp.report.comparison import Comparison  # with all that draws figures
 
     named = results.items() if isinstance(results, Mapping) else ((r.info.title or "run", r) for r in results)
     return Comparison(tuple(unique_labels(list(named))))
@@ -115,7 +114,7 @@ def _name(part: Any) -> str:
 def _composed(chosen: Mapping[str, Any], text: Any, options: Sequence[str]) -> Config:
     """The config that these choices make as words of a command line, where they are words. Raises ConfigError for
     objects of the wrong kind."""
-    from ctxexp.command.compose import config_of, quote  # Hydra's
+    from ctxexp.command import compose  # Hydra's
 
     transform, control, metrics = (chosen.get(kind) for kind in ("transform", "control", "metric"))
     for name, made in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
@@ -127,8 +126,8 @@ def _composed(chosen: Mapping[str, Any], text: Any, options: Sequence[str]) -> C
     if isinstance(metrics, Sequence) and not isinstance(metrics, str):
         words.append(f"metric=[{','.join(metrics)}]")
     if isinstance(text, str | Path):
-        words += ["dataset=text", f"dataset.path={quote(str(text))}"]
-    return config_of([*words, *options])
+        words += ["dataset=text", f"dataset.path={compose.quote(str(text))}"]
+    return compose.config_of([*words, *options])
 
 
 def _corpus(model: Any, text: Any, config: Config) -> Corpus | None:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from ctxexp import testing
 from ctxexp.command.config import Part, part_of
 from ctxexp.command.types import typed
 from ctxexp.dataset import Corpus
@@ -36,8 +37,6 @@ def main(name: str, values: Mapping[str, Any]) -> int:
 
 def conform(name: str, values: Mapping[str, Any]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
-    from ctxexp import testing
-
     part = _asked(name, values)
     title = f"{part.kind} {part.name}" + "".join(f" {k}={v}" for k, v in part.arguments.items())
     title += f" of {part.source}" if part.source else ""

@@ -28,6 +28,7 @@ from ctxexp.files.writing import full
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.figures import run_figures
+from ctxexp.report.page import summarise
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 from ctxexp.sinks.disk.closing import Summarise, close_sweep
@@ -112,8 +113,6 @@ def _loaded(config: Config) -> Study | CtxexpError:
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
-    from ctxexp.report.page import summarise
-
     return summarise(runs, folder, registry())
 
 

@@ -1,4 +1,7 @@
-"""The verbs of the command: what `ctxexp NAME ...` does beside Hydra's experiments. Imports are inside."""
+"""The verbs of the command: what `ctxexp NAME ...` does beside Hydra's experiments.
+
+Imports that take longest are inside: all verbs are loaded for the help on any.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,24 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+from ctxexp.command.cli import experiment as measure
+from ctxexp.command.names import registry
 from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import TrackingError
+from ctxexp.face import runs
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import Register, hookimpl
+from ctxexp.plugins.listing import main as list_plugins
+from ctxexp.sinks.disk.credentials import VARIABLE
+from ctxexp.sinks.mlflow.database import DATABASE, prepare
+from ctxexp.sinks.mlflow.sqlite import sqlite_path, sqlite_uri, whole
+from ctxexp.sinks.mlflow.ui import serve
+from ctxexp.vectors.cache import clear, entries, size_text
 
 
 def run(*words: str) -> int:
     """Measure: one run, or a sweep with -m; the word `run` may be left out."""
-    from ctxexp.command.cli import experiment
-
-    return experiment(list(words))
+    return measure(list(words))
 
 
 def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str = "ctxexp", port: int = 5000) -> None:
@@ -27,19 +37,12 @@ def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str
     experiment: MLflow's experiment
     port: the first port to try
     """
-    from ctxexp.sinks.mlflow.database import prepare
-    from ctxexp.sinks.mlflow.ui import serve
-
     _require_store(folder, uri)
     serve(prepare(folder, uri), experiment, port)
 
 
 def _require_store(folder: Path, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
-    from ctxexp.sinks.disk.credentials import VARIABLE
-    from ctxexp.sinks.mlflow.database import DATABASE
-    from ctxexp.sinks.mlflow.sqlite import sqlite_path, sqlite_uri, whole
-
     uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)
     if uri.startswith("sqlite") and not whole(path := sqlite_path(uri)):
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
@@ -52,8 +55,6 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     sweep: a folder's name in its results, or last
     out: where to
     """
-    from ctxexp.command.names import registry
-    from ctxexp.face import runs
     from ctxexp.report.page import summarise
 
     found = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
@@ -75,8 +76,6 @@ def cache(
     key: clear this entry only
     older_than: clear what was not used for so many days
     """
-    from ctxexp.vectors.cache import clear, entries, size_text
-
     folder = folder or cache_folder() / "vectors"
     if action == "show":
         held = entries(folder)
@@ -108,9 +107,7 @@ def plugins(*files: Path) -> int:
 
     files: plugin files (FILE.py), listed too
     """
-    from ctxexp.plugins.listing import main
-
-    return main(list(files))
+    return list_plugins(list(files))
 
 
 def conform(name: str, **arguments: Any) -> int:
@@ -119,7 +116,7 @@ def conform(name: str, **arguments: Any) -> int:
     name: what it is registered as: bert, or with its kind, metric/anisotropy
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
     """
-    from ctxexp.command.conform import main
+    from ctxexp.command.conform import main  # with the whole kit, which no other verb needs
 
     return main(name, arguments)
 
