@@ -18,6 +18,7 @@ from hydra.core.override_parser.types import Override, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -58,7 +59,7 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         value = override.value()
         if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
             raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
-        files = [str(user_path(str(getattr(v, "text", v))).absolute()) for v in value]
+        files = [str(user_path(v.text if isinstance(v, QuotedString) else v).absolute()) for v in value]
         use(files)
         taken.append(f"plugins=[{','.join(map(quote, files))}]")
     return taken
@@ -170,7 +171,7 @@ def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
             "hydra.job.chdir=true: runs stay in the folder where the command was typed, since paths are relative to it"
         )
     mode = OmegaConf.select(hydra, "mode", throw_on_missing=False)
-    if getattr(mode, "name", "") == "MULTIRUN" and not multirun:
+    if mode == RunMode.MULTIRUN and not multirun:
         raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
 
 

@@ -6,9 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
 
 from ctxexp.command.config import PLACES, Config, Part, supplied_by
 from ctxexp.errors import ConfigError
@@ -31,13 +30,13 @@ def job_key(config: Config, read: str, encoder: str, version: str) -> str:
     `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
     its path. Of plugins that supply something to the job the versions count, of files their content.
     """
-    decisive = {key.name: getattr(config, key.name) for key in fields(config) if key.name not in PLACES}
+    decisive = {key: value for key, value in vars(config).items() if key not in PLACES}
     others = sorted((p.plugin, p.version) for p in supplied_by(config))
     text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Part):
         return {"name": value.name, **value.arguments}
     return vars(value) if is_dataclass(value) else str(value)
@@ -60,7 +59,7 @@ def files_digest(config: Config) -> str:
     return digest.hexdigest()
 
 
-def _paths(value: Any) -> Iterator[Path]:
+def _paths(value: object) -> Iterator[Path]:
     """Whatever among these values is the path of something that is there."""
     if isinstance(value, dict):
         yield from _paths(list(value.values()))

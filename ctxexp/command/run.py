@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ctxexp.command.config import Config, supplied_by
 from ctxexp.dataset import Corpus, check_corpus, deduplicated
@@ -20,6 +19,7 @@ from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
 from ctxexp.study import Pooling, Study, Vectors, Words
+from ctxexp.transform import Calibration
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS, WORDS
 
@@ -50,7 +50,7 @@ def study_of(config: Config) -> Study:
     )
 
 
-def load_corpus(config: Config, **others: Any) -> Corpus:
+def load_corpus(config: Config, **others: object) -> Corpus:
     """The configured data set (`others` in place of its arguments), deduplicated if the config says so, changed by the
     control."""
     part = config.dataset
@@ -103,8 +103,8 @@ def fit_text(config: Config) -> Callable[[], Corpus] | None:
 
 def fits(config: Config) -> bool:
     """Whether the run's transform is fitted at all."""
-    transform = config.transform.make()
-    return not getattr(transform, "identity", False) and bool(getattr(transform, "fitted", True))
+    with config.transform.credit():
+        return Calibration(config.transform.make, config.transform.name).fitted
 
 
 def preflight(config: Config) -> None:
@@ -116,7 +116,8 @@ def preflight(config: Config) -> None:
     config.baseline.make()
     config.transform.make()
     for label, part in config.metric.items():
-        sample = getattr(part.make(), "sample", None)
+        part.make()
+        sample = part.arguments.get("sample")
         if isinstance(sample, int) and sample < 1:
             raise ConfigError(f"metric.{label}.sample={sample}: expected at least 1, or null for all")
     if config.dataset.offer.ours:
@@ -151,7 +152,8 @@ def measured(study: Study, config: Config, folder: Path, progress: Progress) -> 
         if error.of is None:
             raise
         kind, at = error.of
-        with (config.metric[at] if kind == "metric" else getattr(config, kind)).credit():
+        part = config.metric[at] if kind == "metric" else next(part for part in config.parts() if part.kind == kind)
+        with part.credit():
             raise
     fit = results.info.transform.fit
     named = RunInfo(

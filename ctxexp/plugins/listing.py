@@ -6,6 +6,7 @@ import inspect
 import warnings
 from pathlib import Path
 
+from ctxexp.command.types import type_text, value_text
 from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.hookspecs import KINDS, OFFERED
 from ctxexp.plugins.offers import Offer, Source
@@ -32,7 +33,7 @@ def signature(offer: Offer) -> str:
     if known is None:
         return "any"
     return ", ".join(
-        f"{name}: {_type(kind)}" + ("" if default is inspect.Parameter.empty else f" = {_value(default)}")
+        f"{name}: {type_text(kind)}" + ("" if default is inspect.Parameter.empty else f" = {value_text(default)}")
         for name, (kind, default) in known.items()
     )
 
@@ -48,14 +49,6 @@ def _section(title: str, version: str, offers: list[Offer]) -> str:
         if offer.kind in KINDS and (keys := signature(offer)):
             lines.append(f"      {keys}")
     return "\n".join(lines)
-
-
-def _type(kind: object) -> str:
-    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
-
-
-def _value(default: object) -> str:
-    return "null" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def main(files: list[Path]) -> int:

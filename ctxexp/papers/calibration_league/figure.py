@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 NAME = "isotropy_against_spearman"
 TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
 MARKERS = "osD^vPX<>h"  # one a model
-_X = (("less_cosine", "drop of the mean cosine"), ("more_isoscore", "gain of IsoScore"))
+_X: tuple[tuple[Callable[[Standing], float], str], ...] = (
+    (lambda row: row.less_cosine, "drop of the mean cosine"),
+    (lambda row: row.more_isoscore, "gain of IsoScore"),
+)
 
 
 def write_league_figure(runs: Sequence[Run], folder: Path) -> list[Path]:
@@ -48,9 +51,9 @@ def league_figure(runs: Sequence[Run]) -> Figure | None:
     marker = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
     figure = blank(9.6, 3.7 * len(bands))
     for i, (heading, some) in enumerate(bands):
-        for j, (attribute, words) in enumerate(_X):
+        for j, (x_of, words) in enumerate(_X):
             axes = figure.add_subplot(len(bands), len(_X), 1 + i * len(_X) + j)
-            _draw(axes, some, attribute, colour, marker)
+            _draw(axes, some, x_of, colour, marker)
             axes.set_xlabel(words, fontsize=9.5)
             if not j:
                 axes.set_ylabel("gain of Spearman × 100", fontsize=9.5)
@@ -68,9 +71,15 @@ def _colours(names: Sequence[str]) -> dict[str, str]:
     return {**TRANSFORMS, **dict(zip(others, free, strict=False))}
 
 
-def _draw(axes: Axes, rows: Sequence[Standing], attribute: str, colour: dict[str, str], marker: dict[str, str]) -> None:
+def _draw(
+    axes: Axes,
+    rows: Sequence[Standing],
+    x_of: Callable[[Standing], float],
+    colour: dict[str, str],
+    marker: dict[str, str],
+) -> None:
     for row in rows:
-        x = getattr(row, attribute)
+        x = x_of(row)
         if not math.isfinite(x):
             continue
         if math.isfinite(row.low):

@@ -44,7 +44,7 @@ def user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
-        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+        return str(os.getuid()) if os.name == "posix" else "unknown"
 
 
 def command() -> str:
@@ -72,11 +72,11 @@ def _processor() -> str:
 
 
 def _gpus() -> tuple[str, ...]:
-    torch = sys.modules.get("torch")  # asked only where the run itself needed it: importing it takes seconds
-    if torch is not None and hasattr(torch, "cuda"):
+    if sys.modules.get("torch"):  # asked only where the run itself needed it: importing it takes seconds
+        import torch
+
         found = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        mps = getattr(torch.backends, "mps", None)
-        return (*found, "Apple MPS") if mps is not None and mps.is_available() else tuple(found)
+        return (*found, "Apple MPS") if torch.backends.mps.is_available() else tuple(found)
     program = shutil.which("nvidia-smi")
     if program is None:
         return ()
@@ -99,7 +99,7 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "python": platform.python_version(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
         "gpus": list(_gpus()),
         "git": git(),
         "packages": dict(sorted(packages.items(), key=lambda item: item[0].lower())),

@@ -63,7 +63,7 @@ def is_gone(host: str | None, pid: str | None, start: str | None) -> str | None:
 
 def _stops() -> list[int]:
     """The signals that ask a process to end: a cluster's, a closed terminal's; not those that it was told to ignore."""
-    found = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+    found = (signal.Signals.__members__.get(name) for name in ("SIGTERM", "SIGHUP"))
     return [number for number in found if number and signal.getsignal(number) not in (signal.SIG_IGN, None)]
 
 

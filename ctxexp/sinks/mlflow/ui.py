@@ -144,7 +144,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     def send(name: str) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.name == "posix":
-                os.killpg(process.pid, getattr(signal, name))
+                os.killpg(process.pid, signal.Signals[name])
             else:
                 process.terminate()
 
