@@ -24,6 +24,7 @@ import pytest
 from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
+from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
 from ctxexp.sinks.disk import process
 from ctxexp.sinks.disk.finished import finished_on_disk, reuse
@@ -289,7 +290,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     [data] = run.inputs.dataset_inputs
     assert (data.dataset.name, data.dataset.digest) == ("polysemy", "f" * 36)
     tags = run.data.tags
-    assert tags["mlflow.runColor"] == "#1f77b4"
+    assert tags["mlflow.runColor"] == FIXED["bert"]
     assert tags["ctxexp.kind"] == "job"
     assert tags["mlflow.user"]
     assert tags["mlflow.source.name"]
