@@ -53,7 +53,7 @@ class Baseline(ABC):
     over what random occurrences are drawn, where the mean cosine's expectation takes the place of the draw.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     matched: ClassVar[bool] = False  # whether groups have levels of their own
     closed: Among | None = None
 

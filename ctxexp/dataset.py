@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 from ctxexp.errors import DataError
 
@@ -163,11 +162,15 @@ def check_sentences(corpus: Corpus) -> None:
 _NO_TEXT = re.compile("[\\0\ud800-\udfff]")
 
 
-def _wrong(sentence: Any) -> str:
+def _wrong(sentence: object) -> str:
     """What is wrong with a sentence, to stand after its number; empty if nothing is."""
     if not isinstance(sentence, Sentence):
         return f": expected a ctxexp.Sentence, got {type(sentence).__name__}"
-    parts: tuple[Any, Any, Any] = sentence.text, sentence.words, sentence.spans  # annotations hold nobody to them
+    parts: tuple[object, object, object] = (
+        sentence.text,
+        sentence.words,
+        sentence.spans,
+    )  # annotations hold nobody to them
     text, words, spans = parts
     if not isinstance(text, str) or not isinstance(words, tuple) or not isinstance(spans, tuple):
         return ": expected a text, a tuple of words and a tuple of spans"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, NamedTuple, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class _Held(threading.local):
     """What the blocks below set, a thread its own."""
 
-    memo: tuple[np.ndarray, dict[str, Any]] | None = None
+    memo: tuple[np.ndarray, dict[str, object]] | None = None
     eps: float = 0.0
 
 
@@ -68,8 +68,7 @@ def once(x: np.ndarray, name: str, make: Callable[[np.ndarray], T]) -> T:
         return make(x)
     if name not in held[1]:
         held[1][name] = make(x)
-    result: T = held[1][name]
-    return result
+    return cast(T, held[1][name])
 
 
 def norms(x: np.ndarray) -> np.ndarray:

@@ -152,16 +152,21 @@ _NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}
 
 def build(label: str, factory: Factory) -> Metric:
     """What the factory builds; MetricError naming the label unless that is a metric."""
-    metric: object = factory()  # a stranger's may build anything
-    if not isinstance(metric, Metric):
-        got = type(metric).__name__
-        raise _failure(label, f"metric {label!r}: expected a ctxexp.metric.Metric, got {got}")
-    if isinstance(metric, GroupMean) and "_scores" not in vars(metric):
-        words = f"{type(metric).__name__}.__init__ leaves its base's out: begin it with super().__init__()"
-        raise _failure(label, f"metric {label!r}: {words}")
-    if (over := getattr(metric, "over", None)) not in get_args(Over):
-        raise _failure(label, f"metric {label!r}: over={short(over)}; expected one of {', '.join(get_args(Over))}")
+    metric = factory()
+    if wrong := lacking(metric):
+        raise _failure(label, f"metric {label!r}: {wrong}")
     return metric
+
+
+def lacking(metric: object) -> str:
+    """What keeps this from being a metric; empty if nothing does."""
+    if not isinstance(metric, Metric):
+        return f"expected a ctxexp.Metric, got {type(metric).__name__}"
+    if isinstance(metric, GroupMean) and "_scores" not in vars(metric):
+        return f"{type(metric).__name__}.__init__ leaves its base's out: begin it with super().__init__()"
+    if (over := getattr(metric, "over", None)) not in get_args(Over):
+        return f"over={short(over)}; expected one of {', '.join(get_args(Over))}"
+    return ""
 
 
 def _taken(block: Block, chosen: np.ndarray | None, at: int) -> Block | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -66,9 +66,9 @@ class EditDistance(SimilarityMetric):
         counted = {**undefined(parts), "near_n": int(within.sum())}
         return Found(values, self.resampled(parts, statistics), counted)
 
-    def table_rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, object]]:
         """A row a task and range of distances (to the threshold, then doubling): mean gold and similarity, Spearman."""
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         for task, parts in self.tasks().items():
             similarity, gold, distance = joined(parts).of("similarity", "gold", "distance")
             low, high = 0, self.threshold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,9 +57,9 @@ class STS(SimilarityMetric):
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
         return Found(values, resampled, counts)
 
-    def table_rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, object]]:
         """A row a sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x 100."""
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         for part in self._parts.values():
             low, high = self._intervals.get(part.subset, (float("nan"), float("nan")))
             rows.append(

@@ -23,7 +23,7 @@ def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
     quiet.setLevel(logging.ERROR)  # a small corpus is warned about, rightly
     try:
         with report.law("interface"):
-            if not isinstance(made := make(), Baseline) or not isinstance(getattr(made, "name", None), str):
+            if not isinstance(made := make(), Baseline) or not isinstance(made.name, str) or not made.name:
                 raise Broken("expected a ctxexp.Baseline with a name and groups(occurrences, rng)")
         if report.failures:
             return report.conclude()

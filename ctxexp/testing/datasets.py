@@ -15,7 +15,7 @@ def check_dataset(
 
     `elsewhere` gives the fingerprint that another process finds, where sets have another order.
     """
-    corpus, again = built(make, "fingerprint")
+    corpus, again = built(make, Corpus)
     report = Report(name or called("dataset", corpus))
     with report.law("interface"):
         _interface(corpus)

@@ -30,7 +30,7 @@ def check_encoder(
     `make` builds the encoder (or is one, then a fresh one isn't compared). `others` are encoders with other settings,
     by what sets them apart (`pooling=first`): where their vectors differ their names must.
     """
-    encoder, again = built(make, "encode")
+    encoder, again = built(make, Encoder)
     report = Report(name or called("encoder", encoder))
     with report.law("interface"):
         _interface(encoder)
@@ -65,9 +65,9 @@ def check_encoder(
         _lengths(encoder)
     with report.law("unknown pieces"):
         _unknown(encoder)
-    if encoder.sentences() is not None:
+    if (view := encoder.sentences()) is not None:
         with report.law("sentence vectors"):
-            check_sentences(encoder)
+            check_sentences(view, encoder)
     if again is not None:
         with report.law("a fresh encoder gives the same"):
             _fresh(kit, again())
@@ -251,7 +251,7 @@ def _names(kit: Probes, others: Mapping[str, Callable[[], Encoder] | Encoder]) -
     named = {kit.encoder.name: ("its settings here", sample(kit.encoder))}
     for label, make in others.items():
         try:
-            other, _ = built(make, "encode")
+            other, _ = built(make, Encoder)
         except (ConfigError, ModelError):
             continue  # a setting that this model refuses
         got = sample(other)

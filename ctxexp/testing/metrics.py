@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
 
 import numpy as np
 
 from ctxexp.errors import near
+from ctxexp.measuring.measure import lacking
 from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Over
 from ctxexp.testing.pair_metrics import pair_laws
 from ctxexp.testing.report import Broken, Report, called, difference, equal, numbers, written
@@ -70,14 +70,13 @@ def check_metric(make: Make, *, name: str = "") -> Report:
 
 
 def _interface(make: Make) -> None:
-    metric: Any = make()
-    if not isinstance(metric, Metric):
-        raise Broken(f"expected a ctxexp.Metric, got {type(metric).__name__}")
-    if getattr(metric, "over", None) not in get_args(Over):
-        raise Broken(f"over is {getattr(metric, 'over', None)!r}; expected one of {', '.join(get_args(Over))}")
-    declared: Any = metric.invariances
-    if isinstance(declared, str) or not set(declared) <= set(INVARIANCES):
-        unknown = declared if isinstance(declared, str) else str(min(set(declared) - set(INVARIANCES)))
+    metric = make()
+    if wrong := lacking(metric):
+        raise Broken(wrong)
+    declared: object = metric.invariances
+    if not isinstance(declared, Set):
+        raise Broken(f"invariances={declared!r}: expected a set of names")
+    if unknown := min(declared - set(INVARIANCES), default=""):
         raise Broken(f"invariances: no such invariance {unknown!r}{near(unknown, INVARIANCES)}")
 
 

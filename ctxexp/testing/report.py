@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ctxexp.errors import ConformanceError, said, stranger
 from ctxexp.metric import Estimate, Metric
@@ -66,14 +67,14 @@ def called(kind: str, thing: object) -> str:
     return f"{kind} {getattr(thing, '__name__', getattr(thing, 'name', thing))!r}"
 
 
-def built(make: Callable[[], T] | T, sign: str) -> tuple[T, Callable[[], T] | None]:
-    """A subject and how to build another: `make` is a factory, or the subject itself (it has the attribute `sign`)."""
-    if callable(make) and (isinstance(make, type) or not hasattr(make, sign)):
+def built(make: Callable[[], T] | T, kind: type) -> tuple[T, Callable[[], T] | None]:
+    """A subject and how to build another: `make` is a factory, or the subject itself, of this kind."""
+    if callable(make) and not isinstance(make, kind):
         return make(), make
     return make, None  # type: ignore[return-value]  # it is no factory, so it is the subject
 
 
-def equal(a: Any, b: Any, *, tolerance: float = 1e-9) -> bool:
+def equal(a: Mapping[str, npt.ArrayLike], b: Mapping[str, npt.ArrayLike], *, tolerance: float = 1e-9) -> bool:
     """Whether two sets of statistics agree, NaN equal to NaN."""
     return a.keys() == b.keys() and all(
         np.allclose(a[key], b[key], rtol=tolerance, atol=tolerance, equal_nan=True) for key in a
@@ -101,7 +102,7 @@ def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
 
 def written(metric: Metric, folder: Path) -> None:
     """Raise Broken unless the metric gives rows for its table, and writes what it saves."""
-    rows: Any = metric.table_rows()
+    rows: object = metric.table_rows()
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "layer" not in row for row in rows):
         raise Broken(f"table_rows() gave {rows!r:.80}; expected dicts without a key `layer`, which is added")
     metric.save(folder)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError
-from ctxexp.model import check_encoded, check_separate, lacking
+from ctxexp.model import Encoder, check_encoded, check_separate, lacking
 from ctxexp.testing.report import Broken
 
 SENTENCES = [Sentence.of(text.split()) for text in ("The bank closed early .", "It rained .", "the river", "It rained")]
 TOLERANCE = 6e-2  # share of a layer's root mean square, wide enough for half types
 
 
-def check_sentences(encoder: Any) -> None:
-    """Raise Broken if `encoder.sentences()` isn't a view as `ctxexp.Encoder` documents it."""
-    view = encoder.sentences()
+def check_sentences(view: Encoder, encoder: Encoder) -> None:
+    """Raise Broken if what the encoder's `sentences()` gave isn't a view as `ctxexp.Encoder` documents it."""
     if wrong := lacking(view):
         raise Broken(f"sentences(): what it gave {wrong}")
     if not view.poolings:

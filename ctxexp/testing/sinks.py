@@ -8,7 +8,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -101,7 +100,7 @@ class _Kit:
     def __init__(self, make: Callable[[], Sink], store: Path) -> None:
         self.make, self.store, self.runs, self.blind = make, store, 0, False
 
-    def run(self, name: str = "bert", *, sweep: str | None = None, params: Mapping[str, Any] | None = None) -> Run:
+    def run(self, name: str = "bert", *, sweep: str | None = None, params: Mapping[str, object] | None = None) -> Run:
         """A run with a folder of its own."""
         self.runs += 1
         folder = self.store / "results" / "kit" / f"{self.runs:03d}"
@@ -190,7 +189,7 @@ def _prepared(kit: _Kit) -> None:
 
 def _whole(kit: _Kit) -> None:
     sink, _ = kit.sent(_results())
-    about: Any = sink.about()
+    about: object = sink.about()
     if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
         raise Broken(f"about() gave {about!r}; expected texts by name, {{}} for none")
 

@@ -53,15 +53,13 @@ def entries(cache: Path) -> list[Entry]:
     for path in cache.iterdir() if cache.is_dir() else ():
         if len(path.name) != 32 or not path.is_dir():
             continue
-        try:
+        encoder = corpus = "?"
+        with suppress(DamagedError, KeyError):
             meta = read_meta(path)
-        except DamagedError:
-            meta = {}
+            encoder, corpus = meta["encoder"], meta["corpus"]
         try:
             used = max(f.stat().st_mtime for f in (path, path / "meta.json") if f.exists())
-            found.append(
-                Entry(path.name, path, _size(path), used, str(meta.get("encoder", "?")), str(meta.get("corpus", "?")))
-            )
+            found.append(Entry(path.name, path, _size(path), used, encoder, corpus))
         except (OSError, ValueError):  # another process removed it just now
             continue
     return sorted(found, key=lambda entry: -entry.used)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -178,7 +177,7 @@ def _results(
 ) -> Iterator[tuple[np.ndarray, list[Encoded]]]:
     """Each batch with its results, checked but for their values."""
     everything = _call(encoder, sentences) if encoder.sequential else None
-    dtype: np.dtype[Any] | None = None
+    dtype: np.dtype[np.floating] | None = None
     for batch in batches:
         chosen = [sentences[i] for i in batch]
         encoded = _take(encoder, everything or _call(encoder, chosen), chosen, last=everything is None)
@@ -245,7 +244,7 @@ def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence
     return encoded
 
 
-def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[Any]) -> None:
+def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[np.floating]) -> None:
     """`check_encoded` without its look at the values, which the writer takes over whole chunks."""
     layers = one.layers
     expected = (encoder.n_layers, len(one.units), encoder.dim)

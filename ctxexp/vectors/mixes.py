@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
 from ctxexp.errors import ConfigError, near
 
@@ -31,13 +31,13 @@ class Mix:
         return f"{self.name}: layer{'s' * (len(self.layers) > 1)} {', '.join(map(str, self.layers))}{shares}"
 
 
-def check_mixes(chosen: Sequence[Any]) -> None:
+def check_mixes(chosen: Sequence[object]) -> None:
     """Raise ConfigError for a mix that no model could have; layers out of a model's range are `layer_mixes`'s."""
     for one in chosen:
         _parsed(one, None)
 
 
-def layer_mixes(chosen: Sequence[Any], n_layers: int) -> list[Mix]:
+def layer_mixes(chosen: Sequence[object], n_layers: int) -> list[Mix]:
     """The mixes of the config (names, lists of layers, or {scalar_mix: weights}) on a model of so many layers.
 
     Raises ConfigError naming the layers that the model has, for a layer that it hasn't or a mix named twice.
@@ -49,11 +49,12 @@ def layer_mixes(chosen: Sequence[Any], n_layers: int) -> list[Mix]:
     return [mix for mix in mixes if mix]
 
 
-def _parsed(one: Any, n_layers: int | None) -> Mix | None:
+def _parsed(one: object, n_layers: int | None) -> Mix | None:
     """The mix; None while the model's number of layers isn't known."""
     given: list[float] | None = None
     if isinstance(one, Mapping) and list(one) == ["scalar_mix"]:
-        one, given = "scalar_mix", one["scalar_mix"]
+        given = one["scalar_mix"]
+        one = "scalar_mix"
         if not isinstance(given, list) or not given or not all(map(_number, given)):
             raise ConfigError(f"sentence.mixes: scalar_mix={given!r}: expected a weight a layer, as in [0.5,1,0]")
     if isinstance(one, str):
@@ -89,5 +90,5 @@ def _named(name: str, n_layers: int, given: list[float] | None) -> Mix:
     return Mix(name, layers, (1 / len(layers),) * len(layers))
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

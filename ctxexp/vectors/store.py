@@ -17,7 +17,7 @@ from contextlib import suppress
 from io import BufferedWriter, FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -55,9 +55,9 @@ class Store:
         """Opens and checks the folder; `unique_of` numbers each corpus sentence among the unique ones."""
         self.path, self.encoded = path, encoded
         self.meta = read_meta(path)
-        self.n_layers, self.dim, self.n_rows = (int(self.meta[k]) for k in ("n_layers", "dim", "n_rows"))
-        self.dtype = np.dtype(self.meta["dtype"])
-        self.skipped, self.unknown, self.pieces = (int(self.meta[k]) for k in ("skipped", "unknown", "pieces"))
+        self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
+        self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
+        self.skipped, self.unknown, self.pieces = self.meta["skipped"], self.meta["unknown"], self.meta["pieces"]
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:
@@ -86,7 +86,7 @@ class Store:
     @property
     def n_bytes(self) -> int:
         """Size on disk, in bytes."""
-        return sum(int(size) for size in self.meta["sizes"].values())
+        return sum(self.meta["sizes"].values())
 
     def _check(self, files: list[FileIO]) -> None:
         """Opens the layers into `files`, and holds every file against its size and checksum."""
@@ -106,14 +106,14 @@ class Store:
         for i, file in enumerate(files):
             if file.read(HEADER) != header(self.dtype, self.n_rows, self.dim):
                 raise DamagedError(f"the header of {layer_name(i)} differs")
-            for rows, expected in zip(self.meta["chunks"], self.meta["checksums"][i], strict=True):
+            for rows, total in zip(self.meta["chunks"], self.meta["checksums"][i], strict=True):
                 block, n = buffer[: rows * row_bytes], 0
                 while n < len(block):  # a raw read may stop short
                     more = file.readinto(block[n:].data)
                     if not more:
                         raise DamagedError(f"{layer_name(i)} ends early")
                     n += more
-                if zlib.crc32(block.data) != expected:
+                if zlib.crc32(block.data) != total:
                     raise DamagedError(f"the checksum of {layer_name(i)} differs")
 
 
@@ -128,7 +128,7 @@ class StoreWriter:
 
     def __init__(self, folder: Path, n_layers: int, dim: int) -> None:
         self.folder, self.n_layers, self.dim = folder, n_layers, dim
-        self.dtype: np.dtype[Any] | None = None  # that of the first rows
+        self.dtype: np.dtype[np.floating] | None = None  # that of the first rows
         self.stage = np.empty((n_layers, 0, dim))
         self.waiting = self.n_rows = 0
         self.chunks: list[int] = []  # rows that were written, and summed, together
@@ -136,7 +136,7 @@ class StoreWriter:
         self.files: list[BufferedWriter] = []
         self.finished = False
 
-    def _open(self, dtype: np.dtype[Any]) -> None:
+    def _open(self, dtype: np.dtype[np.floating]) -> None:
         self.dtype = dtype
         rows = max(1, STAGE_BYTES // max(1, self.n_layers * self.dim * dtype.itemsize))
         self.stage = np.empty((self.n_layers, rows, self.dim), dtype=dtype)
@@ -194,7 +194,9 @@ class StoreWriter:
         self.chunks.append(rows.shape[1])
         self.n_rows += rows.shape[1]
 
-    def finish(self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def finish(
+        self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]
+    ) -> None:
         """Writes true headers, the small files and, last, meta.json."""
         assert self.dtype is not None
         for file in self.files:

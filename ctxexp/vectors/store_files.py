@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -43,12 +43,32 @@ def side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray | None:
     return np.lib.stride_tricks.as_strided(parts[0], (n_layers, rows, dim), strides)
 
 
+class Meta(TypedDict):
+    """What meta.json says of a store."""
+
+    format: int
+    key: str
+    encoder: str
+    corpus: str
+    dtype: str
+    n_layers: int
+    dim: int
+    n_rows: int
+    skipped: int  # words without a row
+    unknown: int  # pieces that stand for anything that the tokenizer doesn't know
+    pieces: int
+    chunks: list[int]  # rows that were written, and summed, together
+    sizes: dict[str, int]  # bytes of each file
+    digests: dict[str, str]  # of the small files
+    checksums: list[list[int]]  # of each layer, one a chunk
+
+
 def layer_name(i: int) -> str:
     """The file name of layer `i`."""
     return f"layer_{i:02d}.npy"
 
 
-def header(dtype: np.dtype[Any], n_rows: int, dim: int) -> bytes:
+def header(dtype: np.dtype[np.floating], n_rows: int, dim: int) -> bytes:
     """The first 128 bytes of a .npy file (format 1.0) of a C-ordered (n_rows, dim) array."""
     about = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({int(n_rows)}, {int(dim)}), }}"
     return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + about.ljust(HEADER - 11).encode() + b"\n"
@@ -68,17 +88,17 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+def write_meta(folder: Path, meta: Mapping[str, object]) -> None:
     """Writes meta.json, sealed with its own checksum."""
     body = json.dumps(meta, sort_keys=True)
     (folder / "meta.json").write_text(json.dumps({"seal": digest(body.encode()), "meta": meta}), encoding="utf-8")
 
 
-def read_meta(folder: Path) -> dict[str, Any]:
+def read_meta(folder: Path) -> Meta:
     """What meta.json says; `DamagedError` if it can't be read or was changed."""
     try:
         held = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        meta: dict[str, Any] = held["meta"]
+        meta: Meta = held["meta"]
         if held["seal"] != digest(json.dumps(meta, sort_keys=True).encode()):
             raise DamagedError("the checksum of meta.json differs")
     except (OSError, ValueError, KeyError, TypeError) as error:

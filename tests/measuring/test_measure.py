@@ -463,7 +463,7 @@ class Forgets(Rank):
             r"metric 'mine' at layer 0, word .*: Misshapen.score gave shape \(\d+, 2\) for \d+ groups; expected one",
         ),
         (Forgets, r"metric 'mine' kept \d+ scores of \d+ groups; expected one score per group"),
-        (dict, r"metric 'mine': expected a ctxexp.metric.Metric, got dict"),
+        (dict, r"metric 'mine': expected a ctxexp.Metric, got dict"),
     ],
 )
 def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Metric], message: str) -> None:

@@ -414,7 +414,7 @@ class _NoGroup(_BadBaseline):
         ("control", "half_rows", "left_out gave bool of shape (9,); expected bool of shape (18,), True for a row that"),
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
-        ("metric", "no_metric", "expected a ctxexp.metric.Metric, got dict"),
+        ("metric", "no_metric", "expected a ctxexp.Metric, got dict"),
         ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
         ("baseline", "no_group", "baseline 'bad' gave no group, or an empty one"),
     ],

@@ -377,8 +377,9 @@ def _block_wide(self: Running, block: Block) -> None:
     ("mutant", "law", "cause"),
     [
         (dict, "interface", "expected a ctxexp.Metric, got dict"),
-        (running(over="sentense"), "interface", "over is 'sentense'; expected one of occurrence, word"),
+        (running(over="sentense"), "interface", "over='sentense'; expected one of occurrence, word"),
         (running(invariances=frozenset({"rotations"})), "interface", "did you mean 'rotation'"),
+        (running(invariances="scale"), "interface", "invariances='scale': expected a set of names"),
         (running(compute=lambda self: 0.5), "statistics", "expected statistics by name"),
         (running(compute=lambda self: {"raw": "high"}), "statistics", "expected a number by its name"),
         (running(compute=lambda self: Running.compute(self) if self.values else {}), "statistics", "before any group"),

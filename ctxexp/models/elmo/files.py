@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ctxexp.errors import ModelError
 from ctxexp.models.elmo.options import ElmoOptions
 
 if TYPE_CHECKING:
+    import h5py
     from torch import Tensor
 
 
@@ -65,7 +66,7 @@ def read_weights(path: Path, options: ElmoOptions) -> dict[str, Tensor]:
     return _to_state(arrays, options)
 
 
-def _read(file: Any, path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     """The datasets of these names and shapes, float32, which must be all that the network has."""
     import h5py
 

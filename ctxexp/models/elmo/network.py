@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -156,7 +155,7 @@ class ElmoNetwork(nn.Module):
 
     def __init__(
         self,
-        options: ElmoOptions | Mapping[str, Any],
+        options: ElmoOptions | Mapping[str, object],
         *,
         dropout: float = 0.0,
         generator: torch.Generator | None = None,

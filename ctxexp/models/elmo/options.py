@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StrictBool, ValidationError
 
@@ -90,7 +90,7 @@ class ElmoOptions:
         )
 
     @classmethod
-    def parse(cls, options: Mapping[str, Any], where: str = "options") -> ElmoOptions:
+    def parse(cls, options: Mapping[str, object], where: str = "options") -> ElmoOptions:
         """From the content of an `options.json`; `where` names it in errors."""
         try:
             said = _File.model_validate(options)

@@ -6,7 +6,6 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
@@ -170,7 +169,7 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
     if constants.HF_HUB_OFFLINE:
         raise ModelError(_nowhere(ids, at, "HF_HUB_OFFLINE is set"))
     try:
-        info: Any = HfApi().model_info(name, revision=revision, timeout=HUB_SECONDS)
+        info = HfApi().model_info(name, revision=revision, timeout=HUB_SECONDS)
     except GatedRepoError as error:
         raise ModelError(f"{name} is gated: accept its terms on {constants.ENDPOINT}/{name}, then log in") from error
     except RevisionNotFoundError as error:

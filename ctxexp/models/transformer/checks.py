@@ -7,18 +7,21 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from ctxexp.errors import ModelError, said
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 MOST_LAYERS = 1000
 MOST_DRAWN = 10**10  # weights of an untrained model: beyond it no machine's memory is asked
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def check_size(config: Any, source: str) -> None:
+def check_size(config: PretrainedConfig, source: str) -> None:
     """Raise `ModelError` for a config of more layers than any model has, before a network of them is built."""
     inner = config.get_text_config()
     for part in (config, inner):
@@ -28,7 +31,7 @@ def check_size(config: Any, source: str) -> None:
                 raise ModelError(f"{source}: its config.json says {key}={n}; expected 1 to {MOST_LAYERS:,} layers")
 
 
-def check_room(build: Callable[[], Any], held: Mapping[str, tuple[str, int]] | None, source: str) -> None:
+def check_room(build: Callable[[], torch.nn.Module], held: Mapping[str, tuple[str, int]] | None, source: str) -> None:
     """Raise `ModelError` if the network that `build` makes is far larger than its files (`held`: type and size of each
     weight; None: it is drawn), or its floats are integers there; nothing is allocated."""
     with torch.device("meta"):
@@ -77,7 +80,7 @@ def damaged_file(folder: Path) -> str:
     return ""
 
 
-def check_layers(model: Any, unused: Collection[str], source: str) -> None:
+def check_layers(model: PreTrainedModel, unused: Collection[str], source: str) -> None:
     """Raise `ModelError` if among the file's `unused` weights are those of layers that the config leaves out."""
     for name, stack in model.named_modules():
         if not isinstance(stack, torch.nn.ModuleList):
@@ -101,7 +104,7 @@ def check_finite(model: torch.nn.Module, source: str) -> None:
             raise ModelError(f"{source}: the weight {name} holds NaN or infinite values; the file is damaged{hint}")
 
 
-def table_rows(model: Any) -> int:
+def table_rows(model: PreTrainedModel) -> int:
     """Rows of the model's input embedding table; 0 for a model without one."""
     try:
         return len(model.get_input_embeddings().weight)
@@ -109,7 +112,7 @@ def table_rows(model: Any) -> int:
         return 0
 
 
-def check_vocabulary(tokenizer: Any, model: Any, source: str) -> None:
+def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
     """Raise `ModelError` if the tokenizer's pieces are few for the model's embedding table: its files are missing."""
     n, rows = len(tokenizer) - len(tokenizer.all_special_ids), table_rows(model)
     if n <= 0 or 2 * n < rows:
@@ -120,7 +123,7 @@ def check_vocabulary(tokenizer: Any, model: Any, source: str) -> None:
         )
 
 
-def check_reading(tokenizer: Any, folder: Path, source: str) -> None:
+def check_reading(tokenizer: PreTrainedTokenizerBase, folder: Path, source: str) -> None:
     """Raise `ModelError` if text is read otherwise than tokenizer.json says, where no tokenizer_config.json says how:
     transformers then takes the defaults of the model's type, which lower-case the text of a cased BERT."""
     from tokenizers import Tokenizer

@@ -170,7 +170,7 @@ class TransformerEncoder(Encoder):
         self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._model(input_ids=tensor, output_hidden_states=True)
-        self._pooled = getattr(out, "pooler_output", None)
+        self._pooled = out.get("pooler_output")
         last = out.last_hidden_state if self.reading.final_norm else self._before_norm.pop()
         return [layer.reshape(-1, self.dim) for layer in (*out.hidden_states[:-1], last)]
 

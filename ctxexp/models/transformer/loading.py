@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -25,12 +25,16 @@ from ctxexp.models.transformer.checks import (
 )
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
+if TYPE_CHECKING:
+    from torch.utils.hooks import RemovableHandle
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 
 class Loaded(NamedTuple):
     """A model that is ready to read."""
 
-    model: Any  # the encoder half of an encoder-decoder
-    tokenizer: Any
+    model: PreTrainedModel  # the encoder half of an encoder-decoder
+    tokenizer: PreTrainedTokenizerBase
     pooler: bool  # whether it has one, with weights of its own
     untrained: bool = False
     lent: bool = False  # it is the caller's, who may change it
@@ -87,16 +91,16 @@ def load(
     return found._replace(untrained=untrained is not None)
 
 
-def ready(model: Any, tokenizer: Any, *, pooled: bool = True) -> Loaded:
+def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> Loaded:
     """The model's encoder half, set to read; `pooled`: its pooler, if it has one, has weights of its own."""
     model = model.base_model
-    if getattr(model.config, "is_encoder_decoder", False):
+    if model.config.is_encoder_decoder:
         model = model.get_encoder()
     model.config.use_cache = False
-    return Loaded(model.eval(), tokenizer, getattr(model, "pooler", None) is not None and pooled)
+    return Loaded(model.eval(), tokenizer, pooled and "pooler" in dict(model.named_children()))
 
 
-def _trained(checkpoint: Checkpoint, **choices: Any) -> tuple[Any, bool]:
+def _trained(checkpoint: Checkpoint, **choices: object) -> tuple[PreTrainedModel, bool]:
     """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
     from transformers import AutoModel
 
@@ -133,7 +137,7 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool, str | None]:
+def probe(model: PreTrainedModel, source: str, device: torch.device) -> tuple[int, int, bool, str | None]:
     """Layers, width, whether the model is causal, and the name of its final norm (None if it has none).
 
     Found by trying, on eight pieces, since architectures name these things differently. A final norm is the norm whose
@@ -142,10 +146,11 @@ def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool
     seen: list[tuple[str, torch.Tensor]] = []  # keeps the outputs, so that no two of them share an address
     blocks = tuple(n + "." for n, m in model.named_modules() if isinstance(m, torch.nn.ModuleList))
 
-    def watch(name: str) -> Any:
-        return model.get_submodule(name).register_forward_hook(
+    def watch(name: str) -> RemovableHandle:
+        handle: RemovableHandle = model.get_submodule(name).register_forward_hook(
             lambda _, __, out: seen.append((name, out)) if isinstance(out, torch.Tensor) else None
         )
+        return handle
 
     norms = [n for n, m in model.named_modules() if "norm" in type(m).__name__.lower() and not n.startswith(blocks)]
     hooks = [watch(name) for name in norms]
@@ -168,7 +173,7 @@ def probe(model: Any, source: str, device: torch.device) -> tuple[int, int, bool
     return len(hidden), int(last.shape[-1]), causal, final[-1] if final else None
 
 
-def window_size(model: Any, tokenizer: Any, source: str) -> int | None:
+def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> int | None:
     """Pieces that the model takes at once, special ones included; None without a limit."""
     limits = [tokenizer.model_max_length]  # without a limit some 1e30, a float
     whole = isinstance(limits[0], int) or (isinstance(limits[0], float) and limits[0].is_integer())
@@ -189,12 +194,12 @@ def window_size(model: Any, tokenizer: Any, source: str) -> int | None:
     return int(limit) if limit < 10**9 else None
 
 
-def versions(model: Any) -> list[int]:
+def versions(model: PreTrainedModel) -> list[int]:
     """How often each parameter was written to, as torch counts; it counts nothing for what inference mode made."""
     return [0 if p.is_inference() else p._version for p in model.parameters()]
 
 
-def state_hash(model: Any) -> str:
+def state_hash(model: PreTrainedModel) -> str:
     """sha256 (16 hex digits) of every tensor."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):

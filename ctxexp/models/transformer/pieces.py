@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.vectors.align import overlaps, reduce_pairs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 CHUNK = 1000  # sentences tokenised at a time
 MARKER = "▁"  # SentencePiece's word marker: alone at a sentence's start, it claims the first character's span
@@ -64,9 +67,9 @@ class PieceReader:
     the tokenizer does by default: GPT-2's adds none.
     """
 
-    def __init__(self, tokenizer: Any, *, pooling: str, source: str, rows: int = 0) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, pooling: str, source: str, rows: int = 0) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
-        if not getattr(tokenizer, "is_fast", False) or backend is None:
+        if backend is None:
             raise ModelError(
                 f"{source}: its tokenizer ({type(tokenizer).__name__}) gives no character offsets, and words meet "
                 "pieces by character span; a checkpoint with a fast tokenizer (tokenizer.json) is needed"
@@ -187,7 +190,7 @@ def piece_units(sentence: Sentence, spans: Iterable[Sequence[int]]) -> tuple[str
     return tuple(units)
 
 
-def _flat(spans: Any, n: int) -> np.ndarray:
+def _flat(spans: Iterable[Iterable[tuple[int, int]]], n: int) -> np.ndarray:
     """Spans (start, end) of many sentences as one array (n, 2)."""
     return np.fromiter(chain.from_iterable(chain.from_iterable(spans)), np.int64, 2 * n).reshape(-1, 2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,11 +15,18 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
 
 if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
     from ctxexp.models.transformer.pieces import PieceReader
 
 
 def transformer_tables(
-    model: Any, reader: PieceReader, checkpoint: Checkpoint, sentences: Sequence[Sentence], *, untrained: bool
+    model: PreTrainedModel,
+    reader: PieceReader,
+    checkpoint: Checkpoint,
+    sentences: Sequence[Sentence],
+    *,
+    untrained: bool,
 ) -> list[EmbeddingTable]:
     """`input`, and `output` where the checkpoint holds a matrix of its own for its head.
 
@@ -65,7 +72,7 @@ def _counts(reader: PieceReader, sentences: Sequence[Sentence], n: int) -> np.nd
     return counts
 
 
-def _head(config: Any) -> tuple[str, str, bool]:
+def _head(config: PretrainedConfig) -> tuple[str, str, bool]:
     """The name of the untied output matrix, empty if there is none; what is to be said of it; whether it is tied."""
     import transformers
 
