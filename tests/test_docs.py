@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import types
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -126,11 +127,15 @@ def test_local_links_lead_somewhere(page: Path) -> None:
     "page", [*PAGES, ROOT / "CHANGELOG.md", *sorted(ROOT.glob("plugins/*/README.md"))], ids=lambda p: p.name
 )
 def test_modules_and_files_that_are_named_exist(page: Path) -> None:
-    """`ctxexp.Group`, `vectors/store.py`, `files/`: from the root or the package, or a file by name."""
+    """`ctxexp.Group`, `info.corpus.words`; `vectors/store.py`, from the root or the package, or a file by name."""
+    from ctxexp.results.run_info import FitInfo, RunInfo, TransformInfo
+
     text = re.sub(r"^```(?!$).*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     known = {p.name for p in (ROOT / "ctxexp").rglob("*.py")} | {f"{name}.py" for name in written()}
     for name in re.findall(r"`(ctxexp(?:_\w+)?(?:\.\w+)+)(?:\(.*?\))?`", text):
         pkgutil.resolve_name(name)
+    for name in re.findall(r"`info\.([\w.]+)`", text):
+        attrgetter(name)(RunInfo(transform=TransformInfo(fit=FitInfo())))
     for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):
         assert (ROOT / name).exists() or (ROOT / "ctxexp" / name).exists() or name in known, name
 
