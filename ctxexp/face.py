@@ -12,16 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from ctxexp.baseline import Baseline
 from ctxexp.command.config import Config
 from ctxexp.command.run import run
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, TrackingError, near
+from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
+from ctxexp.transform import Transform
 
 if TYPE_CHECKING:
     from ctxexp.report.comparison import Comparison
@@ -32,8 +35,8 @@ Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
 class Parts(TypedDict, total=False):
     """What may be chosen beside model and text: a name as on the command line, or an object."""
 
-    baseline: Any  # a Baseline
-    transform: str | Callable[[], Any]  # a factory
+    baseline: str | Baseline
+    transform: str | Callable[[], Transform]  # a factory
     control: str | Control
 
 
@@ -41,7 +44,7 @@ def measure(
     model: str | Encoder,
     text: Text | None = None,
     *,
-    metrics: str | Sequence[str] | Mapping[str, Callable[[], Any]] | None = None,
+    metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
     options: Sequence[str] = (),
     folder: str | Path | None = None,
     progress: bool | Progress = True,
@@ -105,13 +108,13 @@ def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
     return Comparison(tuple(unique_labels(list(named))))
 
 
-def _name(part: Any) -> str:
+def _name(part: object) -> str:
     """What an object is called: by its title, by its name, as a function or class, or as one of its class."""
     names = (getattr(part, key, "") for key in ("title", "name", "__name__"))
     return str(next(filter(None, names), type(part).__name__))
 
 
-def _composed(chosen: Mapping[str, Any], text: Any, options: Sequence[str]) -> Config:
+def _composed(chosen: Mapping[str, Any], text: Text | None, options: Sequence[str]) -> Config:
     """The config that these choices make as words of a command line, where they are words. Raises ConfigError for
     objects of the wrong kind."""
     from ctxexp.command import compose  # Hydra's
@@ -130,7 +133,7 @@ def _composed(chosen: Mapping[str, Any], text: Any, options: Sequence[str]) -> C
     return compose.config_of([*words, *options])
 
 
-def _corpus(model: Any, text: Any, config: Config) -> Corpus | None:
+def _corpus(model: str | Encoder, text: Text | None, config: Config) -> Corpus | None:
     """The text as a corpus; None where the config's data set is the text."""
     if text is None:
         return model.corpus if isinstance(model, Encoder) else None

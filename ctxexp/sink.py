@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ctxexp.results import Results
 
@@ -26,7 +26,7 @@ class Run:
     folder: Path  # its files; its results too, once there are some
     store: Path  # the tracking folder that holds `folder`
     began: int  # ms since 1970
-    params: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, nested, of JSON types
+    params: Mapping[str, object] = field(default_factory=dict)  # what was asked for, nested, of JSON types
     config: str = ""  # the same whole, as YAML
     source: Mapping[str, str] = field(default_factory=dict)  # user, command, commit, dirty: where it comes from
     sweep: str | None = None  # the sweep that it belongs to
@@ -103,7 +103,7 @@ class Sink:
 
     # Of commands and sweeps, in the process that starts the jobs.
 
-    def prepare(self, store: Path) -> Mapping[str, Any]:
+    def prepare(self, store: Path) -> Mapping[str, object]:
         """Before the first job: make what the jobs share, or raise TrackingError. What is returned takes the place of
         the sink's own arguments in the jobs."""
         return {}

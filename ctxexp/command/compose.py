@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
@@ -28,7 +28,7 @@ from ctxexp.command.overrides import choices, parse, plain
 from ctxexp.command.run import preflight
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import COMMAND, KINDS, arguments
+from ctxexp.plugins import COMMAND, KINDS, Factory, arguments
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -95,8 +95,8 @@ def prepare() -> None:
         _stored.add((kind, name))
 
 
-def _defaults(factory: Any, kind: str) -> dict[str, Any]:
-    shared = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
+def _defaults(factory: Factory, kind: str) -> dict[str, object]:
+    shared: dict[str, str] = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
     return {
         key: shared.get(key, MISSING if default is inspect.Parameter.empty else default)
         for key, (_type, default) in (arguments(factory) or {}).items()
@@ -104,7 +104,7 @@ def _defaults(factory: Any, kind: str) -> dict[str, Any]:
     }
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a config can hold the value; an argument whose default it can't hold is left to its factory."""
     try:
         OmegaConf.create({"value": value})
@@ -113,7 +113,7 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def resolved(cfg: DictConfig) -> dict[str, Any]:
+def resolved(cfg: DictConfig) -> dict[str, object]:
     """The config as plain values, interpolations resolved, Hydra's own part left out."""
     plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), resolve=True)
     assert isinstance(plain, dict)
@@ -187,7 +187,7 @@ def config_of(overrides: Sequence[str]) -> Config:
 
 
 @contextmanager
-def _hydra() -> Iterator[Any]:
+def _hydra() -> Iterator[ConfigLoader]:
     """Hydra's config loader, for look-ups beside the application; leaves Hydra as it was, not started."""
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -198,7 +198,7 @@ def _hydra() -> Iterator[Any]:
     GlobalHydra.instance().clear()
 
 
-def _planned(parsed: Sequence[Override], loader: Any) -> list[Override]:
+def _planned(parsed: Sequence[Override], loader: ConfigLoader) -> list[Override]:
     """What the composed config itself sweeps over (hydra.sweeper.params), as an experiment may; the command line's own
     values take their place."""
     first = [values[0] for values in choices(parsed, _options, multirun=True)]
@@ -257,13 +257,13 @@ def _options(group: str) -> list[str]:
     return list(map(str, names))
 
 
-def resolved_keys(cfg: DictConfig) -> dict[str, Any]:
+def resolved_keys(cfg: DictConfig) -> dict[str, object]:
     plain = OmegaConf.to_container(cfg, resolve=False)
     assert isinstance(plain, dict)
     return {str(k): v for k, v in plain.items() if k != "hydra"}
 
 
-def _flatten(node: dict[str, Any], prefix: str = "") -> list[str]:
+def _flatten(node: Mapping[str, object], prefix: str = "") -> list[str]:
     keys = []
     for key, value in node.items():
         keys.append(prefix + str(key))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar
 
 from annotated_types import Ge, Le
 
@@ -17,7 +17,7 @@ from ctxexp.command.types import type_text, typed
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import KINDS, Offer, Registry, Source, arguments
+from ctxexp.plugins import KINDS, Factory, Offer, Registry, Source, arguments
 from ctxexp.results.run_info import PluginInfo
 from ctxexp.sink import Sink
 from ctxexp.vectors.mixes import check_mixes
@@ -55,7 +55,7 @@ class Part:
         """Whatever is raised inside names the plugin that brought it."""
         return self.registry.credit(self.kind, self.name)
 
-    def make(self, **others: Any) -> Any:
+    def make(self, **others: object) -> Any:
         """What its factory makes of its arguments, `others` in their place."""
         with self.credit():
             try:
@@ -66,7 +66,7 @@ class Part:
                     raise
                 raise type(error)(f"{self.kind} {self.name!r}: {error}") from error  # whose argument it speaks of
 
-    def known(self) -> dict[str, tuple[Any, Any]] | None:
+    def known(self) -> dict[str, tuple[object, object]] | None:
         """Type and default of each argument that its factory takes; None: any."""
         return arguments(self.offer.factory)
 
@@ -152,7 +152,7 @@ class Choices:
     figures: Figures
     weights: Weights
     plugins: list[str]
-    experiment: Any = None
+    experiment: object = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"target|train|all|nli:(?!<).+", self.fit_on):
@@ -177,7 +177,7 @@ class Config(Choices):
         """Everything that numbers come from, in the order of the flow."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
 
-    def having(self, kind: str, made: Mapping[str, Callable[..., Any]]) -> Config:
+    def having(self, kind: str, made: Mapping[str, Factory]) -> Config:
         """The config with what these factories of Python make, by name, in place of what it names of the kind."""
         registry = replace(self.model.registry, offers=dict(self.model.registry.offers))
         for name, factory in made.items():
@@ -187,7 +187,7 @@ class Config(Choices):
         return replace(self, **changed)
 
 
-def check(node: Mapping[str, Any], registry: Registry) -> Config:
+def check(node: Mapping[str, object], registry: Registry) -> Config:
     """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first that can't be used."""
     own = {key: value for key, value in node.items() if key not in KINDS}
     choices = _filled(Choices, own)
@@ -195,8 +195,8 @@ def check(node: Mapping[str, Any], registry: Registry) -> Config:
     for kind in KINDS:
         if kind in LISTS:
             parts[kind] = parts_of(kind, node.get(kind), registry)
-        elif _is_named(node.get(kind)):
-            parts[kind] = part_of(kind, kind, node[kind], registry)
+        elif _is_named(one := node.get(kind)):
+            parts[kind] = part_of(kind, kind, one, registry)
         else:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
     if not parts["metric"]:
@@ -204,7 +204,7 @@ def check(node: Mapping[str, Any], registry: Registry) -> Config:
     return Config(**vars(choices), **parts)
 
 
-def parts_of(kind: str, nodes: Any, registry: Registry) -> dict[str, Part]:
+def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
     """The parts of a group that takes several, by label. Raises ConfigError for nodes that are none."""
     if not isinstance(nodes, Mapping):
         raise ConfigError(f"{kind}: expected options by label, as in {kind}=[NAME] ({', '.join(registry.names(kind))})")
@@ -216,31 +216,31 @@ def parts_of(kind: str, nodes: Any, registry: Registry) -> dict[str, Part]:
     return {label: part_of(kind, f"{kind}.{label}", one, registry) for label, one in nodes.items()}
 
 
-def _filled(kind: type[T], node: Mapping[str, Any], place: str = "") -> T:
+def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
     """The dataclass with these values, those that are dataclasses filled too."""
     hints = typing.get_type_hints(kind, include_extras=True)
     for key in node:
         if key not in hints:
             raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for key, expected in hints.items():
         if key not in node and key != "experiment":
             raise ConfigError(f"{place}{key} is missing from the config")
         if is_dataclass(expected):
-            if not isinstance(node[key], Mapping):
+            if not isinstance(inner := node[key], Mapping):
                 keys = ", ".join(each.name for each in fields(expected))
-                raise ConfigError(f"{key}={short(node[key])}: expected keys with values ({keys})")
-            values[key] = _filled(typing.cast(type, expected), node[key], f"{key}.")
+                raise ConfigError(f"{key}={short(inner)}: expected keys with values ({keys})")
+            values[key] = _filled(typing.cast(type, expected), inner, f"{key}.")
         elif key in node:
             values[key] = typed(place + key, node[key], expected)
     return kind(**values)
 
 
-def _is_named(node: Any) -> bool:
+def _is_named(node: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(node, Mapping) and isinstance(node.get("name"), str)
 
 
-def part_of(kind: str, place: str, node: Mapping[str, Any], registry: Registry) -> Part:
+def part_of(kind: str, place: str, node: Mapping[str, object], registry: Registry) -> Part:
     """The part that a node describes. Raises ConfigError unless its keys are the arguments of what it names, of their
     types, and complete."""
     part = Part(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)

@@ -25,7 +25,7 @@ from ctxexp.plugins import KINDS, Offer, Registry, build_registry
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
 
-def main(name: str, values: Mapping[str, Any]) -> int:
+def main(name: str, values: Mapping[str, object]) -> int:
     """Check the name and print the report."""
     try:
         print(conform(name, values))
@@ -35,7 +35,7 @@ def main(name: str, values: Mapping[str, Any]) -> int:
     return 0
 
 
-def conform(name: str, values: Mapping[str, Any]) -> str:
+def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     part = _asked(name, values)
     title = f"{part.kind} {part.name}" + "".join(f" {k}={v}" for k, v in part.arguments.items())

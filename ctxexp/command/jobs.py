@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import yaml
@@ -215,7 +214,7 @@ def summary(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _params(shown: Mapping[str, Any], config: Config) -> dict[str, Any]:
+def _params(shown: Mapping[str, object], config: Config) -> dict[str, object]:
     """The config as written less the places, which say nothing about the numbers; plugins by name and version."""
     versions = {p.plugin: f"{p.distribution} {p.version}" for p in supplied_by(config)}
     return {**{key: value for key, value in shown.items() if key not in PLACES}, "plugins": versions}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -25,12 +24,13 @@ def registry() -> Registry:
         return build_registry(files=_files)
 
 
-def use(files: Sequence[str] | None) -> None:
+def use(files: object) -> None:
     """Take the names that these plugin files bring into the registry; what was asked for before stays out."""
     global _files
-    if files is not None and not (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files)):
+    files = () if files is None else files
+    if not isinstance(files, list | tuple) or not all(isinstance(file, str) for file in files):
         raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
-    wanted = tuple(user_path(file).absolute() for file in files or ())
+    wanted = tuple(user_path(file).absolute() for file in files)
     if wanted != _files:
         _files = wanted
         registry.cache_clear()

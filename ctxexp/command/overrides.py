@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
@@ -29,7 +29,7 @@ def plain(texts: Sequence[str]) -> list[str]:
     return [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
 
 
-def parse(texts: Sequence[str], options: Options, loader: Any) -> list[Override]:
+def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -> list[Override]:
     """The overrides as Hydra reads them, every choice of a group among the group's names. Raises ConfigError."""
     parsed: list[Override] = []
     for text in texts:

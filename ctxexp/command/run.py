@@ -13,6 +13,7 @@ from ctxexp.datasets.download import cache_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near
 from ctxexp.files.paths import user_path
+from ctxexp.metric import Metric
 from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
 from ctxexp.progress import Progress
@@ -116,10 +117,9 @@ def preflight(config: Config) -> None:
     config.baseline.make()
     config.transform.make()
     for label, part in config.metric.items():
-        part.make()
-        sample = part.arguments.get("sample")
-        if isinstance(sample, int) and sample < 1:
-            raise ConfigError(f"metric.{label}.sample={sample}: expected at least 1, or null for all")
+        made = part.make()
+        if isinstance(made, Metric) and isinstance(made.sample, int) and made.sample < 1:
+            raise ConfigError(f"metric.{label}.sample={made.sample}: expected at least 1, or null for all")
     if config.dataset.offer.ours:
         _check_data(config)
     if config.model.offer.ours:  # a stranger's may have other arguments and poolings

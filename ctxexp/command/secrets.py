@@ -36,7 +36,7 @@ def _plain(config: DictConfig, resolve: bool = False) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
-def as_written(config: DictConfig) -> dict[str, Any]:
+def as_written(config: DictConfig) -> dict[str, object]:
     """The config as plain values, interpolations resolved but for those of the environment, which stay as written."""
     OmegaConf.register_new_resolver("oc.env", lambda *words: f"${{oc.env:{','.join(map(str, words))}}}", replace=True)
     try:

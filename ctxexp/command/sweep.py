@@ -67,16 +67,16 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
     sinks prepared as overrides, the one way that needs neither a shared environment nor a shared disk.
     """
 
-    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+    def on_run_start(self, config: DictConfig, **kwargs: object) -> None:
         hide(config)
 
-    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+    def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         global _current
         hide(config)
         tracking = config.tracking
         folder = user_path(str(tracking.folder)).resolve()
         try:
-            nodes: Any = OmegaConf.to_container(config.sink, resolve=True)
+            nodes = OmegaConf.to_container(config.sink, resolve=True)
             sinks = sinks_of(parts_of("sink", nodes, registry()))
             close_dead_jobs(folder)
             prepared = sinks.prepared(folder)
@@ -90,13 +90,13 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
             config.hydra.overrides.hydra.extend(extra)
         _current = Sweep(sweep, folder, time.time(), tuple(_overrides(config))), sinks
 
-    def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: Any) -> None:
+    def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: object) -> None:
         tracking = config.tracking
         if tracking.get("sweep"):
             folder, overrides = _here(config, tracking.folder, tracking.sweep)
             try_state(folder, fresh=True, status="RUNNING", overrides=overrides, process=process_tags())
 
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: object) -> None:
         tracking = config.tracking
         if not tracking.get("sweep"):
             return

@@ -18,7 +18,7 @@ from ctxexp.errors import ConfigError, line, near, short
 BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
 
 
-def typed(place: str, value: Any, expected: Any) -> Any:
+def typed(place: str, value: object, expected: object) -> object:
     """The value as the type has it, nothing converted but what JSON can't tell apart (an int is a float, a list a
     tuple, a text a path). A type that pydantic doesn't know lets anything through. Raises ConfigError."""
     from pydantic import PydanticUserError, ValidationError
@@ -41,7 +41,7 @@ def typed(place: str, value: Any, expected: Any) -> Any:
     raise ConfigError(f"{place}={short(value)}: expected {type_text(bare)}, got {type(value).__name__}{hint}")
 
 
-def _passes(value: Any, expected: Any) -> bool:
+def _passes(value: object, expected: object) -> bool:
     try:
         _validated(value, expected)
     except ValueError:  # pydantic's ValidationError is one
@@ -49,14 +49,14 @@ def _passes(value: Any, expected: Any) -> bool:
     return True
 
 
-def _validated(value: Any, expected: Any) -> Any:
+def _validated(value: object, expected: Any) -> object:
     from pydantic import ConfigDict, TypeAdapter
 
     rules = ConfigDict(strict=True, allow_inf_nan=False)
     return TypeAdapter(expected, config=rules).validate_json(json.dumps(value, default=str))
 
 
-def type_text(expected: Any) -> str:
+def type_text(expected: object) -> str:
     """The type as one writes it: `int`, `list[str] | null`, `drop | keep`."""
     if get_origin(expected) is Literal:
         return " | ".join(map(str, get_args(expected)))
@@ -67,7 +67,7 @@ def type_text(expected: Any) -> str:
     return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[").replace("[Any]", "")
 
 
-def read(place: str, written: str, expected: Any) -> Any:
+def read(place: str, written: str, expected: Any) -> object:
     """The value that a word of the command line writes, as YAML or, where the type takes it, as it stands. Raises
     ConfigError."""
     from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
@@ -87,7 +87,7 @@ def read(place: str, written: str, expected: Any) -> Any:
     return typed(place, value, expected)
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """The value as YAML writes it in a line: `null`, `true`, `[1, 2]`."""
     return (
         str(value)

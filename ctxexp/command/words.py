@@ -53,13 +53,13 @@ def parameters(verb: Verb) -> list[Parameter]:
     return [p.replace(annotation=hints.get(p.name, Any)) for p in inspect.signature(verb).parameters.values()]
 
 
-def arguments_of(name: str, known: Sequence[Parameter], words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+def arguments_of(name: str, known: Sequence[Parameter], words: Sequence[str]) -> tuple[list[object], dict[str, object]]:
     """Positional and keyword arguments that the words give."""
     keys = {p.name: p.annotation for p in known if p.kind is p.KEYWORD_ONLY}
     other = next((p.annotation for p in known if p.kind is p.VAR_KEYWORD), None)
     places = [p for p in known if p.kind in BARE]
-    bare: list[Any] = []
-    given: dict[str, Any] = {}
+    bare: list[object] = []
+    given: dict[str, object] = {}
     for word in words:
         key, sign, text = word.partition("=")
         if sign and key.isidentifier():
@@ -74,7 +74,7 @@ def arguments_of(name: str, known: Sequence[Parameter], words: Sequence[str]) ->
     return bare, given
 
 
-def _read(key: str, text: str, expected: Any) -> Any:
+def _read(key: str, text: str, expected: object) -> object:
     value = read(key, text, expected)
     return user_path(text) if isinstance(value, Path) else value
 

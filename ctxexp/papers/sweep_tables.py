@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILES = "table_*.md"
+
+Cells = dict[str, Any]
+"""A row of a table under work: texts and numbers by column."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from ctxexp.plugins.hookspecs import Factory
 
 
-def arguments(factory: Factory) -> dict[str, tuple[Any, Any]] | None:
+def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
     """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
     try:
         parameters = inspect.signature(factory).parameters.values()

@@ -8,14 +8,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, wording
 from ctxexp.report.charts import Chart, Line, Panel
-from ctxexp.report.frame import blank, dress, save
+from ctxexp.report.frame import Style, blank, dress, save
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
 from ctxexp.results.values import Key
@@ -23,6 +23,7 @@ from ctxexp.results.values import Key
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from ctxexp.results import Results
 
@@ -64,7 +65,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     figure = blank(7.2, 3.9)
     axes = figure.add_subplot()
     handles, names = [_draw(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
-    beside: dict[str, dict[str, Any]] = {
+    beside: dict[str, Style] = {
         "raw": {"linestyle": "-", "color": INK, "marker": "^"},
         "baseline": {"linestyle": (0, (4, 2)), "color": FAINT, "marker": "v"},
         "size_matched_adjusted": {"linestyle": (0, (1, 1)), "color": colour, "marker": "s"},
@@ -126,7 +127,7 @@ def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
     for position, chart in enumerate(shown, start=1):
         axes = figure.add_subplot(rows, columns, position)
         _panel(axes, chart.panels[0])
-        style: dict[str, Any] = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
+        style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
         axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=20, parse_math=False)
         axes.text(
             0,
@@ -151,7 +152,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     _finish(axes, panel.y_label)
 
 
-def _style(line: Line) -> dict[str, Any]:
+def _style(line: Line) -> Style:
     marker = _MARKERS[line.marker % len(_MARKERS)]
     if line.published:
         return {
@@ -161,7 +162,7 @@ def _style(line: Line) -> dict[str, Any]:
     return {"color": line.colour, "linewidth": 2, "marker": marker, "markersize": 5, "zorder": 4}
 
 
-def _draw(axes: Axes, line: Line) -> Any:
+def _draw(axes: Axes, line: Line) -> Line2D:
     """The line with its band; an interval without neighbours, which a band can't show, becomes a whisker."""
     x = np.arange(len(line.y))
     (artist,) = axes.plot(x, line.y, **_style(line))

@@ -16,6 +16,8 @@ from ctxexp.report.palette import FAINT, INK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Style = dict[str, Any]  # matplotlib's keywords
+
 
 def blank(width: float, height: float) -> Figure:
     """An empty figure that a notebook shows as it is, without pyplot."""
@@ -51,8 +53,8 @@ def dress(
     height = head + body + legend + foot + 0.06
     figure.set_size_inches(width, height)
     left, under = 0.1 / width, 1 - (0.14 + 0.24 * len(heads)) / height
-    bold: dict[str, Any] = {"va": "top", "fontsize": 13, "fontweight": "bold", "color": INK, "parse_math": False}
-    quiet: dict[str, Any] = {"color": FAINT, "parse_math": False}
+    bold: Style = {"va": "top", "fontsize": 13, "fontweight": "bold", "color": INK, "parse_math": False}
+    quiet: Style = {"color": FAINT, "parse_math": False}
     figure.text(left, 1 - 0.1 / height, "\n".join(heads), **bold)
     figure.text(left, under, "\n".join(small), va="top", fontsize=9, **quiet)
     figure.text(left, 0.06 / height, "\n".join(feet), va="bottom", fontsize=7.5, **quiet)

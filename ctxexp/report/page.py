@@ -100,7 +100,7 @@ def write_report(
     return write_text(path, page)
 
 
-def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:
+def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, object]:
     """What the page's script draws: models, and panels with a view for each statistic; only JSON types."""
     panels: dict[tuple[str, str, bool], dict[str, Any]] = {}
     for statistic in _STATISTICS:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctxexp.papers.calibration_league.standings import NONE, Standing, standings
 from ctxexp.report import wording
-from ctxexp.report.frame import blank, dress, save
+from ctxexp.report.frame import Style, blank, dress, save
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, TRANSFORMS, colours
 from ctxexp.report.wording import Run
 
@@ -101,7 +101,7 @@ def _frame(
 ) -> None:
     from matplotlib.lines import Line2D
 
-    quiet: dict[str, Any] = {"linestyle": "none", "markersize": 7}
+    quiet: Style = {"linestyle": "none", "markersize": 7}
     hollow = {**quiet, "markerfacecolor": "white", "markeredgecolor": INK}
     handles = [Line2D([], [], marker=shape, **hollow) for shape in marker.values()]
     names = sorted({row.transform for row in rows})

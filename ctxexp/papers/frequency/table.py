@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.papers.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import Run, define, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER
@@ -44,7 +44,7 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
 
     known = published()
     blank = dict.fromkeys(("spearman", "spearman_ci_low", "spearman_ci_high"), math.nan)
-    rows: list[dict[str, Any]] = [
+    rows: list[Cells] = [
         {"source": "published", "model": "BERT", "vectors": "word embeddings", "statistic": statistic, "bins": bins}
         for statistic, bins in known.items()
     ]
@@ -135,7 +135,7 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: Mapping[str, float]) -> str:
     if math.isnan(row["spearman"]):
         return ""
     return f"{row['spearman']:+.2f} [{row['spearman_ci_low']:+.2f}, {row['spearman_ci_high']:+.2f}]"

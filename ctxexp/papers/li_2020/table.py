@@ -6,11 +6,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ctxexp.papers.calibration_league.standings import measure_of, model_name, tasks, transform_name, value
 from ctxexp.papers.li_2020 import published as li_2020
-from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.papers.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import Run, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key
@@ -58,7 +57,7 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
     ours = measured(runs)
     if not ours:
         return None
-    rows: list[dict[str, Any]] = []
+    rows: list[Cells] = []
     for known in li_2020.table():
         rows.append(
             {"source": "published", "row": known.name, "model": known.model, "method": known.method}
@@ -128,7 +127,7 @@ def _methods(results: Results) -> Iterator[tuple[str, int | str]]:
                 yield method, mix
 
 
-def _rows(row: Measured) -> list[dict[str, Any]]:
+def _rows(row: Measured) -> list[Cells]:
     about = {"source": "ours", "row": _name(row), "model": row.model, "method": row.method, "fitted_on": row.fitted_on}
     about |= {"reported_by": "", "note": ""}
     return [
@@ -137,7 +136,7 @@ def _rows(row: Measured) -> list[dict[str, Any]]:
     ]
 
 
-def _not_run(model: str, method: str) -> dict[str, Any]:
+def _not_run(model: str, method: str) -> Cells:
     weights = f"no run with the weights of {_MODELS[model]}" if model in _MODELS else ""
     nli = "" if method != "flow-nli" else "no run with fit_on=nli:<path>"
     return {

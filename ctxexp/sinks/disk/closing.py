@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.results import FILE, Results
@@ -14,7 +13,7 @@ from ctxexp.sink import Row, Status, Sweep, SweepReport
 from ctxexp.sinks.disk import process
 from ctxexp.sinks.disk.job import describe
 from ctxexp.sinks.disk.sinks import Sinks
-from ctxexp.sinks.disk.state import STATE, read_state, try_state, write_json
+from ctxexp.sinks.disk.state import STATE, State, read_state, try_state, write_json
 
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 
@@ -100,7 +99,7 @@ def _rows(sweep: Sweep, wait: float) -> list[Row]:
     return rows
 
 
-def _gone(state: dict[str, Any]) -> str | None:
+def _gone(state: State) -> str | None:
     """Why the job's process no longer works on it, or None: it may."""
     tags = state.get("process", {})
     why = process.is_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))

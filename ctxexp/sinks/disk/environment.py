@@ -12,14 +12,21 @@ import subprocess
 import sys
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ctxexp.sinks.disk.credentials import mask, redact
 from ctxexp.vectors.code_version import PACKAGE
 
 
+class Commit(TypedDict):
+    """A checkout: its commit, and whether tracked files differ from it."""
+
+    commit: str
+    dirty: bool
+
+
 @functools.cache
-def _git(folder: Path) -> dict[str, Any] | None:
+def _git(folder: Path) -> Commit | None:
     def git(*words: str) -> str | None:
         try:
             done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10)
@@ -33,7 +40,7 @@ def _git(folder: Path) -> dict[str, Any] | None:
     return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
 
 
-def git() -> dict[str, Any] | None:
+def git() -> Commit | None:
     """Commit of the checkout that ctxexp runs from, else of the working folder; None outside any repository."""
     source = PACKAGE.resolve().parent
     return _git(source if (source / ".git").exists() else Path.cwd())
@@ -89,7 +96,7 @@ def _gpus() -> tuple[str, ...]:
     return tuple(done.stdout.split("\n")[:-1]) if done.returncode == 0 else ()
 
 
-def environment() -> dict[str, Any]:
+def environment() -> dict[str, object]:
     """Where the numbers come from, in JSON types; environment variables stay out, since they hold secrets."""
     packages = {d.name: d.version for d in distributions() if d.name}
     return {

@@ -6,9 +6,9 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.manifest import damaged
@@ -19,7 +19,7 @@ from ctxexp.sink import Run
 from ctxexp.sinks.disk.dead import close_dead_jobs
 from ctxexp.sinks.disk.job import describe_sinks, saved_run
 from ctxexp.sinks.disk.sinks import Sinks
-from ctxexp.sinks.disk.state import RUN, STATE, read_json, read_state, write_state
+from ctxexp.sinks.disk.state import RUN, STATE, State, read_json, read_state, write_state
 
 _log = logging.getLogger("ctxexp")
 
@@ -29,7 +29,7 @@ class FinishedJob(NamedTuple):
     an earlier job that it took over."""
 
     folder: Path
-    state: Mapping[str, Any]
+    state: State
     results: Path
 
 
@@ -38,7 +38,7 @@ def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[Fi
     states = sorted((user_path(store).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True)
     wanted = states[0].parent.parent.name if states and sweep == "last" else sweep
     for path in states:
-        state = read_state(path.parent) if wanted in (None, path.parent.parent.name) else {}
+        state = read_state(path.parent) if wanted in (None, path.parent.parent.name) else State()
         results = Path(state.get("results") or path.parent)
         if state.get("status") == "FINISHED" and (results / FILE).exists():
             yield FinishedJob(path.parent, state, results)

@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files.manifest import MANIFEST, seal
@@ -34,7 +33,7 @@ def new_run(
     *,
     name: str,
     key: str,
-    params: Mapping[str, Any],
+    params: Mapping[str, object],
     config: str,
     sweep: str | None = None,
 ) -> Run:

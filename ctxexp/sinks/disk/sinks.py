@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ctxexp.errors import CtxexpError, TrackingError, said, stranger
 from ctxexp.results import Results
@@ -36,9 +35,9 @@ class Sinks(Sink):
         self._each("say what it calls the run", lambda label, sink: found.update({label: dict(sink.about())}))
         return {label: about for label, about in found.items() if about}
 
-    def prepared(self, store: Path) -> dict[str, dict[str, Any]]:
+    def prepared(self, store: Path) -> dict[str, dict[str, object]]:
         """The arguments that the jobs' sinks get in place of their own, by label."""
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, dict[str, object]] = {}
         self._each("be prepared", lambda label, sink: found.update({label: dict(sink.prepare(store))}))
         return found
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ctxexp.errors import DiskError
 from ctxexp.files.paths import user_path
@@ -18,6 +18,21 @@ from ctxexp.sinks.disk.credentials import masked
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 RUN = "run.json"  # what names the job
+
+
+class State(TypedDict, total=False):
+    """What status.json says of a job: its latest state, and its own and its sinks' words on it."""
+
+    status: str
+    name: str
+    key: str
+    results: str  # the folder that they are in, where it is an earlier job's
+    error: str
+    link: str
+    overrides: list[str]
+    process: dict[str, str]
+    sinks: dict[str, dict[str, str]]
+    reused: bool
 
 
 def new_id() -> str:
@@ -33,7 +48,7 @@ def job_folder(folder: Path | str, group: str, number: int | None = None, overri
     return user_path(folder).resolve() / "results" / group / (name or "run")
 
 
-def write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: object) -> None:
     """Atomic: a reader sees the old file or the new one. Credentials are left out."""
     write_text(path, json.dumps(masked(document), indent=1, ensure_ascii=False, default=str))
 
@@ -47,18 +62,18 @@ def read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write_state(folder: Path, *, fresh: bool = False, **changes: Any) -> None:
+def write_state(folder: Path, *, fresh: bool = False, **changes: object) -> None:
     """Update status.json; `fresh` forgets what it said."""
     write_json(folder / STATE, {**({} if fresh else read_json(folder / STATE)), **changes})
 
 
-def try_state(folder: Path, **changes: Any) -> None:
+def try_state(folder: Path, *, fresh: bool = False, **changes: object) -> None:
     """The same where more important things are said: that the disk takes no file is no news then."""
     with suppress(DiskError):
-        write_state(folder, **changes)
+        write_state(folder, fresh=fresh, **changes)
 
 
-def read_state(folder: Path) -> dict[str, Any]:
+def read_state(folder: Path) -> State:
     """What status.json says; entries of another type than we write are left out."""
     texts = ("results", "status", "key", "name", "error", "link")
     types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "sinks": dict}
@@ -67,4 +82,4 @@ def read_state(folder: Path) -> dict[str, Any]:
         state["overrides"] = [o for o in state["overrides"] if isinstance(o, str)]
     if "sinks" in state:
         state["sinks"] = {label: about for label, about in state["sinks"].items() if isinstance(about, dict)}
-    return state
+    return cast(State, state)

@@ -9,8 +9,9 @@ import re
 import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ctxexp.sinks.mlflow.values import flat, headline, metric_names, overview
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput
+    from mlflow.entities import DatasetInput, Metric, Param, RunTag
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 MAX_DIGEST = 36
@@ -48,7 +49,7 @@ class MlflowSink(Sink):
         self._began = 0
         self._folder = Path()
 
-    def prepare(self, store: Path) -> Mapping[str, Any]:
+    def prepare(self, store: Path) -> Mapping[str, object]:
         """Make store and experiment, once, and close what killed processes left open."""
         given = self.uri
         self._connect(store)
@@ -60,7 +61,7 @@ class MlflowSink(Sink):
         self._folder = run.folder
         self.open(run.name, tags_of(run), run.params, run.config, run.began)
 
-    def open(self, name: str, tags: Mapping[str, str], params: Mapping[str, Any], config: str, began: int) -> None:
+    def open(self, name: str, tags: Mapping[str, str], params: Mapping[str, object], config: str, began: int) -> None:
         """Make a run, and go on with it; `config` is its whole configuration as YAML, `began` in ms since 1970."""
         from mlflow.entities import Param
 
@@ -107,7 +108,7 @@ class MlflowSink(Sink):
                 "which skips the jobs that finished"
             ) from error
 
-    def _failures(self, what: str) -> Any:
+    def _failures(self, what: str) -> AbstractContextManager[None]:
         words = f"ctxexp upload {shlex.quote(str(self._folder))}"
         then = f". The results are safe in {self._folder}; when the store answers again, send them with: {words}"
         saved = (self._folder / "results.json").exists()
@@ -151,14 +152,16 @@ class MlflowSink(Sink):
                     raise
                 time.sleep(random.uniform(0, 0.1))
 
-    def _batches(self, metrics: list[Any] = [], params: list[Any] = [], tags: list[Any] = []) -> None:  # noqa: B006  # read only
+    def _batches(
+        self, metrics: Sequence[Metric] = (), params: Sequence[Param] = (), tags: Sequence[RunTag] = ()
+    ) -> None:
         """One batch where the limits of MLflow's HTTP interface allow it."""
         while metrics or params or tags:
             room = MAX_METRICS - len(params[:MAX_PARAMS]) - len(tags)
             self.client.log_batch(
                 self.run_id, metrics=metrics[:room], params=params[:MAX_PARAMS], tags=tags, synchronous=True
             )
-            metrics, params, tags = metrics[room:], params[MAX_PARAMS:], []
+            metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
     def send_files(self, folder: Path) -> None:
         """Every file of the folder as an artifact."""

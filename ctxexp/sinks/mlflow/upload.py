@@ -49,7 +49,7 @@ def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path |
     sink = MlflowSink(uri=uri, experiment=experiment)
     already = sink.send(run)
     about = sink.about()
-    told = {**told, "mlflow": about}
+    told = {**told, "mlflow": dict(about)}
     write_state(folder, status="FINISHED", error=None, logged=True, sinks=told, link=about["link"])
     return Upload(folder, about["run_id"], about["link"], already)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ def metric_names(keys: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Nested values as MLflow params: dotted keys, texts as they are, all else as JSON; too long ones say so."""
     found: dict[str, str] = {}
     for key, value in values.items():
