@@ -89,7 +89,7 @@ class Calibration:
 
     def width(self, dim: int) -> int:
         """Columns of what the transform makes of rows of `dim` columns."""
-        columns: object = self.probe.width(dim)
+        columns: object = self._call(f"{dim} columns", "width()", lambda: self.probe.width(dim))
         if not isinstance(columns, int) or isinstance(columns, bool) or not 0 < columns <= dim:
             raise TransformError(
                 f"transform {self.name!r}: width({dim}) gave {columns!r}; expected how many columns apply() returns, "

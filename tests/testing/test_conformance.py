@@ -556,7 +556,8 @@ def test_baselines_with_a_bug() -> None:
     fails(check_baseline, fresh, "seeded", "the same generator gives other rows")
     empty = type("Empty", (Baseline,), {"name": "x", "groups": lambda self, o, rng: iter(())})
     fails(check_baseline, empty, rows, "groups() yields nothing")
-    fails(check_baseline, dict, "interface", "expected a ctxexp.Baseline with a name and groups")
+    for stranger in (dict, type("Nameless", (Baseline,), {"groups": empty.groups})):
+        fails(check_baseline, stranger, "interface", "expected a ctxexp.Baseline with a name and groups")
 
 
 # The command.

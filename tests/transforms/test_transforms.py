@@ -193,6 +193,7 @@ def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
         (faulty(apply=lambda self, x: x - self.mean), r"expected a float32 array of shape \(\d+, 6\), got float64"),
         (faulty(apply=lambda self, x: None), r"expected a float32 array of shape \(\d+, 6\), got NoneType"),
         (faulty(apply=lambda self, x: x * np.float32(np.nan)), r"gave NaN or infinite values; does it divide by"),
+        (faulty(width=3), r"failed in width\(\) at 6 columns: TypeError: 'int' object is not callable"),
         (faulty(apply=_in_place), r"failed in apply\(\) at layer 0: ValueError: .*read-only"),
     ],
 )
