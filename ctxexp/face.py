@@ -13,8 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.config import Config
-from ctxexp.command.run import run
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import tokenizer
@@ -27,6 +25,7 @@ from ctxexp.results import Results
 from ctxexp.transform import Transform
 
 if TYPE_CHECKING:
+    from ctxexp.command.config import Config
     from ctxexp.report.comparison import Comparison
 
 Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
@@ -61,6 +60,8 @@ def measure(
 
     Raises CtxexpError, with the command's own messages.
     """
+    from ctxexp.command.run import run  # with what checks configs: not at `import ctxexp`
+
     for key in parts.keys() - Parts.__annotations__.keys():
         raise ConfigError(f"measure has no argument {key!r}{near(key, Parts.__annotations__)}")
     chosen: dict[str, Any] = {"model": model, "metric": metrics, **parts}
