@@ -1,16 +1,16 @@
-"""The built-in data sets; each file builds one kind of `Corpus`."""
+"""The built-in data sets, where they are; each file builds one kind of `Corpus`."""
 
 from __future__ import annotations
 
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.datasets.qnli import qnli
-from ctxexp.datasets.semeval import sick_r, sts_2012_2016, sts_b
-from ctxexp.datasets.sts import sts
-from ctxexp.datasets.text import text
 from ctxexp.plugins import Register, hookimpl
 
 
 @hookimpl
 def register_datasets(register: Register) -> None:
-    for factory in (polysemy, sts_2012_2016, sts_b, sick_r, sts, qnli, text):
-        register(factory.__name__, factory)
+    register("polysemy", "ctxexp.datasets.polysemy:polysemy")
+    register("sts_2012_2016", "ctxexp.datasets.semeval:sts_2012_2016")
+    register("sts_b", "ctxexp.datasets.semeval:sts_b")
+    register("sick_r", "ctxexp.datasets.semeval:sick_r")
+    register("sts", "ctxexp.datasets.sts:sts")
+    register("qnli", "ctxexp.datasets.qnli:qnli")
+    register("text", "ctxexp.datasets.text:text")

@@ -1,16 +1,14 @@
-"""The models that come with ctxexp. Registering them imports no torch: a factory does, when it is called."""
+"""The models that come with ctxexp, where they are: a factory, and with it torch, is loaded when it is called for."""
 
 from __future__ import annotations
 
-from ctxexp.models import bert, gpt2, huggingface, word_vectors
-from ctxexp.models.elmo import factory as elmo
 from ctxexp.plugins import Register, hookimpl
 
 
 @hookimpl
 def register_models(register: Register) -> None:
-    register("bert", bert.bert)
-    register("gpt2", gpt2.gpt2)
-    register("elmo", elmo.elmo)
-    register("huggingface", huggingface.huggingface)
-    register("word_vectors", word_vectors.word_vectors)
+    register("bert", "ctxexp.models.bert:bert")
+    register("gpt2", "ctxexp.models.gpt2:gpt2")
+    register("elmo", "ctxexp.models.elmo.factory:elmo")
+    register("huggingface", "ctxexp.models.huggingface:huggingface")
+    register("word_vectors", "ctxexp.models.word_vectors:word_vectors")

@@ -1,7 +1,8 @@
 """The whole surface for plugins: functions that get `register(name, factory)`, and a folder of configs.
 
-A factory's keyword arguments are the config keys of its name, a verb's function is the verb. What ships with ctxexp
-comes through the same hooks.
+A factory's keyword arguments are the config keys of its name, a verb's function is the verb. `register` takes it, or
+where it is: `"package.module:name"` is imported when it is asked for first, so that no start pays for what it doesn't
+use. What ships with ctxexp comes through the same hooks.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import pluggy
 
 Factory = Callable[..., Any]
-Register = Callable[[str, Factory], None]
+Register = Callable[[str, Factory | str], None]
 
 hookspec = pluggy.HookspecMarker("ctxexp")
 hookimpl = pluggy.HookimplMarker("ctxexp")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 
 from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, TABLE, Factory
 
@@ -14,8 +16,17 @@ class Offer:
 
     kind: str
     name: str
-    factory: Factory
+    source: Factory | str  # what builds it, or where that is (`module:name`)
     plugin: str
+
+    @cached_property
+    def factory(self) -> Factory:
+        """What builds it."""
+        if not isinstance(self.source, str):
+            return self.source
+        module, _, name = self.source.partition(":")
+        found: Factory = getattr(import_module(module), name)
+        return found
 
     @property
     def typed(self) -> str:

@@ -154,11 +154,12 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
 def _register(registry: Registry, kind: str, plugin: str) -> Register:
     """The callback that a hook of this kind gets."""
 
-    def register(offered: str, factory: Factory) -> None:
+    def register(offered: str, factory: Factory | str) -> None:
         if not isinstance(offered, str) or not re.fullmatch(r"(?!null$)[A-Za-z0-9_][A-Za-z0-9_.-]{,99}", offered):
             raise PluginError(f"{kind} {short(offered)}: expected a name of letters, digits, _ . - that is not null")
-        if not callable(factory):
-            raise PluginError(f"{kind} {offered!r}: expected a callable factory, got {type(factory).__name__}")
+        if not (callable(factory) or (isinstance(factory, str) and re.fullmatch(r"[\w.]+:\w+", factory))):
+            got = short(factory) if isinstance(factory, str) else type(factory).__name__
+            raise PluginError(f"{kind} {offered!r}: expected a callable factory, or module:name, got {got}")
         registry.add(Offer(kind, offered, factory, plugin))
 
     return register

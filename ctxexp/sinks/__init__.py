@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ctxexp.plugins import Register, hookimpl
-from ctxexp.sinks.mlflow.sink import MlflowSink
 
 
 @hookimpl
 def register_sinks(register: Register) -> None:
-    register("mlflow", MlflowSink)
+    register("mlflow", "ctxexp.sinks.mlflow.sink:MlflowSink")

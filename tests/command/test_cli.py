@@ -20,7 +20,7 @@ from ctxexp.results.values import Key
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty folder to stand in, with a small text."""
-    from ctxexp.datasets import polysemy
+    from ctxexp.datasets.polysemy import polysemy
 
     folder = tmp_path_factory.mktemp("cli")
     lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]

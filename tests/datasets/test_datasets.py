@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.datasets import polysemy, sick_r, sts_2012_2016, sts_b, text
 from ctxexp.datasets.download import fetched, manifest
-from ctxexp.datasets.polysemy import DATA, glosses
+from ctxexp.datasets.polysemy import DATA, glosses, polysemy
+from ctxexp.datasets.semeval import sick_r, sts_2012_2016, sts_b
+from ctxexp.datasets.text import text
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError
 

