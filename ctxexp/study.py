@@ -17,7 +17,7 @@ from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.control import Control
 from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
-from ctxexp.errors import DataError, blamed
+from ctxexp.errors import DataError, MetricError, blamed
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
@@ -95,6 +95,7 @@ class Study:
         kind and label, where that is known.
         """
         probes = {label: build(label, factory) for label, factory in self.metrics.items()}
+        self._require_baseline()
         self._require_gold(probes)
         pairs = any(probe.over == "pair" for probe in probes.values())
         spaces = Spaces(self, vectors, progress or Silent(), sentences=pairs)
@@ -124,6 +125,14 @@ class Study:
             tables=results.tables if fits is None else {**results.tables, "transform_fit": fits},
             info=results.info | self._info(spaces, fitted=any(c.fitted for c in calibrations.values()), pooled=pairs),
         )
+
+    def _require_baseline(self) -> None:
+        """Before anything is encoded: a stranger's factory may build anything."""
+        made: object = self.baseline
+        if not isinstance(made, Baseline):
+            error = MetricError(f"expected a ctxexp.Baseline, got {type(made).__name__}: derive it from that")
+            error.of = "baseline", ""
+            raise error
 
     def _require_gold(self, probes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
 from ctxexp.command.config import Config, supplied_by
 from ctxexp.command.help import help_of
@@ -112,7 +113,7 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
     report = "\n".join(registry.broken)
     assert "registers model 'bert', which plugin 'ctxexp.models' already supplies; rename one of them" in report
     assert "registrar" in report  # the argument that the hook doesn't have
-    assert "expected a callable factory, got str" in report
+    assert "expected a callable factory, or module:name, got 'not callable'" in report
     assert "ValueError: boom" in report
     assert "register_modles" in report  # no such hook
     assert "a hook takes one argument, register" in report
@@ -304,6 +305,7 @@ class Faults:
     @hookimpl
     def register_baselines(self, register: Register) -> None:
         register("bad_baseline", _BadBaseline)
+        register("stranger", _Stranger)
         register("no_group", _NoGroup)
         for name, rows in (("beyond", [10**9]), ("below", [-1]), ("halves", [0.5]), ("flatless", [[1]])):
             register(name, partial(_Rows, rows))
@@ -370,7 +372,11 @@ class _BadMetric(GroupMean):
         raise KeyError("by purpose")
 
 
-class _BadBaseline:
+class _Stranger:
+    name = "stranger"
+
+
+class _BadBaseline(Baseline):
     name = "bad"
 
     def groups(self, occurrences: Any, rng: Any) -> Any:
@@ -415,6 +421,7 @@ class _NoGroup(_BadBaseline):
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
         ("metric", "no_metric", "expected a ctxexp.Metric, got dict"),
+        ("baseline", "stranger", "expected a ctxexp.Baseline, got _Stranger: derive it from that"),
         ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
         ("baseline", "no_group", "baseline 'bad' gave no group, or an empty one"),
     ],
