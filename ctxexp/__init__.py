@@ -7,7 +7,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import CtxexpError
 from ctxexp.face import compare, load, measure, runs
-from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric
+from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Pairs
 from ctxexp.model import Encoded, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.plugins import hookimpl
@@ -29,6 +29,7 @@ __all__ = [
     "GroupMean",
     "Metric",
     "Pair",
+    "Pairs",
     "Results",
     "Run",
     "Sense",

@@ -28,12 +28,10 @@ def write(
     values: Values, rows: Rows, collected: Mapping[str, Collected], *, seed: int, bootstrap: int
 ) -> dict[str, pd.DataFrame]:
     """Add every measure's curves, intervals and replicates to the values; its tables."""
-    import pandas as pd
-
     for label, c in collected.items():
         for statistic in c.statistics:
             _statistic(values, label, statistic, {place: c.stats[place].get(statistic) for place in rows.places})
-    tables = {label: pd.DataFrame(c.rows).fillna("") for label, c in collected.items() if c.rows}
+    tables = {label: _of_rows(c.rows) for label, c in collected.items() if c.rows}
     if isinstance(rows, WordRows):
         resamples = Resamples(rows.occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
         for label, c in collected.items():
@@ -148,6 +146,14 @@ class _Words:
             for name, chosen in zip(c.probe.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
                 tables[name] = table.iloc[chosen].reset_index(drop=True)
         return tables
+
+
+def _of_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+    """Rows as a table, columns in order of first appearance; what a row lacks is empty."""
+    import pandas as pd
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pd.DataFrame({name: [row.get(name, "") for row in rows] for name in names})
 
 
 def _by_layer(columns: Mapping[str, Sequence[object] | np.ndarray], **per_layer: np.ndarray) -> pd.DataFrame:

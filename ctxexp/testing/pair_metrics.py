@@ -79,7 +79,7 @@ def _statistics(make: Make, parts: Sequence[Group]) -> None:
         if not isinstance(stats, dict) or not stats:
             raise Broken(f"compute() gave {stats!r}; expected at least one statistic by name")
         for key, value in stats.items():
-            if not isinstance(key, str) or not isinstance(value, float | int | np.floating | Estimate):
+            if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
                 raise Broken(f"compute() gave {key!r}: {value!r}; expected numbers by name")
         main = make().main
         if main and not any(key.rsplit("/", 1)[-1] == main for key in stats):
