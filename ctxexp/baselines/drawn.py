@@ -21,7 +21,7 @@ class OnePerSentence(Baseline):
     """One word from each of `size` sentences: sentences uniform without replacement, then a word in each (the paper's).
 
     Unlike the released code, which draws with replacement, no occurrence meets itself. On a corpus with fewer distinct
-    sentences every sentence is used, with a warning; `info.baseline.size` of the results is the real size. `exact`: mean
+    sentences every sentence is used, with a warning; `info.baseline.size` is the real size. `exact`: mean
     cosines aren't read off the draw but are its expectation, over all pairs of distinct sentences.
     """
 

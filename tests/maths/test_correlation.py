@@ -21,6 +21,7 @@ from ctxexp.maths.correlation import (
     spearman,
 )
 from ctxexp.metrics.frequency.ranks import geometry
+from ctxexp.testing.report import numbers
 
 
 def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:
@@ -117,7 +118,7 @@ def test_there_is_one_spearman() -> None:
     assert checks.spearman is relational.spearman is similarity.spearman is spearman
     for n in (1, 2):
         stats_of_few = geometry(np.eye(4)[:n], np.arange(n), bins=(0, 30), k=(1,))
-        assert np.isnan(stats_of_few["spearman_norm"])
+        assert np.isnan(numbers(stats_of_few)["spearman_norm"])
 
 
 @pytest.mark.parametrize("ties", [0, 4])
