@@ -1,7 +1,8 @@
 """Downloads of the SemEval files into the user's cache: checked by SHA-256, complete or not there at all.
 
 The manifest (`semeval_files.csv`) lists every file with its digest; files are recognised inside the publishers'
-archives by content, so that renamed folders don't matter.
+archives by content, so that renamed folders don't matter. (pooch checks a download, but looks its files up by their
+names in an archive, which publishers change.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Replicates of curves: units drawn with replacement, the same draws for every layer, measure and run of a corpus."""
+"""Replicates of curves: units drawn with replacement, the same draws for every layer, measure and run of a corpus.
+
+(SciPy's bootstrap calls the statistic anew for every resample; here a replicate is a product with the units' shares.)
+"""
 
 from __future__ import annotations
 

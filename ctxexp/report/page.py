@@ -1,4 +1,7 @@
-"""A sweep's comparison as files: one self-contained interactive page, the figures, and every curve as a CSV."""
+"""A sweep's comparison as files: one self-contained interactive page, the figures, and every curve as a CSV.
+
+(Plotly draws each panel; its own page writer has no switch that shows or hides a run in all panels at once.)
+"""
 
 from __future__ import annotations
 

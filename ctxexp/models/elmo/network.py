@@ -2,7 +2,7 @@
 
 Both directions run side by side: everything that belongs to the stacks carries a leading axis of 2 (0 forward,
 1 backward, the latter in reversed time), so that a step of the two is one batched product. Time comes before the
-sentence: (2, n_steps, n_sentences, width).
+sentence: (2, n_steps, n_sentences, width). (torch's projected LSTM has neither the cell's clip nor the projection's.)
 """
 
 from __future__ import annotations

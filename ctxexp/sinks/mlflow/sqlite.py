@@ -1,4 +1,7 @@
-"""The SQLite store: made once and whole, checked before MLflow touches it, movable."""
+"""The SQLite store: made once and whole, checked before MLflow touches it, movable.
+
+(MLflow makes its tables in the place itself: two processes at once, or one that is killed, leave half a store.)
+"""
 
 from __future__ import annotations
 
