@@ -146,7 +146,11 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         fits = []
     if set(used) == {"none"} or not transforms:
         used = []
-    resampled = [one_line(r.info.resampled.unit or r.info.resampled.pairs) for _, r in runs]
+    resampled = [
+        one_line(r.info.resampled.unit or r.info.resampled.pairs)
+        for _, r in runs
+        if measure is None or _has_interval(r, measure)
+    ]
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
@@ -191,6 +195,10 @@ def identities(runs: Sequence[Run]) -> list[str]:
 def _has_baseline(results: Results, measure: str) -> bool:
     """What is measured on the baseline's own sample is the baseline of the others."""
     return about(results, measure).over == "sample" or Key(measure, "baseline") in results.held
+
+
+def _has_interval(results: Results, measure: str) -> bool:
+    return any(np.isfinite(held.low).any() for key, held in results.held.items() if key.measure == measure)
 
 
 def baseline_words(results: Results, measure: str | None = None) -> str:

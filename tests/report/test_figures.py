@@ -383,3 +383,10 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
     assert plt.get_fignums() == []
     after = dict(matplotlib.rcParams.copy())
     assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}
+
+
+def test_only_what_has_intervals_says_what_they_are_over() -> None:
+    curves = {"m/raw": np.zeros(2), "m/raw_ci_low": np.zeros(2), "m/raw_ci_high": np.ones(2), "bare/raw": np.zeros(2)}
+    run = results_with(curves, info=told(resampled="sentence"))
+    assert "intervals over: sentences" in " ".join(wording.facts([("a", run)], "m"))
+    assert "intervals over" not in " ".join(wording.facts([("a", run)], "bare"))
