@@ -49,6 +49,7 @@ class WordRows(Rows):
         self.places = [Place.of(layer) for layer in range(store.n_layers)]
         self.units = occurrences.units
         self.buffer = Gather(store.dim, block_bytes)
+        self.reader: WordReader | None = None
 
     def kind_of(self, metric: Metric) -> str | None:
         return None if metric.over == "pair" else metric.over
@@ -62,12 +63,14 @@ class WordRows(Rows):
 
     def at(self, place: Place) -> WordReader:
         assert place.layer is not None
+        self.reader = None  # and with it the layer before: one is in memory at a time
         vectors = np.asarray(self.store.layer(place.layer))
         samples = self.chances.sample.samples
         self.reader = WordReader(place, vectors, self.occurrences, self.buffer, samples=samples, eps=self.eps)
         return self.reader
 
     def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+        assert self.reader is not None
         self.chances.look(self.reader, metrics, influence=influence)
 
     def chosen(self, metric: Metric) -> np.ndarray | None:

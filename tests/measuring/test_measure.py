@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -520,3 +521,23 @@ def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
     assert [store.vocabulary[c] for c in store.unit_codes[rows]] == [word] * len(rows)
     got = results.tables["self_similarity"]["raw_1"][0]
     assert got == pytest.approx(float(mean_cosine(store.layer(1)[rows].astype(np.float64))), abs=1e-6)
+
+
+def test_one_layer_is_in_memory_at_a_time() -> None:
+    """A store that makes its layers as they are asked for, as a transform does: the one before is let go first."""
+    store, occurrences, _ = world()
+    alive: list[weakref.ref[np.ndarray]] = []
+    most = 0
+
+    class Made:
+        n_layers, dim = 4, store.dim
+
+        def layer(self, i: int) -> np.ndarray:
+            nonlocal most
+            most = max(most, sum(ref() is not None for ref in alive))
+            made = store.layer(0).copy()
+            alive.append(weakref.ref(made))
+            return made
+
+    measure(Made(), occurrences, {"self_similarity": SelfSimilarity}, seed=0, bootstrap=5)
+    assert (len(alive), most) == (4, 0)
