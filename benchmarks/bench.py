@@ -78,7 +78,7 @@ def minilm_shaped(corpus: Corpus, folder: Path) -> Path:
     BertTokenizerFast(tokenizer_object=learner._tokenizer, do_lower_case=True).save_pretrained(folder)
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+        vocab_size=8000, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     return folder
