@@ -69,6 +69,12 @@ class Block:
         for i, (key, x) in enumerate(zip(self.keys, self.x, strict=True)):
             yield Group(key, x, self.labels[i] if self.labels else (), self.pairs, self.table)
 
+    def apart(self) -> Block:
+        """Each row as a group of its own, its key its number."""
+        assert self.rows is not None
+        rows = self.rows.reshape(-1, 1)
+        return Block(rows[:, 0].tolist(), self.x.reshape(-1, 1, self.x.shape[-1]), rows)
+
     def taken(self, which: np.ndarray) -> Block:
         """Only these groups."""
         rows = None if self.rows is None else self.rows[which]

@@ -104,17 +104,25 @@ class _Path:
 
     def _feed(self, reader: Reader, instances: Mapping[str, Metric], shares: Mapping[str, Shares]) -> set[str]:
         """Give every metric its groups at one place; one gather serves all metrics of a kind. Who got any."""
+        by_kind: dict[str, dict[str, Metric]] = {}
+        for label, metric in instances.items():
+            by_kind.setdefault(str(self.rows.kind_of(metric)), {})[label] = metric
         fed: set[str] = set()
-        for kind in self.rows.kinds:
-            users = {label: m for label, m in instances.items() if self.rows.kind_of(m) == kind}
-            at = 0
-            for block in reader.blocks(kind) if users else ():
+        for kinds in self.rows.kinds:
+            if not by_kind.keys() & set(kinds):
+                continue
+            at = dict.fromkeys(kinds, 0)
+            for block in reader.blocks(kinds[0]):
                 with sharing(block.x):
-                    for label, metric in users.items():
-                        if part := _taken(block, self.chosen[label], at):
-                            self._update(reader, label, metric, kind, part, shares.get(label))
-                at += len(block)
-                fed |= users.keys()
+                    for kind in kinds:
+                        if not (users := by_kind.get(kind)):
+                            continue
+                        groups = block if kind == kinds[0] else block.apart()
+                        for label, metric in users.items():
+                            if part := _taken(groups, self.chosen[label], at[kind]):
+                                self._update(reader, label, metric, kind, part, shares.get(label))
+                        at[kind] += len(groups)
+                        fed |= users.keys()
         return fed
 
     def _update(

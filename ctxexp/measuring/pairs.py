@@ -61,7 +61,7 @@ class PairRows(Rows):
     """
 
     stage: ClassVar[tuple[str, str]] = ("measuring pairs", "layers")
-    kinds: ClassVar[tuple[str, ...]] = ("pair",)
+    kinds = (("pair",),)
 
     def __init__(
         self,

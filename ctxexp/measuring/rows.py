@@ -60,12 +60,13 @@ class Reader(ABC):
 class Rows(ABC):
     """Vectors of one kind of thing, at each place, and which of them belong together.
 
-    `stage` is what progress calls the work, and its steps; `kinds` are those of groups, in the order in which metrics
-    get them; `units` what is drawn anew behind intervals (None: metrics have intervals of their own).
+    `stage` is what progress calls the work, and its steps. `kinds` are those of groups, in the order in which metrics
+    get them; what one gather serves stands together, the second kind's groups being the first's rows one by one.
+    `units` is what is drawn anew behind intervals (None: metrics have intervals of their own).
     """
 
     stage: ClassVar[tuple[str, str]]
-    kinds: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[tuple[str, ...], ...]]
     places: Sequence[Place]
     units: Units | None = None
     threads: ClassVar[int | None] = None  # of BLAS, at most

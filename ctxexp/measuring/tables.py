@@ -30,7 +30,7 @@ class TableRows(Rows):
     """The embedding tables of a model, for the metrics that say that they measure such."""
 
     stage: ClassVar[tuple[str, str]] = ("measuring embedding tables", "tables")
-    kinds: ClassVar[tuple[str, ...]] = ("table",)
+    kinds = (("table",),)
 
     def __init__(self, tables: Sequence[EmbeddingTable], *, encoder: str) -> None:
         """Raises EncodingError for a malformed table, naming the `encoder`."""
