@@ -67,13 +67,15 @@ class Collected:
 
         Groups that lie in one unit each, such as sentences, are drawn as a whole; of the others, words, the rows are:
         which words there are is part of the question, which sentences they stand in is chance. NaN where a layer has
-        nothing to tell it by: fewer than two blocks, or no word with enough rows.
+        nothing to tell it by: fewer than two blocks, no word with enough rows, or random groups across units.
         """
         nothing = np.full(units.n_blocks, np.nan)
         if self.probe.over in INFLUENCED:
             known = np.isfinite(scores).sum(axis=0)
             pairs = zip(self.shares, known, strict=True)
             return np.stack([s.total / n if s and s.known and n else nothing for s, n in pairs])
+        if self.probe.over == "sample":
+            return np.stack([nothing] * scores.shape[1])
         where = np.array(self.keys, np.int64)
         blocks = units.of_sentence[where] if self.probe.over == "sentence" else units.of_row[where]
         moved = []

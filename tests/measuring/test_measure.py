@@ -541,3 +541,22 @@ def test_one_layer_is_in_memory_at_a_time() -> None:
 
     measure(Made(), occurrences, {"self_similarity": SelfSimilarity}, seed=0, bootstrap=5)
     assert (len(alive), most) == (4, 0)
+
+
+class NormOfSample(GroupMean):
+    """A mean over the baseline's random groups, which lie in no unit of their own."""
+
+    over: ClassVar[Over] = "sample"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(x.astype(np.float64), axis=-1).mean(axis=-1)
+
+
+def test_random_groups_are_no_rows_so_that_a_mean_over_them_has_no_interval() -> None:
+    store, occurrences, _ = world()
+    results = measure(store, occurrences, {"norm": NormOfSample}, OnePerSentence(size=20, redraws=4), seed=0)
+    draws = results.values("norm", "n")
+    assert draws is not None
+    assert set(draws) == {5.0}
+    assert results.interval("norm", "raw") is None
+    assert results.interval("norm", "adjusted") is None
