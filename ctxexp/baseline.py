@@ -22,7 +22,7 @@ class Levels(NamedTuple):
     curve: Curve  # its mean over the groups that have a score
 
 
-class User(NamedTuple):
+class Subject(NamedTuple):
     """A measure in one layer, and which of its kind's groups it takes (None: all)."""
 
     metric: GroupMean
@@ -33,7 +33,7 @@ class Chance(ABC):
     """The chance level of measures over one kind of groups: it looks at each layer, then tells the levels."""
 
     @abstractmethod
-    def look(self, reader: WordReader, users: Mapping[str, User], *, influence: bool) -> None:
+    def look(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
         """Take one layer's levels of the measures, by label; with `influence`, how much units move them too."""
 
     @abstractmethod

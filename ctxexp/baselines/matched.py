@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, Chance, Levels, User
+from ctxexp.baseline import Baseline, Chance, Levels, Subject
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import sharing
@@ -88,15 +88,15 @@ class TwinLevels(Chance):
     def words(self, metric: Metric) -> str:
         return "exact" if self.strata and metric.score_is_cosine else "drawn"
 
-    def look(self, reader: WordReader, users: Mapping[str, User], *, influence: bool) -> None:
-        drawn: dict[str, User] = {}
-        for label, (metric, chosen) in users.items():
+    def look(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
+        drawn: dict[str, Subject] = {}
+        for label, (metric, chosen) in subjects.items():
             if self.strata and metric.score_is_cosine:
                 groups = self.groups if chosen is None else self.groups.taken(chosen)
                 level = strata_level(reader.gather, self.occurrences, groups, *self.strata)
                 self._levels.setdefault(label, []).append(level)
             else:
-                drawn[label] = User(metric, chosen)
+                drawn[label] = Subject(metric, chosen)
         nothing = np.zeros(self.occurrences.units.n_blocks)
         for label, levels in self._means(reader, drawn).items():
             chosen = drawn[label].chosen
@@ -109,16 +109,16 @@ class TwinLevels(Chance):
         value = mean(np.where(np.isfinite(scores), own, np.nan))
         return Levels(own, Curve(value, np.stack([level.moved for level in found])))
 
-    def _means(self, reader: WordReader, users: Mapping[str, User]) -> dict[str, np.ndarray]:
+    def _means(self, reader: WordReader, subjects: Mapping[str, Subject]) -> dict[str, np.ndarray]:
         """Label -> (n_groups,) each group's mean score over its twins, NaN where none is defined."""
-        if not users:
+        if not subjects:
             return {}
-        scores: dict[str, list[np.ndarray]] = {label: [] for label in users}
+        scores: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
         for groups in self.twins:
-            parts: dict[str, list[np.ndarray]] = {label: [] for label in users}
+            parts: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
             for block in reader.blocks_of(groups):
                 with sharing(block.x):
-                    for label, (metric, _) in users.items():
+                    for label, (metric, _) in subjects.items():
                         if block.x.shape[1] < metric.min_rows:
                             parts[label].append(np.full(len(block), np.nan))
                         else:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, Chance, Levels, User
+from ctxexp.baseline import Baseline, Chance, Levels, Subject
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import sharing
@@ -128,14 +128,14 @@ class Ladder(Chance):
         self._levels: dict[str, list[list[float]]] = {}  # label -> layer -> rung
         self._moved: dict[str, list[np.ndarray]] = {}  # label -> layer -> (rungs, n_blocks)
 
-    def look(self, reader: WordReader, users: Mapping[str, User], *, influence: bool) -> None:
-        levels: dict[str, list[float]] = {label: [] for label in users}
-        moved: dict[str, list[np.ndarray]] = {label: [] for label in users}
+    def look(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
+        levels: dict[str, list[float]] = {label: [] for label in subjects}
+        moved: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
         for draws in self.matched.draws:
             x = reader.gather(draws)
             where = f"random groups of {draws.shape[1]} rows"
             with sharing(x):
-                for label, (metric, _) in users.items():
+                for label, (metric, _) in subjects.items():
                     scores = reader.guard(label, metric, where, partial(metric.score, x))
                     levels[label].append(float(mean(scores)))
                     by_unit = np.zeros(self.units.n_blocks)
@@ -144,7 +144,7 @@ class Ladder(Chance):
                         n = max(np.isfinite(scores).sum(), 1)
                         by_unit = self.units.summed(self.units.of_row[draws], found) / n
                     moved[label].append(by_unit)
-        for label in users:
+        for label in subjects:
             self._levels.setdefault(label, []).append(levels[label])
             self._moved.setdefault(label, []).append(np.stack(moved[label]))
 

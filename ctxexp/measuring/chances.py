@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, Chance, Levels, User
+from ctxexp.baseline import Baseline, Chance, Levels, Subject
 from ctxexp.baselines.size_matched import SizeMatched
 from ctxexp.errors import CtxexpError, MetricError, said, short, stranger
 from ctxexp.maths.geometry import sharing
@@ -127,12 +127,12 @@ class Chances:
         self.sample.look(reader, shared, influence=influence)
         for held in (self.own, self.beside):
             for chance in dict.fromkeys(held.values()):
-                users = {
-                    label: User(metric, self.chosen[label])
+                subjects = {
+                    label: Subject(metric, self.chosen[label])
                     for label, metric in metrics.items()
                     if held.get(label) is chance and isinstance(metric, GroupMean)
                 }
-                chance.look(reader, users, influence=influence)
+                chance.look(reader, subjects, influence=influence)
 
     def levels(self, label: str, scores: np.ndarray) -> dict[str, Levels]:
         """The levels of a measure's groups, whose scores are (n_groups, n_layers), by what their statistics' names

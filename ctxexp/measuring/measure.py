@@ -51,14 +51,14 @@ def measure(
     tables: dict[str, pd.DataFrame] = {}
     for rows in sources:
         mine = {label: factory for label, factory in metrics.items() if rows.kind_of(probes[label])}
-        path = _Path(rows, mine, probes, seed, bootstrap, folder)
+        work = _Pass(rows, mine, probes, seed, bootstrap, folder)
         begun = (progress or Silent()).stage(rows.stage[0], len(rows.places), rows.stage[1])
         with begun as stage, threadpool_limits(rows.threads, "blas"):
             for place in rows.places:
-                path.measure(place)
+                work.measure(place)
                 stage.advance(1)
-        tables |= write(values, rows, path.collected, seed=seed, bootstrap=bootstrap)
-        measures = {label: describe(label, probe, rows.level(label)) for label, probe in path.probes.items()}
+        tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
+        measures = {label: describe(label, probe, rows.level(label)) for label, probe in work.probes.items()}
         info = rows.info() | RunInfo(measures=measures) | info
     for label, probe in probes.items():
         if folder is not None and (folder / label).is_dir():
@@ -67,8 +67,8 @@ def measure(
     return Results.of(values, tables=tables, info=info | RunInfo(seed=seed, bootstrap=bootstrap))
 
 
-class _Path:
-    """The way of one kind of rows through the metrics that are for them."""
+class _Pass:
+    """One kind of rows put through the metrics that are for them, place by place."""
 
     def __init__(
         self,
