@@ -28,6 +28,7 @@ from ctxexp.models.gpt2 import gpt2
 from ctxexp.plugins import KINDS, build_registry
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.transforms.center import Center
+from tests.laws import fails
 
 # What ships.
 
@@ -104,14 +105,6 @@ class Wrapped(Encoder):
 
 def layers(pick: Callable[[np.ndarray], np.ndarray]) -> Callable[[Encoded, Sentence], Encoded]:
     return lambda encoded, _: Encoded(encoded.units, pick(encoded.layers))
-
-
-def fails(check: Callable[..., Any], subject: Any, law: str, cause: str, **more: Any) -> None:
-    with pytest.raises(ConformanceError) as caught:
-        check(subject, **more)
-    lines = [line for line in str(caught.value).splitlines() if line.startswith(f"  BROKEN  {law}: ")]
-    assert lines, caught.value
-    assert cause in lines[0], lines[0]
 
 
 def test_a_stateful_elmo_that_passes_for_stateless() -> None:
