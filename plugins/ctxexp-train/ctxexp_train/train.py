@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import math
 import os
 import sys
 import time
@@ -76,6 +77,7 @@ class Run:
             clip=cfg.clip,
         )
         self.step, self.seconds, self.units = 0, 0.0, 0
+        self.best_loss, self.best_step = math.inf, 0  # of the checks so far
         self.steps: int | None = cfg.steps
         if (self.folder / "checkpoint.pt").is_file():
             self._load()
@@ -85,6 +87,7 @@ class Run:
         self.learner.network.load_state_dict(saved["network"])
         self.optimiser.load(saved["optimiser"])
         self.step, self.seconds, self.units = saved["step"], saved["seconds"], saved["units"]
+        self.best_loss, self.best_step = saved["best_loss"], saved["best_step"]
         self.steps = self.cfg.steps if self.cfg.steps is not None else saved["steps"]
         for name in ("curve", "held_out"):
             self._forget_after(self.folder / f"{name}.csv")
@@ -105,9 +108,14 @@ class Run:
             "steps": self.steps,
             "seconds": self.seconds,
             "units": self.units,
+            "best_loss": self.best_loss,
+            "best_step": self.best_step,
         }
-        torch.save(state, self.folder / "checkpoint.tmp")
-        (self.folder / "checkpoint.tmp").replace(self.folder / "checkpoint.pt")
+        self._write_whole(state, "checkpoint.pt")
+
+    def _write_whole(self, state: object, name: str) -> None:
+        torch.save(state, self.folder / f"{name}.tmp")
+        (self.folder / f"{name}.tmp").replace(self.folder / name)
 
     def _write(self, name: str, row: dict[str, float]) -> None:
         path = self.folder / f"{name}.csv"
@@ -130,6 +138,13 @@ class Run:
         at = {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
         self._write("held_out", {**at, **found})
         return found
+
+    def _compare(self) -> None:
+        """Keeps the network beside the checkpoint if no check before had a lower loss."""
+        loss = self.check(self.cfg.held_out_limit)["loss"]
+        if loss < self.best_loss:
+            self.best_loss, self.best_step = loss, self.step
+            self._write_whole(self.learner.network.state_dict(), "best.pt")
 
     def train(self) -> None:
         """Steps until the run's end or `stop_after`, saving now and then and at the end."""
@@ -160,14 +175,20 @@ class Run:
                 log.info("the decay begins: %d steps in all", self.steps)
             if self.step % cfg.held_out_every == 0:
                 with cast:
-                    self.check(cfg.held_out_limit)
+                    self._compare()
             if time.monotonic() - saved > cfg.save_every:
                 self.save()
                 saved = time.monotonic()
+        if self.step == self.steps and self.step % cfg.held_out_every and self.best_step:
+            with cast:
+                self._compare()
         self.save()
 
     def finish(self) -> dict[str, float]:
-        """Held-out losses of the whole held-out text in float32, run.json, and the exported folder."""
+        """Of the best network checked (the last one, if none was): held-out losses of the whole held-out text
+        in float32, run.json, and the exported folder."""
+        if self.best_step:
+            self.learner.network.load_state_dict(torch.load(self.folder / "best.pt", weights_only=True))
         found = self.check(None)
         choices = OmegaConf.to_container(self.cfg, resolve=True)
         assert isinstance(choices, dict)
@@ -175,6 +196,7 @@ class Run:
             choices.pop(place, None)
         record = {
             "steps": self.step,
+            "best_step": self.best_step or self.step,
             "units": self.units,
             "unit": self.learner.unit,
             "minutes": round(self.seconds / 60, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -158,26 +159,40 @@ class Transformer:
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:
         """Mean nats a predicted piece over the first `limit` held-out pieces, the unigram's on the same pieces, the
-        share of pieces whose best guess is right, and how many were predicted. Masked: 15% of pieces."""
+        share of pieces whose best guess is right, and how many were predicted. Masked: 15% of pieces. Without a limit
+        also `late`: the loss at the positions beyond `window` in windows of `long`."""
         m = self.cfg.model
         n = min(len(self.pieces.held_out), limit or len(self.pieces.held_out)) - 1
-        total, right, count, baseline = 0.0, 0, 0, 0.0
         self.network.eval()
-        for i, start in enumerate(range(0, n - m.window, m.rows * (m.window - 1))):
-            rows = min(m.rows, (n - start) // (m.window - 1))
-            x = torch.from_numpy(windows(self.pieces.held_out, start, rows, m.window))
-            draw = None if self.masked is None else torch.Generator().manual_seed(i)
-            logits, target, _ = self._predict(x, draw, 0.15)
-            total += functional.cross_entropy(logits.float(), target, reduction="sum").item()
-            right += int((logits.argmax(1) == target).sum())
-            baseline -= float(self.unigram[target.numpy()].sum())
-            count += len(target)
+        scores = list(self._scores(n, m.rows, m.window))
+        late = [] if limit or m.long <= m.window else list(self._scores(n, m.rows, m.long))
         self.network.train()
-        if not count:
+        if not scores:
             raise ConfigError(
                 f"the held-out text has {n + 1} pieces, fewer than one window of {m.window}: give more text"
             )
-        return {"loss": total / count, "unigram": baseline / count, "right": right / count, "predicted": float(count)}
+        nats, right, target, _ = map(torch.cat, zip(*scores, strict=True))
+        found = {
+            "loss": nats.mean().item(),
+            "unigram": -float(self.unigram[target.numpy()].mean()),
+            "right": right.double().mean().item(),
+            "predicted": float(len(target)),
+        }
+        if late:
+            nats, _, _, position = map(torch.cat, zip(*late, strict=True))
+            found["late"] = nats[position >= m.window].mean().item()
+        return found
+
+    def _scores(self, n: int, rows: int, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Of the first n held-out pieces in windows of `width`, a batch at a time: nats (float64), whether the best
+        guess is right, target and position in the window, each (predicted,)."""
+        for i, start in enumerate(range(0, n - width, rows * (width - 1))):
+            some = min(rows, (n - start) // (width - 1))
+            x = torch.from_numpy(windows(self.pieces.held_out, start, some, width))
+            draw = None if self.masked is None else torch.Generator().manual_seed(i)
+            logits, target, chosen = self._predict(x, draw, 0.15)
+            nats = functional.cross_entropy(logits.float(), target, reduction="none").double()
+            yield nats, logits.argmax(1) == target, target, chosen.nonzero()[:, 1]
 
     def export(self, folder: Path) -> None:
         """Writes the `transformers` folder: float16 weights and the fast tokenizer."""

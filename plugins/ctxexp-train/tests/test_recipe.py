@@ -316,6 +316,33 @@ def test_two_runs_and_a_resumed_one_give_identical_weights_and_learn(model: str,
     assert [r.split(",")[0] for r in curves[0]] == ["step", *map(str, range(2, steps + 1, 2))]
 
 
+def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) -> None:
+    wild = ["model.muon_rate=1", "model.adamw_rate=1", "decay=0.01", "held_out_every=2", "held_out_limit=null"]
+    run = Run(config("gpt2", text, tmp_path, "steps=7", "precision=float32", *wild))
+    run.train()
+    head, *rows = (tmp_path / "held_out.csv").read_text().splitlines()
+    losses = {int(row.split(",")[0]): float(row.split(",")[head.split(",").index("loss")]) for row in rows}
+    assert list(losses) == [2, 4, 6, 7]
+    best = min(losses, key=losses.__getitem__)
+    assert best < 7, "rates that were meant to be too high weren't"
+    assert run.finish()["loss"] == pytest.approx(losses[best], abs=1e-12)
+    assert json.loads((tmp_path / "export" / "run.json").read_text())["best_step"] == best
+
+
+def test_the_late_loss_is_that_of_positions_beyond_the_usual_window(text: Path, tmp_path: Path) -> None:
+    learner = Run(config("gpt2", text, tmp_path, "steps=1")).learner
+    assert isinstance(learner, Transformer)
+    stream, nats = torch.from_numpy(learner.pieces.held_out.astype(np.int64)), []
+    for start in range(0, len(stream) - 1 - 16, 15):
+        x = stream[start : start + 16]
+        with torch.no_grad():
+            logs = learner.network(x[None]).logits[0].log_softmax(-1)
+        nats += [-float(logs[at - 1, x[at]]) for at in range(8, 16)]
+    found = learner.held_out(None)
+    assert found["late"] == pytest.approx(np.mean(nats), abs=1e-5)
+    assert "late" not in learner.held_out(100)
+
+
 def test_another_seed_gives_another_network(text: Path, tmp_path: Path) -> None:
     a, b = (Run(config("gpt2", text, tmp_path / str(s), "steps=1", f"seed={s}")) for s in (0, 1))
     assert not torch.equal(weights(a), weights(b))
