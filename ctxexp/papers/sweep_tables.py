@@ -1,4 +1,4 @@
-"""Tables that a whole sweep makes, such as a paper's with ours beside it: CSV, Markdown, and on the terminal."""
+"""What a whole sweep makes: figures, and tables, such as a paper's with ours beside it: CSV, Markdown, on the terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
-from ctxexp.plugins import TABLE, Registry
+from ctxexp.plugins import FIGURE, TABLE, Registry
+from ctxexp.report.frame import save
 from ctxexp.report.wording import Run, one_line
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 FILES = "table_*.md"
 
@@ -43,6 +45,16 @@ def write_tables(runs: Sequence[Run], folder: Path, registry: Registry) -> list[
             csv, text = folder / f"table_{name}.csv", folder / f"table_{name}.md"
             write_csv(table.numbers, csv)
             paths += [csv, write_text(text, markdown(table))]
+    return paths
+
+
+def write_figures(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
+    """Write each figure that the registry offers and the runs give as PNG and SVG; the paths."""
+    paths: list[Path] = []
+    for name in registry.names(FIGURE):
+        with registry.credit(FIGURE, name):
+            figure: Figure | None = registry.find(FIGURE, name).factory(runs)
+        paths += save(figure, folder, name) if figure else []
     return paths
 
 

@@ -61,15 +61,20 @@ class Hooks:
         have nothing for it (ctxexp.papers.sweep_tables)."""
 
     @hookspec
+    def register_figures(self, register: Register) -> None:
+        """Offer figures of a sweep's runs, its files NAME.png and NAME.svg: function(runs) -> matplotlib's Figure, or None
+        where these runs have nothing for it."""
+
+    @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
         """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
 
 
 HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 COMMAND = "command"  # what a command line may begin with
-TABLE = "table"  # what a sweep makes of its runs
+TABLE, FIGURE = "table", "figure"  # what a sweep makes of its runs
 OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
-KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE))  # what a config names
+KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE, FIGURE))  # what a config names
 FIRST_PARTY = (  # what ships, by the same door
     *(f"ctxexp.{kind}s" for kind in KINDS),
     "ctxexp.command.verbs",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 
-from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, TABLE, Factory
+from ctxexp.plugins.hookspecs import COMMAND, FIGURE, FIRST_PARTY, TABLE, Factory
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Offer:
 
     @property
     def typed(self) -> str:
-        """How one asks for it: `metric=name`, of a command `ctxexp name`; of a table its file."""
-        special = {COMMAND: f"ctxexp {self.name}", TABLE: f"table_{self.name}.md"}
+        """How one asks for it: `metric=name`, of a command `ctxexp name`; of a table or figure its file."""
+        special = {COMMAND: f"ctxexp {self.name}", TABLE: f"table_{self.name}.md", FIGURE: f"{self.name}.png"}
         return special.get(self.kind, f"{self.kind}={self.name}")
 
     @property

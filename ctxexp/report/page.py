@@ -16,7 +16,6 @@ from ctxexp.files.tables import write_csv
 from ctxexp.files.templates import filled
 from ctxexp.files.writing import write_text
 from ctxexp.papers import sweep_tables
-from ctxexp.papers.calibration_league.figure import write_league_figure
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.plugins import Registry
 from ctxexp.report import charts, figures, wording
@@ -77,7 +76,7 @@ def summarise(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Pat
     paths = figures.sweep_figures(runs, folder, published=published)
     paths.append(write_report(runs, folder / REPORT, published=published))
     paths += sweep_tables.write_tables(runs, folder, registry)
-    paths += write_league_figure(runs, folder)
+    paths += sweep_tables.write_figures(runs, folder, registry)
     comparison = folder / COMPARISON
     write_csv(Comparison(tuple(wording.unique_labels(runs))).frame, comparison)
     return [*paths, comparison]

@@ -21,12 +21,12 @@ from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.maths.correlation import percentiles
 from ctxexp.metrics.sts import STS
-from ctxexp.papers.calibration_league.figure import NAME, league_figure, write_league_figure
+from ctxexp.papers.calibration_league.figure import league_figure
 from ctxexp.papers.calibration_league.standings import paired_interval, standings, t_interval, transform_name
 from ctxexp.papers.calibration_league.table import table_league
 from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.li_2020.table import table_li_2020
-from ctxexp.papers.sweep_tables import markdown, write_tables
+from ctxexp.papers.sweep_tables import markdown, write_figures, write_tables
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.vectors.mixes import layer_mixes
@@ -222,13 +222,13 @@ def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> N
     assert points == {(0.8, 4.0), (0.7, 0.0), (0.6, 0.0), (0.3, 1.0)}
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["bert (mini)", "gpt2 (mini)", "center", "flow", "whitening"]
-    paths = write_league_figure(runs, tmp_path)
-    assert [path.name for path in paths] == [f"{NAME}.png", f"{NAME}.svg"]
+    paths = write_figures(runs, tmp_path, compose.registry())
+    assert [path.name for path in paths] == ["isotropy_against_spearman.png", "isotropy_against_spearman.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
-def test_nothing_is_drawn_without_a_league_or_gains(tmp_path: Path) -> None:
-    assert write_league_figure([("bert", made())], tmp_path / "a") == []
+def test_nothing_is_drawn_without_a_league_or_gains() -> None:
+    assert league_figure([("bert", made())]) is None
     assert league_figure([run for run in league() if run[1].info.transform.name != "none"]) is None
 
 
@@ -412,7 +412,7 @@ def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Does isotropy help?" in done.stdout
     (summary,) = tmp_path.glob("mlruns/results/*/summary")
-    assert (summary / f"{NAME}.png").stat().st_size > 1000
+    assert (summary / "isotropy_against_spearman.png").stat().st_size > 1000
     with (summary / "table_league.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["vectors"].startswith("last layer")]
     assert {row["transform"] for row in rows} == {"none", "center"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.papers.calibration_league.standings import NONE, Standing, standings
 from ctxexp.report import wording
-from ctxexp.report.frame import Style, blank, dress, save
+from ctxexp.report.frame import Style, blank, dress
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, TRANSFORMS, colours
 from ctxexp.report.wording import Run
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAME = "isotropy_against_spearman"
 TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
 MARKERS = "osD^vPX<>h"  # one a model
 _X: tuple[tuple[Callable[[Standing], float], str], ...] = (
@@ -26,16 +24,12 @@ _X: tuple[tuple[Callable[[Standing], float], str], ...] = (
 )
 
 
-def write_league_figure(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """PNG and SVG of the league; nothing unless runs hold `sts` and `sentence_geometry` for several transforms of a
-    model, `none` among them."""
-    figure = league_figure(runs)
-    return [] if figure is None else save(figure, folder, NAME)
-
-
 def league_figure(runs: Sequence[Run]) -> Figure | None:
     """Gains over `none`, a marker a model, a colour a transform; a row of axes for the last layers and one for the
-    layers that are best without a transform, where those are others."""
+    layers that are best without a transform, where those are others.
+
+    None unless runs hold `sts` and `sentence_geometry` for several transforms of a model, `none` among them.
+    """
     rows = [row for row in standings(runs) if row.transform != NONE and math.isfinite(row.gain)]
     last = [row for row in rows if row.place.last]
     best = [row for row in rows if row.place.best]
