@@ -98,6 +98,11 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
 
+def headlines(names: Sequence[str]) -> list[str]:
+    """Which charts come first: the paper's, or else the first four."""
+    return [name for name in names if name in PAPER] or list(names)[:4]
+
+
 def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     shade = colours([label for label, _ in runs])

@@ -120,7 +120,8 @@ def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
 
 def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
     """The paper's figures on one picture, the first definition of each."""
-    shown = [chart for chart in drawn if chart.name in charts.PAPER] or list(drawn)[:4]
+    names = charts.headlines([chart.name for chart in drawn])
+    shown = [chart for chart in drawn if chart.name in names]
     columns = min(len(shown), 2)
     rows = -(-len(shown) // columns)
     figure = blank(5.2 * columns + 0.4, 3.3 * rows)

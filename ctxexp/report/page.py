@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from ctxexp.report import charts, figures, wording
 from ctxexp.report.charts import Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.palette import colours
+from ctxexp.report.side_by_side import AT, side_by_side
 from ctxexp.report.wording import Run
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
@@ -31,12 +32,11 @@ _STATISTICS = ("adjusted", "raw", "baseline")
 
 
 class Table(NamedTuple):
-    """A table of the page: its columns of these `numbers` are numbers, each row's first cell is its heading."""
+    """A table of the page; each row's first cell is its heading."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    numbers: Collection[int] = ()
 
 
 def _about(info: RunInfo) -> dict[str, object]:
@@ -70,11 +70,14 @@ def _about(info: RunInfo) -> dict[str, object]:
     }
 
 
-def summarise(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
-    """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths."""
+def summarise(
+    runs: Sequence[Run], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
+) -> list[Path]:
+    """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths. `links` are
+    where sinks show the runs, by label."""
     published = any(results.info.published for _, results in runs)
     paths = figures.sweep_figures(runs, folder, published=published)
-    paths.append(write_report(runs, folder / REPORT, published=published))
+    paths.append(write_report(runs, folder / REPORT, published=published, links=links))
     paths += sweep_tables.write_tables(runs, folder, registry)
     paths += sweep_tables.write_figures(runs, folder, registry)
     comparison = folder / COMPARISON
@@ -83,46 +86,71 @@ def summarise(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Pat
 
 
 def write_report(
-    runs: Sequence[Run], path: Path, *, title: str = "Layer by layer: a comparison", published: bool = False
+    runs: Sequence[Run],
+    path: Path,
+    *,
+    title: str = "Layer by layer: a comparison",
+    published: bool = False,
+    links: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write one HTML page with everything in it: interactive charts, the runs, their overview. It fetches nothing."""
+    """Write one HTML page with everything in it: interactive charts, tables, the runs. It fetches nothing."""
     from plotly.offline import get_plotlyjs
 
-    data = json.dumps(page_data(runs, published=published), ensure_ascii=False, allow_nan=False)
+    data = page_data(runs, published=published)
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     page = filled(
         "ctxexp.report",
         "page.html",
         title=title,
         facts="; ".join(wording.facts(runs)),
         source=f"{reference.SOURCE}; {reference.CAVEAT}",
-        tables=[_runs_table(runs), _measures_table(runs), _overview_table(runs)],
-        data=data.replace("<", "\\u003c"),
+        more=any(not chart["headline"] for chart in data["charts"]),
+        side=data["side"],
+        labels=[model["label"] for model in data["models"]],
+        places=AT,
+        tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
+        links=[(label, url) for label, url in (links or {}).items() if url.startswith(("http://", "https://"))],
+        data=text.replace("<", "\\u003c"),
         plotly=get_plotlyjs(),
     )
     return write_text(path, page)
 
 
-def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, object]:
-    """What the page's script draws: models, and panels with a view for each statistic; only JSON types."""
-    panels: dict[tuple[str, str, bool], dict[str, Any]] = {}
+def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:
+    """What the page's script draws: models, charts with a view a panel and statistic, and the table; JSON's types."""
+    drawn: dict[str, dict[str, Any]] = {}
     for statistic in _STATISTICS:
         for chart in charts.sweep_charts(runs, published=published, statistic=statistic):
+            entry = drawn.setdefault(chart.name, {"title": chart.title, "panels": {}})
             for panel in chart.panels:
-                key = (panel.measure, panel.task, panel.statistic.startswith("size_matched"))
                 last = max(len(line.y) for line in panel.lines) - 1
-                entry = panels.setdefault(
-                    key, {"title": chart.title, "definition": panel.definition, "last": last, "views": {}}
-                )
-                entry["views"][statistic] = _view(panel)
+                fresh = {"name": _choice(panel, runs), "definition": panel.definition, "last": last, "views": {}}
+                views = entry["panels"].setdefault((panel.measure, panel.task), fresh)["views"]
+                views["matched" if panel.statistic.startswith("size_matched") else statistic] = _view(panel)
+    headlines = charts.headlines(list(drawn))
     labels = [label for label, _ in wording.unique_labels(runs)]
     models = [{"label": label, "colour": colour} for label, colour in colours(labels).items()]
-    views = [view for panel in panels.values() for view in panel["views"].values()]
+    views = [view for chart in drawn.values() for panel in chart["panels"].values() for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,
         "models": models,
-        "panels": list(panels.values()),
+        "charts": [
+            {**chart, "panels": list(chart["panels"].values()), "headline": name in headlines}
+            for name, chart in drawn.items()
+        ],
         "published": any(line["published"] for view in views for line in view["lines"]),
+        "side": [
+            {**row._asdict(), "cells": [{at: cell._asdict() for at, cell in cells.items()} for cells in row.cells]}
+            for row in side_by_side(runs)
+        ],
     }
+
+
+def _choice(panel: Panel, runs: Sequence[Run]) -> str:
+    """What the switch of a chart calls one of its panels: a task, or a variant of the measure."""
+    said = next((info.variant for _, r in runs if (info := wording.about(r, panel.measure)).variant), "")
+    task = "mean over tasks" if panel.task == wording.AVERAGE else panel.task
+    return " ".join(filter(None, [task, said])) or "plain"
 
 
 def _view(panel: Panel) -> dict[str, Any]:
@@ -156,26 +184,6 @@ def _measures_table(runs: Sequence[Run]) -> Table:
         counts = [wording.count_words(results, measure, task) for _, results in named]
         rows.append([Key(measure, "", task).subject, " | ".join(d for d in definitions if d), *counts])
     return Table("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in named)], rows)
-
-
-def _overview_table(runs: Sequence[Run]) -> Table:
-    """Last layer, mean over layers and extremes of each measure's own curve: what a run list can't show."""
-    rows = []
-    for subject in dict.fromkeys(subject for _, results in runs for subject in results.subjects()):
-        for label, results in wording.unique_labels(runs):
-            key = wording.main(results, *subject, wanted="adjusted")
-            y = charts.finite(results.held[key].value if key else None)
-            if y is not None:
-                low, high = int(np.nanargmin(y)), int(np.nanargmax(y))
-                extremes = [f"{_number(y[low])} (layer {low})", f"{_number(y[high])} (layer {high})"]
-                rows.append([str(key), label, _number(y[-1]), _number(np.nanmean(y)), *extremes])
-    columns = ["curve", "model", "last layer", "mean over layers", "lowest", "highest"]
-    return Table("Overview", columns, rows, numbers=range(2, 6))
-
-
-def _number(value: float) -> str:
-    """Four decimals for shares and cosines, one for lengths; nothing for an undefined value."""
-    return "" if np.isnan(value) else f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
 
 
 def _cell(value: object) -> str:

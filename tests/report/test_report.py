@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from test_figures import results
 
 from ctxexp.plugins import build_registry
 from ctxexp.report import page as report
+from tests.browser import headless, wait_until
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
 
@@ -61,7 +61,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_fetches_nothing(page: Path) -> None:
     tags = Tags(page.read_text(encoding="utf-8"))
-    assert all(not {"src", "href", "action", "data", "poster"} & set(attrs) for _, attrs in tags.tags)
+    assert all(not {"src", "action", "data", "poster"} & set(attrs) for _, attrs in tags.tags)
+    places = {attrs["id"] for _, attrs in tags.tags if "id" in attrs}
+    assert {str(attrs["href"])[1:] for _, attrs in tags.tags if "href" in attrs} <= places  # the jump list alone
     assert {"link", "img", "iframe", "object", "base"}.isdisjoint(tag for tag, _ in tags.tags)
     policy = next(a["content"] for t, a in tags.tags if t == "meta" and a.get("http-equiv"))
     assert policy is not None
@@ -88,9 +90,10 @@ def test_labels_and_titles_come_out_as_text(page: Path) -> None:
 
 def test_the_page_holds_every_curve_and_a_switch_for_raw_baseline_adjusted(page: Path) -> None:
     data = json.loads(Tags(page.read_text(encoding="utf-8")).scripts[1])
-    panels = {(p["title"], p["definition"]): p["views"] for p in data["panels"]}
-    assert {key[0] for key in panels} >= {"Anisotropy", "Self-similarity of words", "Maximum explainable variance"}
-    views = next(v for (name, _), v in panels.items() if name == "Self-similarity of words")
+    charts = {chart["title"]: chart["panels"] for chart in data["charts"]}
+    assert list(charts)[:2] == ["Anisotropy", "Self-similarity of words"]  # the paper's order
+    assert [chart["title"] for chart in data["charts"] if not chart["headline"]] == ["Length of word vectors"]
+    views = charts["Self-similarity of words"][0]["views"]
     for statistic in ("adjusted", "raw", "baseline"):
         lines = [line for line in views[statistic]["lines"] if not line["published"]]
         for (label, run), line in zip(runs(), lines, strict=True):
@@ -98,7 +101,8 @@ def test_the_page_holds_every_curve_and_a_switch_for_raw_baseline_adjusted(page:
             expected = run.named[f"self_similarity/{statistic}"]
             np.testing.assert_array_equal(np.array(line["y"], dtype=float), expected)
     assert views["adjusted"]["lines"][0]["y"][1] is None
-    variance = [v["adjusted"] for (name, _), v in panels.items() if name.startswith("Maximum")]
+    assert [panel["name"] for panel in charts["Maximum explainable variance"]] == ["plain", "released"]
+    variance = [panel["views"]["adjusted"] for panel in charts["Maximum explainable variance"]]
     assert [view["threshold"] for view in variance] == [0.05, 0.05]
     assert data["published"]
     labels = {line["label"] for view in variance for line in view["lines"]}
@@ -113,11 +117,10 @@ def test_the_tables_say_what_ran(page: Path) -> None:
         "one_per_sentence",
         "Definition 1",
         "812 words",
-        "self_similarity/adjusted",
     ):
         assert said in text
     last = runs()[1][1].named["self_similarity/adjusted"][-1]
-    assert f"{last:.4f}" in text
+    assert f"{last:.3f} [{last - 0.03:.3f}, {last + 0.03:.3f}]" in text
 
 
 def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
@@ -144,40 +147,53 @@ def test_a_sweep_without_results_still_has_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_path: Path) -> None:
-    selenium = pytest.importorskip("selenium.webdriver")
-    browser = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-    driver_path = shutil.which("chromedriver")
-    if not browser or not driver_path:
-        pytest.skip("needs chromium and chromedriver")
-    from selenium.webdriver.chrome.service import Service
-
-    options = selenium.ChromeOptions()
-    options.binary_location = browser
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path}",
-        "--window-size=1200,900",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = selenium.Chrome(options=options, service=Service(driver_path))
-    try:
-        driver.get(page.as_uri())
-        script = "return [...document.querySelectorAll('section:not([hidden]) .plot')].map(p => p.data.length)"
-        assert min(driver.execute_script(script)) >= 1
-        assert driver.execute_script("return performance.getEntriesByType('resource').map(e => e.name)") == []
+    with headless(tmp_path) as browser:
+        browser.get(page.as_uri())
+        run = browser.execute_script
+        script = "return [...document.querySelectorAll('#headline .plot')].map(p => p.data.length)"
+        assert min(run(script)) >= 1
+        assert run("return performance.getEntriesByType('resource').map(e => e.name)") == []
         read = "return document.querySelectorAll('.plot')[1].data.map(t => [t.name, t.x, t.y])"
-        names = {name for name, _, _ in driver.execute_script(read) if name}
+        names = {name for name, _, _ in run(read) if name}
         assert {"bert", "elmo", "bert, published"} <= names
         for choice in ("[value=raw]", "[value=depth]"):
-            driver.execute_script("document.querySelector(arguments[0]).click()", choice)
-        shown = {name: (x, y) for name, x, y in driver.execute_script(read)}
-        run = dict(runs())["elmo"]
+            run("document.querySelector(arguments[0]).click()", choice)
+        shown = {name: (x, y) for name, x, y in run(read)}
+        elmo = dict(runs())["elmo"]
         np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
-        np.testing.assert_array_equal(shown["elmo"][1], run.named["self_similarity/raw"])
-        assert driver.execute_script("return document.querySelectorAll('b').length") == 0
-        assert driver.get_log("browser") == []
-    finally:
-        driver.quit()
+        np.testing.assert_array_equal(shown["elmo"][1], elmo.named["self_similarity/raw"])
+        assert run("return document.querySelectorAll('b').length") == 0
+        run("document.querySelector('#more summary').click()")
+        wait_until(lambda: run("return document.querySelector('#more .plot').data?.length ?? 0") >= 3)
+        definition = "return document.querySelectorAll('#headline .charts section')[3].querySelector('p').textContent"
+        assert "Definition 3" in run(definition)
+        run("document.querySelectorAll('#headline .charts section')[3].querySelectorAll('input')[1].click()")
+        assert "as released" in run(definition)
+        assert browser.get_log("browser") == []
+
+
+@pytest.mark.slow
+def test_the_table_is_copied_in_three_forms(page: Path, tmp_path: Path) -> None:
+    with headless(tmp_path) as browser:
+        browser.get(page.as_uri())
+        browser.execute_script("document.querySelector('[value=\"highest layer\"]').click()")
+
+        def copied(form: str) -> str:
+            browser.find_element("css selector", f"[data-form={form}]").click()
+            return str(browser.execute_script("return document.getElementById('copied').value"))
+
+        curve = dict(runs())["bert"].named["self_similarity/adjusted"]
+        layer = int(np.nanargmax(curve))
+        read = csv.DictReader(copied("CSV").splitlines())
+        row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/adjusted", "bert"))
+        assert (int(row["layer"]), float(row["value"])) == (layer, curve[layer])
+        assert float(row["low"]) == curve[layer] - 0.03
+        markdown = copied("Markdown").splitlines()
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown}) == 1
+        cell = f"{curve[layer]:.3f} [{curve[layer] - 0.03:.3f}, {curve[layer] + 0.03:.3f}] (layer {layer})"
+        assert cell in next(line for line in markdown if line.startswith("| Self-similarity of words |"))
+        latex = copied("LaTeX")
+        assert r"\textless" not in latex
+        assert r"</script>" in latex
+        assert r"\{\{ data \}\} \\" in latex
+        assert browser.get_log("browser") == []

@@ -26,6 +26,7 @@ from ctxexp.sinks.mlflow.links import sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
+from tests.browser import headless
 from tests.made import results_with, told
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
@@ -64,19 +65,9 @@ def address(stored: Sweep) -> Iterator[str]:
 
 
 @pytest.fixture
-def browser() -> Iterator[object]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
-    program = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
-    driver = shutil.which("chromedriver")
-    if not program or not driver:
-        pytest.skip("no chromium and chromedriver on this machine")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1600,1200"):
-        options.add_argument(word)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
+def browser(tmp_path: Path) -> Iterator[object]:
+    with headless(tmp_path, "1600,1200") as browser:
+        yield browser
 
 
 def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:

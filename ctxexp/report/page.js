@@ -1,0 +1,167 @@
+const data = JSON.parse(document.getElementById("data").textContent);
+const by = id => document.getElementById(id);
+// Plotly reads a little HTML in its texts: labels are data and must come out as they are
+const plain = text => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const symbols = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "triangle-left",
+  "triangle-right", "hexagon"];
+const glyphs = "●■◆▲▼✚✖◀▶⬢";
+
+const make = (tag, set = {}, ...children) => {
+  const element = Object.assign(document.createElement(tag), set);
+  element.append(...children);
+  return element;
+};
+// What a model's curves are drawn with
+const mark = (i, colour) => {
+  const element = make("span", { textContent: glyphs[i % glyphs.length] });
+  element.style.color = colour;
+  return element;
+};
+const chosen = name => document.querySelector(`[name="${name}"]:checked`).value;
+
+// A switch among choices, one of which is on
+function choices(name, legend, options, changed) {
+  const field = make("fieldset", { onchange: changed }, make("legend", { textContent: legend }));
+  options.forEach(([value, text], i) => field.append(
+    make("label", {}, make("input", { type: "radio", name, value, checked: i === 0 }), " ", text)));
+  return field;
+}
+
+for (const [i, model] of data.models.entries()) {
+  const box = make("input", { type: "checkbox", checked: true });
+  box.dataset.model = model.label;
+  by("models").append(make("label", {}, box, " ", mark(i, model.colour), " ", model.label));
+}
+
+// A headline chart stands open; of the others each is folded, and drawn once it is opened
+const plots = data.charts.map((chart, number) => {
+  const plot = make("div", { className: "plot" }), note = make("p"), name = `panel-${number}`;
+  const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot };
+  const parts = [note, plot];
+  if (chart.panels.some(panel => panel.views.matched)) {
+    entry.matched = make("input", { type: "checkbox", onchange: () => show(entry) });
+    parts.unshift(make("label", {}, entry.matched, " chance level at each group's own size"));
+  }
+  if (chart.panels.length > 1)
+    parts.unshift(choices(name, "definition", chart.panels.map((panel, i) => [i, panel.name]), () => show(entry)));
+  if (chart.headline) {
+    entry.section = make("section", {}, head, ...parts);
+    document.querySelector("#headline .charts").append(entry.section);
+  } else {
+    entry.section = make("details", { ontoggle: () => show(entry) }, make("summary", {}, head), ...parts);
+    by("more").append(entry.section);
+  }
+  return entry;
+});
+by("overlay").hidden = !data.published;
+by("source").hidden = !data.published;
+
+function band(line, x) {
+  // one closed polygon a stretch of known layers: a gap stays a gap; a single layer becomes a whisker
+  const traces = [], xs = [], ys = [];
+  for (let i = 0; i < x.length; i++) {
+    if (line.low[i] === null || line.high[i] === null) continue;
+    let j = i;
+    while (j + 1 < x.length && line.low[j + 1] !== null && line.high[j + 1] !== null) j++;
+    if (j === i) {
+      traces.push({ x: [x[i], x[i]], y: [line.low[i], line.high[i]], mode: "lines", hoverinfo: "skip",
+        line: { color: line.colour, width: 1.5 } });
+    } else {
+      for (let k = i; k <= j; k++) { xs.push(x[k]); ys.push(line.high[k]); }
+      for (let k = j; k >= i; k--) { xs.push(x[k]); ys.push(line.low[k]); }
+      xs.push(x[i], null); ys.push(line.high[i], null);
+    }
+    i = j;
+  }
+  if (xs.length) traces.unshift({ x: xs, y: ys, mode: "lines", fill: "toself", hoverinfo: "skip",
+    line: { width: 0 }, fillcolor: line.colour + "33" });
+  return traces;
+}
+
+function show({ chart, name, note, plot, section, matched }) {
+  const style = getComputedStyle(document.documentElement), colour = key => style.getPropertyValue(key).trim();
+  const depth = chosen("axis") === "depth", hidden = unseen();
+  const panel = chart.panels[chart.panels.length > 1 ? chosen(name) : 0];
+  const own = matched?.checked && chosen("statistic") === "adjusted" && panel.views.matched;
+  const view = own || (panel.views[chosen("statistic")] ?? Object.values(panel.views)[0]);
+  note.textContent = panel.definition;
+  if (section.open === false) return;
+  const bands = [], lines = [];
+  for (const line of view.lines) {
+    if (hidden.has(line.model) || (line.published && !by("published").checked)) continue;
+    const last = Math.max(line.y.length - 1, 1), x = line.y.map((_, layer) => depth ? layer / last : layer);
+    if (by("bands").checked && line.low) bands.push(...band(line, x));
+    const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";
+    lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
+      customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,
+      hovertemplate: "%{y:.4f}" + interval,
+      line: { color: line.colour, width: line.published ? 1.3 : 2.2, dash: line.published ? "dash" : "solid" },
+      marker: { size: line.published ? 5 : 7, color: line.colour,
+        symbol: symbols[line.marker % symbols.length] + (line.published ? "-open" : "") } });
+  }
+  const axis = { gridcolor: colour("--line"), linecolor: colour("--faint"), zeroline: false, automargin: true };
+  const shapes = [], notes = [];
+  const rule = (y, width, dash) => shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
+    line: { color: colour("--ink"), width, dash } });
+  if (view.negative) rule(0, 1, "solid");
+  if (view.threshold !== null) {
+    rule(view.threshold, 1, "dash");
+    notes.push({ xref: "paper", x: 1, y: view.threshold, text: Math.round(100 * view.threshold) + "%", showarrow: false,
+      xanchor: "left", yanchor: "middle" });
+  }
+  Plotly.react(plot, [...bands, ...lines], {
+    margin: { l: 56, r: 34, t: 28, b: 44 }, showlegend: false, shapes, annotations: notes,
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--faint"), activecolor: colour("--ink") },
+    hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: colour("--soft") },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colour("--ink"), size: 13 },
+    xaxis: { ...axis, showgrid: false, showline: true, title: { text: depth ? "relative depth (1 = last layer)" : data.axis },
+      ...(depth ? { range: [-0.04, 1.04] } : { tickformat: "d", hoverformat: "d", range: [-0.4, panel.last + 0.4],
+        dtick: Math.max(1, Math.ceil(panel.last / 13)), tick0: 0 }) },
+    yaxis: { ...axis, title: { text: plain(view.y_label) }, ...(view.threshold !== null ? { rangemode: "tozero" } : {}) },
+  }, { displaylogo: false, displayModeBar: "hover", responsive: true, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+}
+const unseen = () =>
+  new Set([...document.querySelectorAll("[data-model]:not(:checked)")].map(box => box.dataset.model));
+const draw = () => plots.forEach(show);
+document.querySelector(".controls").addEventListener("change", draw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+draw();
+
+// The table, at a place, and its text for elsewhere
+const cells = () => data.side.map(row => row.cells.map(cell => cell[chosen("place")]));
+function fill() {
+  const rows = document.querySelectorAll("#side tbody tr");
+  cells().forEach((row, i) => row.forEach((cell, j) => { rows[i].cells[j + 1].textContent = cell ? cell.text : ""; }));
+}
+by("place").addEventListener("change", fill);
+
+const forms = {
+  Markdown: (head, body) => {
+    const line = row => "| " + row.map(cell => cell.replace(/\|/g, "\\|")).join(" | ") + " |";
+    return [line(head), "|---|" + "---:|".repeat(head.length - 1), ...body.map(line)].join("\n");
+  },
+  CSV: () => {
+    const quoted = value => /[",\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
+    const rows = data.side.flatMap((row, i) => data.models.map((model, j) => [row, model, cells()[i][j]]));
+    return [["curve", "model", "layer", "value", "low", "high"], ...rows.filter(([, , cell]) => cell).map(
+      ([row, model, cell]) => [row.curve, model.label, cell.layer, cell.value, cell.low, cell.high])]
+      .map(row => row.map(value => quoted(String(value ?? ""))).join(",")).join("\n");
+  },
+  LaTeX: (head, body) => {
+    const signs = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
+    const escaped = text => text.replace(/[\\~^]|[&%$#_{}]/g, sign => signs[sign] ?? "\\" + sign);
+    const line = row => row.map(escaped).join(" & ") + " \\\\";
+    return [`\\begin{tabular}{l${"r".repeat(head.length - 1)}}`, "\\toprule", line(head), "\\midrule", ...body.map(line),
+      "\\bottomrule", "\\end{tabular}"].join("\n");
+  },
+};
+for (const button of document.querySelectorAll("[data-form]")) button.addEventListener("click", async () => {
+  const read = row => [...row.cells].map(cell => cell.textContent);
+  const [head, ...body] = [...document.querySelectorAll("#side tr")].map(read);
+  const box = by("copied");
+  box.hidden = false;
+  box.value = forms[button.dataset.form](head, body);
+  box.select();
+  try { await navigator.clipboard.writeText(box.value); by("told").textContent = "copied"; }
+  catch { by("told").textContent = document.execCommand("copy") ? "copied" : "selected below, to copy"; }
+});

@@ -1,0 +1,78 @@
+"""Models side by side: each measure's own curve at the last layer, and where it is highest and lowest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ctxexp.report.charts import PAPER
+from ctxexp.report.wording import Run, figure_of, main, title, unique_labels
+from ctxexp.results import Results
+from ctxexp.results.values import Held, Key
+
+AT = ("last layer", "highest layer", "lowest layer")
+
+
+class Cell(NamedTuple):
+    """A value at a layer with its interval (None: none is known), and how it is read."""
+
+    layer: int
+    value: float
+    low: float | None
+    high: float | None
+    text: str
+
+
+class Row(NamedTuple):
+    """A measure: its curve's name, and a cell a model by place (`AT`), empty where the model hasn't got it."""
+
+    title: str
+    curve: str
+    cells: list[dict[str, Cell]]
+
+
+def side_by_side(runs: Sequence[Run]) -> list[Row]:
+    """A row a measure, the paper's first, a cell a run."""
+    named = unique_labels(runs)
+    every = [results for _, results in named]
+    subjects = list(dict.fromkeys(subject for results in every for subject in results.subjects()))
+    first = [measure for measure in PAPER if any(measure == subject[0] for subject in subjects)]
+    order = {name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_of(m, every) for m, _ in subjects)]))}
+    rows = []
+    for measure, task in sorted(subjects, key=lambda subject: order[figure_of(subject[0], every)]):
+        keys = [main(results, measure, task, wanted="adjusted") for results in every]
+        cells = [_cells(results, key) for results, key in zip(every, keys, strict=True)]
+        if any(cells):
+            rows.append(Row(_name(measure, task, every), str(next(filter(None, keys))), cells))
+    return rows
+
+
+def _name(measure: str, task: str, runs: Sequence[Results]) -> str:
+    """The measure's title with its variant."""
+    said = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
+    return title(measure, runs, task) + (f", {said}" if said else "")
+
+
+def _cells(results: Results, key: Key | None) -> dict[str, Cell]:
+    held = results.held[key] if key else None
+    if held is None or not np.isfinite(held.value).any():
+        return {}
+    places = (len(held.value) - 1, int(np.nanargmax(held.value)), int(np.nanargmin(held.value)))
+    return {at: _cell(held, layer, at) for at, layer in zip(AT, places, strict=True) if np.isfinite(held.value[layer])}
+
+
+def _cell(held: Held, layer: int, at: str) -> Cell:
+    value, low, high = (float(column[layer]) for column in held)
+    text = _number(value)
+    if known := bool(np.isfinite([low, high]).all()):
+        text += f" [{_number(low)}, {_number(high)}]"
+    if at != AT[0]:
+        text += f" (layer {layer})"
+    return Cell(layer, value, low if known else None, high if known else None, text)
+
+
+def _number(value: float) -> str:
+    """Three decimals for shares and cosines, one for lengths."""
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
