@@ -1,4 +1,4 @@
-"""`model=huggingface model.checkpoint=<id or folder>`: any encoder or decoder that `transformers` loads."""
+"""`model=huggingface model.checkpoint=<id, folder or GGUF file>`: any encoder or decoder that `transformers` loads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def huggingface(
 ) -> Encoder:
     """All layers of any transformers encoder or decoder (BERT, RoBERTa, GPT-2, Llama, Qwen, T5's encoder ...).
 
-    checkpoint: a folder, or an id of the hub (its cache is looked in first); safetensors only.
+    checkpoint: a folder, an id of the hub (its cache is looked in first), both safetensors only, or a GGUF file.
     revision: a branch, tag or commit of the hub.
     pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
     final_norm: whether the last layer is taken after the model's final norm.

@@ -1,4 +1,4 @@
-"""Where a model's files are: a folder, the hub's cache, or the hub; safetensors only, never a silent fallback."""
+"""Where a model's files are: a folder, the hub's cache, or the hub; safetensors or GGUF, never a silent fallback."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
+from ctxexp.models.transformer.gguf_files import check_gguf
 
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach
 
@@ -35,7 +36,7 @@ class Checkpoint:
 
     `source` is what was asked for, `revision` the hub's commit (empty for a folder), `weights_hash` the sha256 of the
     weights (16 hex digits; of the single file, or of the shards' hashes), `content_hash` that of every file that can
-    change a vector.
+    change a vector. `folder` is the file itself where that is GGUF.
     """
 
     source: str
@@ -45,28 +46,44 @@ class Checkpoint:
     content_hash: str
 
     @property
+    def is_gguf(self) -> bool:
+        return self.folder.is_file()
+
+    @property
     def identity(self) -> str:
         """What names the vectors: the hub's id and commit, or a folder's content (moving it changes nothing)."""
         return f"{self.source}@{self.revision}" if self.revision else f"sha256:{self.content_hash}"
 
 
 def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
-    """The checkpoint of that folder or hub id, downloaded if not cached and the hub answers; else `ModelError`."""
-    folder = local(checkpoint, revision)
-    return from_hub((checkpoint,), revision) if folder is None else describe(folder, source=str(folder))
+    """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
+    `ModelError`."""
+    found = local(checkpoint, revision)
+    if found is None:
+        return from_hub((checkpoint,), revision)
+    if found.is_dir():
+        return describe(found, source=str(found))
+    digest = _sha256(found)[:16]
+    return Checkpoint(str(found), "", found, digest, digest)
 
 
 def local(checkpoint: str, revision: str | None = None) -> Path | None:
-    """The folder of that checkpoint; None for a hub id. `ModelError` if it can be neither; nothing is read."""
+    """The folder or GGUF file of that checkpoint; None for a hub id. `ModelError` if it can be none of these; no more
+    is read than a file's first bytes."""
     folder = user_path(checkpoint)
-    if folder.is_dir():
+    if folder.exists() or folder.suffix == ".gguf":
+        if not folder.is_dir():
+            check_gguf(folder)
         if revision is not None:
+            kind = "folder" if folder.is_dir() else "file"
             raise ModelError(
-                f"revision={revision} names a commit of the hub, and {checkpoint} is a folder: leave it out"
+                f"revision={revision} names a commit of the hub, and {checkpoint} is a {kind}: leave it out"
             )
         return folder
     if folder.is_absolute() or checkpoint.startswith((".", "~")) or checkpoint.count("/") > 1:
-        raise ModelError(f"no folder {folder} (checkpoint={checkpoint}); expected a folder of a model or a hub id")
+        raise ModelError(
+            f"no folder {folder} (checkpoint={checkpoint}); expected a folder of a model, a GGUF file or a hub id"
+        )
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", checkpoint):
         raise ModelError(f"checkpoint={checkpoint!r} is neither a folder nor a hub id such as bert-base-cased")
     return None

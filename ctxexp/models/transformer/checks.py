@@ -69,7 +69,7 @@ def held_weights(files: Iterable[Path]) -> dict[str, tuple[str, int]]:
 
 def damaged_file(folder: Path) -> str:
     """What is wrong with the first file of a checkpoint that isn't what its name says; empty if all are."""
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             if path.suffix == ".json":
                 json.loads(path.read_text(encoding="utf-8"))

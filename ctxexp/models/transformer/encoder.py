@@ -55,7 +55,9 @@ class TransformerEncoder(Encoder):
             weights = state_hash(self._model)
             identity = f"untrained:{weights}:{checkpoint.content_hash}"
         self._name = (
-            f"{type(self._model).__name__} {identity} pooling={reading.pooling}"
+            f"{type(self._model).__name__} {identity}"
+            + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
+            + f" pooling={reading.pooling}"
             + (" units=text" if reading.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={reading.final_norm} long={reading.long}"
             + (f" stride={reading.stride}" if reading.stride is not None else "")
@@ -67,6 +69,7 @@ class TransformerEncoder(Encoder):
             "revision": checkpoint.revision or "-",
             "weights_hash": weights,
             "content_hash": checkpoint.content_hash,
+            **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
             "architecture": type(self._model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,

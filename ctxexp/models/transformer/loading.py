@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,7 @@ from ctxexp.models.transformer.checks import (
     damaged_file,
     held_weights,
 )
+from ctxexp.models.transformer.gguf_files import alone, language_model, stored
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Loaded(NamedTuple):
     pooler: bool  # whether it has one, with weights of its own
     untrained: bool = False
     lent: bool = False  # it is the caller's, who may change it
+    dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
 
 
 def load(
@@ -55,24 +57,26 @@ def load(
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     device, dtype = resolve_device(reading.device), resolve_dtype(reading.dtype)
-    where = {"trust_remote_code": trust_remote_code, "local_files_only": True}
     folder, source = checkpoint.folder, checkpoint.source
     try:
-        with _quiet(), stranger():
-            config = AutoConfig.from_pretrained(folder, **where)
+        with _quiet(), stranger(), _files(checkpoint) as files:
+            where = files.where | {"trust_remote_code": trust_remote_code, "local_files_only": True}
+            config = AutoConfig.from_pretrained(**where)
             if expect is not None and config.model_type != expect:
                 raise ModelError(
                     f"model={expect} expects a checkpoint of type {expect!r}, but {source} is a "
                     f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
                 )
+            if checkpoint.is_gguf and not config.architectures:
+                config.architectures = language_model(config.model_type)
             check_size(config, source)
-            tokenizer = AutoTokenizer.from_pretrained(folder, **where)
+            tokenizer = AutoTokenizer.from_pretrained(**where)
             check_reading(tokenizer, folder, source)
             draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
             if untrained is None:
                 if getattr(config, "quantization_config", None) is None:
-                    check_room(draw, held_weights(weight_files(folder)), source)
-                model, pooled = _trained(checkpoint, config=config, dtype=dtype, **where)
+                    check_room(draw, files.held, source)
+                model, pooled = _trained(source, config=config, dtype=dtype, **where)
             else:
                 check_room(draw, None, source)
                 with torch.random.fork_rng(devices=[]):
@@ -84,11 +88,31 @@ def load(
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
+        hint = "; take the folder that it was made from, with its safetensors" if checkpoint.is_gguf else hint
         reason = damaged_file(folder) or f"{said(error)}{hint}"
         raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
     found = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
     found.model.to(device)
-    return found._replace(untrained=untrained is not None)
+    return found._replace(untrained=untrained is not None, dequantized=files.dequantized)
+
+
+class _Files(NamedTuple):
+    where: dict[str, object]  # how transformers is told of them
+    held: Mapping[str, tuple[str, int]]  # type, when read, and size of each weight
+    dequantized: str = ""
+
+
+@contextmanager
+def _files(checkpoint: Checkpoint) -> Iterator[_Files]:
+    """The checkpoint's files while they are read."""
+    if not checkpoint.is_gguf:
+        files = {"pretrained_model_name_or_path": checkpoint.folder}
+        yield _Files(files, held_weights(weight_files(checkpoint.folder)))
+        return
+    with alone(checkpoint.folder) as (folder, reader):
+        files = {"pretrained_model_name_or_path": folder, "gguf_file": checkpoint.folder.name}
+        sizes = stored(reader)
+        yield _Files(files, {"all": ("F32", sizes.total())}, ",".join(name for name, _ in sizes.most_common()))
 
 
 def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> Loaded:
@@ -100,24 +124,28 @@ def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled:
     return Loaded(model.eval(), tokenizer, pooled and "pooler" in dict(model.named_children()))
 
 
-def _trained(checkpoint: Checkpoint, **choices: object) -> tuple[PreTrainedModel, bool]:
+def _trained(source: str, **choices: object) -> tuple[PreTrainedModel, bool]:
     """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
     from transformers import AutoModel
 
+    if "gguf_file" in choices:
+        from transformers import GgufConfig
+
+        choices["quantization_config"] = GgufConfig(dequantize=True)
     how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-    model, info = AutoModel.from_pretrained(checkpoint.folder, **how, **choices)
+    model, info = AutoModel.from_pretrained(**how, **choices)
     for name, held, asked in sorted(info["mismatched_keys"]):
         raise ModelError(
-            f"{checkpoint.source}: the weight {name} has shape {tuple(held)} in its file, its config.json asks for "
+            f"{source}: the weight {name} has shape {tuple(held)} in its file, its config.json asks for "
             f"{tuple(asked)}; do the two files match?"
         )
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
         raise ModelError(
-            f"{checkpoint.source} lacks {len(missing)} weights of {type(model).__name__} "
+            f"{source} lacks {len(missing)} weights of {type(model).__name__} "
             f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
         )
-    check_layers(model, info["unexpected_keys"], checkpoint.source)
+    check_layers(model, info["unexpected_keys"], source)
     return model, len(info["missing_keys"]) == 0
 
 

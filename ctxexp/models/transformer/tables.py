@@ -13,6 +13,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.model import EmbeddingTable
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
+from ctxexp.models.transformer.gguf_files import OUTPUT, read_matrix
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -98,6 +99,8 @@ def _head(config: PretrainedConfig) -> tuple[str, str, bool]:
 
 def _read(checkpoint: Checkpoint, name: str) -> np.ndarray | None:
     """One matrix of the checkpoint's files; None if it isn't there."""
+    if checkpoint.is_gguf:
+        return read_matrix(checkpoint.folder, OUTPUT)
     from safetensors import safe_open
 
     for path in weight_files(checkpoint.folder):
