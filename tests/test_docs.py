@@ -147,17 +147,13 @@ def written() -> list[str]:
 
 def test_every_option_in_the_readme_exists() -> None:
     """The table of groups names real options, and all of them."""
-    from ctxexp_words import config_folders
-
-    from ctxexp.command.compose import GROUPS, config_folder
+    from ctxexp.command.names import GROUPS, config_folders
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", text, flags=re.MULTILINE))
     assert set(rows) == set(GROUPS)
     for group in GROUPS:
         named = set(re.findall(r"`(\w+)`", rows[group]))
-        files = {
-            p.stem for folder in (config_folder(), Path(config_folders())) for p in (folder / group).glob("*.yaml")
-        }
+        files = {p.stem for folder in config_folders() for p in (folder / group).glob("*.yaml")}
         missing = {f for f in files if f not in named and not any(f.endswith(n) for n in named if n.startswith("_"))}
         assert missing <= {"ethayarajh_2019"}, (group, missing)

@@ -1,1 +1,1 @@
-"""Pure functions of arrays: geometry, spectra, correlations, hulls, neighbours."""
+"""Pure functions of arrays: geometry, spectra, correlations, clusters."""

@@ -8,9 +8,7 @@ from ctxexp.plugins import Register, hookimpl
 @hookimpl
 def register_metrics(register: Register) -> None:
     register("anisotropy", "ctxexp.metrics.anisotropy:Anisotropy")
-    register("degeneration", "ctxexp.metrics.degeneration:Degeneration")
     register("edit_distance", "ctxexp.metrics.edit_distance:EditDistance")
-    register("frequency_geometry", "ctxexp.metrics.frequency.metric:FrequencyGeometry")
     register("intra_sentence_similarity", "ctxexp.metrics.intra_sentence_similarity:IntraSentenceSimilarity")
     register("max_explainable_variance", "ctxexp.metrics.max_explainable_variance:MaxExplainableVariance")
     register("qnli", "ctxexp.metrics.qnli:QNLI")

@@ -7,8 +7,6 @@ from ctxexp.plugins import Register, hookimpl
 
 @hookimpl
 def register_tables(register: Register) -> None:
-    register("frequency", "ctxexp.papers.frequency.table:table_frequency")
-    register("degeneration", "ctxexp.papers.frequency.table:table_degeneration")
     register("league", "ctxexp.papers.calibration_league.table:table_league")
     register("li_2020", "ctxexp.papers.li_2020.table:table_li_2020")
 

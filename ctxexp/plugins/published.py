@@ -6,8 +6,13 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-minilm": {"model": ("minilm",)},
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
     "ctxexp-claims": {"command": ("claims",)},
+    "ctxexp-frequency": {"metric": ("degeneration", "frequency", "frequency_geometry"), "experiment": ("frequency",)},
     "ctxexp-train": {"command": ("probe", "train")},
-    "ctxexp-words": {"command": ("bench-words",), "metric": ("static_vectors",)},
+    "ctxexp-words": {
+        "command": ("bench-words",),
+        "metric": ("static_vectors", "static_vectors_centred", "static_vectors_mean", "table_1"),
+        "experiment": ("table_1",),
+    },
     "ctxexp-isotropy": {
         "metric": (
             "cluster_adjusted_similarity",

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from ctxexp_frequency.degeneration import Degeneration
 
 from ctxexp.command import compose
 from ctxexp.command.config import Part
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.metrics.degeneration import Degeneration
 from ctxexp.plugins import Offer, Registry
 from ctxexp.vectors import device
 

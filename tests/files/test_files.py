@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy
+from ctxexp_frequency.projection import Projection
 from matplotlib.figure import Figure
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.vector_exports import EXPORTS
 from ctxexp.files.writing import replacing, write_text
-from ctxexp.metrics.frequency.projection import Projection
 from ctxexp.papers.sweep_tables import SweepTable, write_tables
 from ctxexp.plugins import TABLE, Offer, Registry
 from ctxexp.report import frame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ctxexp_frequency.ranks import geometry
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
@@ -20,7 +21,6 @@ from ctxexp.maths.correlation import (
     resamples,
     spearman,
 )
-from ctxexp.metrics.frequency.ranks import geometry
 from ctxexp.testing.report import numbers
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctxexp_frequency.degeneration import statistics
 
 from ctxexp.maths import cosines as cosines_of_pairs
 from ctxexp.maths.cosines import histogram, positive_pairs
 from ctxexp.metric import Group
 from ctxexp.metrics import anisotropy
 from ctxexp.metrics.anisotropy import FILE, Anisotropy
-from ctxexp.metrics.degeneration import statistics
 
 
 def double_loop(x: np.ndarray) -> np.ndarray:

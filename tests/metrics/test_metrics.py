@@ -100,9 +100,7 @@ def test_names_and_their_settings() -> None:
     }
     assert settings == {
         "anisotropy": [],
-        "degeneration": ["rows", "seed"],
         "edit_distance": ["units", "threshold", "similarity"],
-        "frequency_geometry": ["frequency", "bins", "k", "neighbours", "contexts", "replicates", "projection", "seed"],
         "intra_sentence_similarity": ["sample", "unit_norm", "size_matched"],
         "max_explainable_variance": ["definition", "size_matched", "sample"],
         "qnli": ["similarity"],

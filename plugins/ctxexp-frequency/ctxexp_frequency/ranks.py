@@ -13,9 +13,9 @@ import numpy as np
 from ctxexp.errors import DataError, MetricError
 from ctxexp.files.text_lines import text_lines
 from ctxexp.maths import correlation
-from ctxexp.maths.neighbours import By, nearest
 from ctxexp.metric import Estimate
 from ctxexp.progress import Progress, Silent
+from ctxexp_frequency.neighbours import By, nearest
 
 Among = Literal["all", "bin"]
 

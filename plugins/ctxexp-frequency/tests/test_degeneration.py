@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctxexp_frequency.degeneration import Degeneration, statistics
+from ctxexp_frequency.hull import negative_direction
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.cosines import BLOCK, positive_pairs
-from ctxexp.maths.hull import negative_direction
 from ctxexp.metric import Group
-from ctxexp.metrics.degeneration import Degeneration, statistics
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 

@@ -6,9 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from ctxexp_frequency.neighbours import By, nearest
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.neighbours import By, nearest
 from ctxexp.progress import Progress
 
 

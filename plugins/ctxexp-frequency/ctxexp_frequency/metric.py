@@ -11,9 +11,9 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp.files.paths import user_path
 from ctxexp.metric import Block, Estimate, Group, Metric, Over
-from ctxexp.metrics.frequency.projection import FILE, Projection, draw, project
-from ctxexp.metrics.frequency.ranks import BINS, check_choices, geometry, ranks, read_list
 from ctxexp.model import EmbeddingTable
+from ctxexp_frequency.projection import FILE, Projection, draw, project
+from ctxexp_frequency.ranks import BINS, check_choices, geometry, ranks, read_list
 
 
 class FrequencyGeometry(Metric):
@@ -84,7 +84,7 @@ class FrequencyGeometry(Metric):
             self._means[str(key)] = mean, n
 
     def compute(self) -> dict[str, float | Estimate]:
-        """Correlations with intervals, then the bins' means and sizes: see `metrics.frequency.ranks.geometry`."""
+        """Correlations with intervals, then the bins' means and sizes: see `ctxexp_frequency.ranks.geometry`."""
         _, x, rank = self._ranked()
         return self._geometry(x, rank)
 

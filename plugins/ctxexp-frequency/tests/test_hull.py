@@ -7,15 +7,15 @@ import math
 
 import numpy as np
 import pytest
-
-from ctxexp.errors import MetricError
-from ctxexp.maths.hull import (
+from ctxexp_frequency.hull import (
     chance_of_direction,
     cone_aperture,
     hull_contains,
     hull_contains_origin,
     negative_direction,
 )
+
+from ctxexp.errors import MetricError
 
 
 def simplex(d: int) -> np.ndarray:

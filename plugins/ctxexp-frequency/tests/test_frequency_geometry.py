@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ctxexp_frequency import projection
+from ctxexp_frequency import ranks as by_rank
+from ctxexp_frequency.metric import FrequencyGeometry
+from ctxexp_frequency.projection import Projection, project
+from ctxexp_frequency.ranks import ranks, read_list
+from ctxexp_frequency.table import published, table_degeneration, table_frequency
 from engine import computed
 
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metric import Group
-from ctxexp.metrics.frequency import projection
-from ctxexp.metrics.frequency import ranks as by_rank
-from ctxexp.metrics.frequency.metric import FrequencyGeometry
-from ctxexp.metrics.frequency.projection import Projection, project
-from ctxexp.metrics.frequency.ranks import ranks, read_list
 from ctxexp.model import EmbeddingTable
-from ctxexp.papers.frequency.table import published, table_degeneration, table_frequency
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
 from ctxexp.testing.report import numbers

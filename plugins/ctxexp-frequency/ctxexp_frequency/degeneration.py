@@ -12,9 +12,9 @@ from ctxexp.errors import MetricError
 from ctxexp.files.tables import write_csv
 from ctxexp.maths.cosines import positive_pairs
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.maths.hull import chance_of_direction, cone_aperture, negative_direction
 from ctxexp.maths.isotropy import entropy_rank
 from ctxexp.metric import Group, Metric, Over
+from ctxexp_frequency.hull import chance_of_direction, cone_aperture, negative_direction
 
 BLOCK = 1024  # rows at a time
 

@@ -1,1 +1,0 @@
-"""Frequency geometry: how norms and neighbourhoods change with the words' frequency."""

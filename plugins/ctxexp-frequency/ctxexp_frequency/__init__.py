@@ -1,0 +1,25 @@
+"""Frequency geometry and degeneration for ctxexp: two metrics of layers and embedding tables, an experiment, tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ctxexp
+from ctxexp.plugins import Register
+
+
+@ctxexp.hookimpl
+def register_metrics(register: Register) -> None:
+    register("degeneration", "ctxexp_frequency.degeneration:Degeneration")
+    register("frequency_geometry", "ctxexp_frequency.metric:FrequencyGeometry")
+
+
+@ctxexp.hookimpl
+def register_tables(register: Register) -> None:
+    register("frequency", "ctxexp_frequency.table:table_frequency")
+    register("degeneration", "ctxexp_frequency.table:table_degeneration")
+
+
+@ctxexp.hookimpl
+def config_folders() -> str:
+    return str(Path(__file__).parent / "conf")
