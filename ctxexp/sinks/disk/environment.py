@@ -29,7 +29,9 @@ class Commit(TypedDict):
 def _git(folder: Path) -> Commit | None:
     def git(*words: str) -> str | None:
         try:
-            done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10)
+            done = subprocess.run(
+                ["git", "--no-optional-locks", "-C", str(folder), *words], capture_output=True, text=True, timeout=10
+            )
         except (OSError, subprocess.SubprocessError):
             return None
         return done.stdout.strip() if done.returncode == 0 else None

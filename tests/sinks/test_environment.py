@@ -1,0 +1,32 @@
+"""What a run notes about where it ran, without touching it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ctxexp.sinks.disk import environment
+
+
+def test_asking_for_the_commit_leaves_the_repository_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that git brings up to date is locked meanwhile, and stays locked if git is ended for taking too long."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    file, index = tmp_path / "a.txt", tmp_path / ".git" / "index"
+    file.write_text("text")
+    git("init", "-q")
+    git("add", "a.txt")
+    git("-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "m")
+    os.utime(file, (0, 0))  # nothing but the time that the index remembers
+    before = index.read_bytes()
+    monkeypatch.setattr(environment, "PACKAGE", tmp_path / "package")
+    assert environment.git() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    assert index.read_bytes() == before
+    environment._git.cache_clear()
+    file.write_text("other")
+    assert environment.git() == {"commit": git("rev-parse", "HEAD"), "dirty": True}
