@@ -5,48 +5,49 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.files.paths import user_path
-from ctxexp.files.vector_files import Format, look, read_vectors
+from ctxexp.files.vector_files import Format, WordVectors, look, read_vectors
 from ctxexp.model import EmbeddingTable, Encoded, Encoder
 from ctxexp.models.choices import check_vector_file
 
 log = logging.getLogger("ctxexp")
 
 
+class Source(NamedTuple):
+    """Word vectors that lie somewhere: `identity` tells them from all others, `label` is what messages call them."""
+
+    identity: str
+    label: str
+    dim: int
+    details: Mapping[str, str]
+    read: Callable[[Callable[[str], bool]], WordVectors]  # the vectors of the words that are wanted
+
+
 class WordVectorEncoder(Encoder):
     """An encoder of one layer, a word's vector wherever it stands.
 
-    A word that the file lacks gets no unit: it has no vector, is never measured, and is counted in a warning. The file
-    is read when words are first needed, once for a whole corpus, and only the vectors of those words are kept.
-    `lower` looks words up in lower case, for files that hold nothing else.
+    A word that the source lacks gets no unit: it has no vector, is never measured, and is counted in a warning. It is
+    read when words are first needed, once for a whole corpus, and only the vectors of those words are kept.
+    `lower` looks words up in lower case, for sources that hold nothing else.
     """
 
     n_layers = 1
     positional = False
 
-    def __init__(self, path: Path, *, lower: bool, layout: Format) -> None:
-        check_vector_file(path)
-        shape = look(path, layout)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        self.dim = shape.dim
-        self.name = f"word_vectors:{digest}{':lower' if lower else ''}{f':{layout}' if layout != 'auto' else ''}"
-        self.details = {
-            "architecture": "word vectors",
-            "file": path.name,
-            "content_hash": digest,
-            "format": shape.kind,
-            "lower": lower,
-        }
-        self._path, self._lower, self._layout = path, lower, layout
-        self._number: dict[str, int] = {}  # a form -> its row, -1 if the file lacks it
-        self._vectors = np.empty((0, shape.dim), np.float32)
+    def __init__(self, source: Source, *, lower: bool) -> None:
+        self.dim = source.dim
+        self.name = f"word_vectors:{source.identity}{':lower' if lower else ''}"
+        self.details = {"architecture": "word vectors", **source.details, "lower": lower}
+        self._source, self._lower = source, lower
+        self._number: dict[str, int] = {}  # a form -> its row, -1 if the source lacks it
+        self._vectors = np.empty((0, source.dim), np.float32)
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Words of each sentence. Asked for the whole corpus first, so that the file is read once."""
@@ -61,13 +62,13 @@ class WordVectorEncoder(Encoder):
             yield Encoded(units, self._vectors[[row for row in rows if row >= 0]][None])
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
-        """`input`: the vectors of the sentences' words in the file's spelling, alphabetically, with their counts."""
+        """`input`: the vectors of the sentences' words in the source's spelling, alphabetically, with their counts."""
         self._need(sentences)
         counted = Counter(self._form(word) for sentence in sentences for word in sentence.words)
         words = sorted(word for word in counted if self._number[word] >= 0)
         rows = [self._number[word] for word in words]
         counts = np.array([counted[word] for word in words], np.int64)
-        note = f"the corpus's words among the vectors of {self._path.name}"
+        note = f"the corpus's words among the vectors of {self._source.label}"
         return [EmbeddingTable("input", words, self._vectors[rows], counts, note=note)]
 
     def _form(self, word: str) -> str:
@@ -79,7 +80,7 @@ class WordVectorEncoder(Encoder):
         unseen = set(forms) - self._number.keys()
         if not unseen:
             return
-        found = read_vectors(self._path, wanted=unseen.__contains__, layout=self._layout)
+        found = self._source.read(unseen.__contains__)
         at = len(self._vectors)
         self._vectors = np.concatenate([self._vectors, found.vectors])
         self._number |= dict.fromkeys(unseen, -1) | {word: at + i for i, word in enumerate(found.words)}
@@ -87,7 +88,7 @@ class WordVectorEncoder(Encoder):
         if missing:
             log.warning(
                 "%s has no vector for %d of %d words (%d of %d occurrences; such as %r): they are left out",
-                self._path.name, len(missing), len(unseen), sum(form in missing for form in forms), len(forms),
+                self._source.label, len(missing), len(unseen), sum(form in missing for form in forms), len(forms),
                 next(form for form in forms if form in missing),
             )  # fmt: skip
 
@@ -98,4 +99,24 @@ def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> 
     `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
     `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
     """
-    return WordVectorEncoder(user_path(path), lower=lower, layout=format)
+    return WordVectorEncoder(of_file(user_path(path), format), lower=lower)
+
+
+def of_file(path: Path, layout: Format = "auto") -> Source:
+    """The source that a file is; `ModelError` where it is none. Its numbers are read when they are needed."""
+    check_vector_file(path)
+    shape = look(path, layout)
+    digest = file_hash(path)
+    return Source(
+        f"{digest}{f':{layout}' if layout != 'auto' else ''}",
+        path.name,
+        shape.dim,
+        {"file": path.name, "content_hash": digest, "format": shape.kind},
+        lambda wanted: read_vectors(path, wanted=wanted, layout=layout),
+    )
+
+
+def file_hash(path: Path) -> str:
+    """The first 16 hex digits of a file's sha256."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a whole sweep makes: figures, and tables, such as a paper's with ours beside it: CSV, Markdown, on the terminal."""
+"""What a whole sweep makes: figures, and tables, such as a paper's beside ours (CSV, Markdown, on the terminal)."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class Hooks:
 
     @hookspec
     def register_figures(self, register: Register) -> None:
-        """Offer figures of a sweep's runs, its files NAME.png and NAME.svg: function(runs) -> matplotlib's Figure, or None
-        where these runs have nothing for it."""
+        """Offer figures of a sweep's runs, its files NAME.png and NAME.svg: function(runs) -> matplotlib's Figure, or
+        None where these runs have nothing for it."""
 
     @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
+    "ctxexp-glove": {"model": ("glove",)},
     "ctxexp-minilm": {"model": ("minilm",)},
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
     "ctxexp-claims": {"command": ("claims",)},

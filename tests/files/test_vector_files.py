@@ -15,7 +15,7 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_exports import EXPORTS, write_binary, write_safetensors, write_text
 from ctxexp.files.vector_files import read_vectors
-from ctxexp.models.word_vectors import WordVectorEncoder, word_vectors
+from ctxexp.models.word_vectors import WordVectorEncoder, of_file, word_vectors
 from ctxexp.report.wording import facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
@@ -322,7 +322,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
         def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
             return len(sentences), 16
 
-    spelling = Spelling(glove, lower=False, layout="auto")
+    spelling = Spelling(of_file(glove), lower=False)
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
         told = run(of(config, whole).having("model", {"spelling": lambda: spelling}), tmp_path, Silent())
