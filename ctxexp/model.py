@@ -51,7 +51,8 @@ class Encoder(ABC):
 
     `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
     `details` are logged as run parameters (checkpoint, revision, file hash ...); `title` is what figures call a model
-    that no config named. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
+    that no config named. `made` says what `name` leaves open, once vectors are made: it is kept with them, and logged
+    with `details`. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
     `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
     that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
     words). `corpus`: the only text that it has vectors of.
@@ -63,6 +64,7 @@ class Encoder(ABC):
     dtype: str = "float32"
     title: str = ""
     details: Mapping[str, str | int | float | bool] = MappingProxyType({})
+    made: Mapping[str, str] = MappingProxyType({})
     sequential: bool = False
     positional: bool | None = None
     poolings: tuple[str, ...] = ()

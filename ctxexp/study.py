@@ -186,7 +186,7 @@ class Study:
             model=ModelInfo(
                 encoder=encoder.name,
                 dtype=encoder.dtype,
-                details=dict(encoder.details),
+                details={**encoder.details, **spaces.made(corpus)},
             ),
             corpus=CorpusInfo(
                 name=corpus.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.model import Encoder
-from ctxexp.models.choices import Dtype, Long, Pooling, Reading, Weights
+from ctxexp.models.choices import Dtype, Linear, Long, Pooling, Reading, Weights
 from ctxexp.models.huggingface import choose
 
 
@@ -18,6 +18,7 @@ def bert(
     stride: int | None = None,
     device: str = "auto",
     dtype: Dtype = "float32",
+    linear: Linear = "auto",
     seed: int = 0,
 ) -> Encoder:
     """All layers of BERT: weights=mini ships with ctxexp, weights=published is bert-base-cased.
@@ -31,7 +32,10 @@ def bert(
     stride: pieces from one window's start to the next; null is half a window.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
     seed: of weights=untrained.
     """
-    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype)
+    reading = Reading(
+        pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype, linear=linear
+    )
     return choose("bert", reading, weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)

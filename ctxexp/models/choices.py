@@ -18,6 +18,7 @@ Pooling = Literal["mean", "first", "last", "pieces"]
 Long = Literal["window", "refuse"]
 State = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+Linear = Literal["auto", "plain", "prepacked"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,7 @@ class Reading:
     """How a transformer reads text, and which vectors it gives: the arguments that all its factories share.
 
     `final_norm`: the last layer is taken after the model's final norm. `window` narrows the model's own.
+    `linear`: products in float32 on a CPU are torch's own, or oneDNN's with prepacked weights, or the quicker (auto).
     """
 
     pooling: Pooling = "mean"
@@ -34,11 +36,14 @@ class Reading:
     window: int | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
+    linear: Linear = "auto"
 
     def __post_init__(self) -> None:
         check_pooling(self.pooling)
         if self.long not in get_args(Long):
             raise UnknownName("policy for long sentences", self.long, get_args(Long))
+        if self.linear not in get_args(Linear):
+            raise UnknownName("kind of linear layers", self.linear, get_args(Linear))
 
 
 def check_arguments(given: Mapping[str, object]) -> None:

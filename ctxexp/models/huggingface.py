@@ -7,7 +7,7 @@ from typing import get_args
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, Long, Pooling, Reading, Weights, check_weights
+from ctxexp.models.choices import Dtype, Linear, Long, Pooling, Reading, Weights, check_weights
 from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, from_hub, resolve
 
 
@@ -22,6 +22,7 @@ def huggingface(
     trust_remote_code: bool = False,
     device: str = "auto",
     dtype: Dtype = "float32",
+    linear: Linear = "auto",
 ) -> Encoder:
     """All layers of any transformers encoder or decoder (BERT, RoBERTa, GPT-2, Llama, Qwen, T5's encoder ...).
 
@@ -34,10 +35,13 @@ def huggingface(
     trust_remote_code: run the model code that a checkpoint brings along.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
     """
     from ctxexp.models.transformer.build import from_files
 
-    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype)
+    reading = Reading(
+        pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype, linear=linear
+    )
     return from_files(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
 
 

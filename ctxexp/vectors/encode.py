@@ -149,6 +149,7 @@ def _build(
                 "unknown": unknown,
                 "pieces": pieces,
                 "details": dict(encoder.details),
+                "made": dict(encoder.made),
             },
         )
         writer.folder.replace(path)

@@ -88,6 +88,11 @@ class Spaces:
         n = store.skipped if store is not None else 0
         return n, n / (store.n_rows + n) if store is not None and n else 0.0
 
+    def made(self, corpus: Corpus) -> dict[str, str]:
+        """What the encoder said of how the corpus' vectors were made, by this run or an earlier one."""
+        stores = (store for (_, fingerprint), store in self.held.items() if fingerprint == corpus.fingerprint)
+        return next((store.made for store in stores), {})
+
     def unknown(self, corpus: Corpus) -> tuple[int, int]:
         """How many pieces of the corpus' distinct sentences the model's tokenizer doesn't know, and of how many."""
         stores = [store for (_, fingerprint), store in self.held.items() if fingerprint == corpus.fingerprint]

@@ -48,7 +48,8 @@ class Store:
     `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
     its sentence (-1 if the units aren't the sentence's words). `encoded` says how many sentences had to be encoded to
     open this store, `skipped` how many words have no row, since the model's tokenizer has no piece for them;
-    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know.
+    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know. `made` is
+    what the encoder said of how its vectors were made.
     """
 
     def __init__(self, path: Path, unique_of: np.ndarray, *, encoded: int = 0) -> None:
@@ -58,6 +59,7 @@ class Store:
         self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
         self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
         self.skipped, self.unknown, self.pieces = self.meta["skipped"], self.meta["unknown"], self.meta["pieces"]
+        self.made: dict[str, str] = self.meta["made"]
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:

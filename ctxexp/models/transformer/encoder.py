@@ -16,6 +16,7 @@ from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.loading import Loaded, probe, state_hash, versions, window_size
 from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
+from ctxexp.models.transformer.quickest import QuickestPass
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.vectors.align import best_window, windows
@@ -41,6 +42,7 @@ class TransformerEncoder(Encoder):
             loaded.tokenizer, pooling=reading.pooling, source=checkpoint.source, rows=table_rows(self._model)
         )
         self._waiting = Waiting(self._read)
+        self._pass = QuickestPass(self._model, reading.linear)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
@@ -63,6 +65,7 @@ class TransformerEncoder(Encoder):
             + (f" stride={reading.stride}" if reading.stride is not None else "")
             + f" dtype={reading.dtype}"
             + (f" window={reading.window}" if narrowed else "")
+            + (f" linear={reading.linear}" if reading.linear != "auto" else "")
         )
         self.details = {
             "checkpoint": checkpoint.source,
@@ -105,6 +108,11 @@ class TransformerEncoder(Encoder):
             )
         return self._name
 
+    @property
+    def made(self) -> dict[str, str]:  # type: ignore[override]  # read only: known once vectors are made
+        """By which linear layers vectors are made."""
+        return self._pass.made
+
     def _check_stride(self) -> None:
         size = None if self.window is None else self.window - self._read.n_special
         stride = self.reading.stride
@@ -118,7 +126,9 @@ class TransformerEncoder(Encoder):
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
-        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+        lengths = [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+        self._pass.ahead = sum(lengths)
+        return lengths
 
     def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
@@ -172,7 +182,7 @@ class TransformerEncoder(Encoder):
         """Each layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
         self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
-        out = self._model(input_ids=tensor, output_hidden_states=True)
+        out = self._pass(tensor)
         self._pooled = out.get("pooler_output")
         last = out.last_hidden_state if self.reading.final_norm else self._before_norm.pop()
         return [layer.reshape(-1, self.dim) for layer in (*out.hidden_states[:-1], last)]

@@ -57,6 +57,11 @@ class TransformerSentences(Encoder):
             "window": self.limit or 0,
         }
 
+    @property
+    def made(self) -> dict[str, str]:  # type: ignore[override]  # read only: known once vectors are made
+        """By which linear layers vectors are made."""
+        return self.base.made
+
     def _pooler_fits(self, sample: Pieces) -> bool:
         with torch.inference_mode():
             self.base._hidden(sample.ids[None])
@@ -65,7 +70,9 @@ class TransformerSentences(Encoder):
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence after cutting, special ones included; `encode` won't read these sentences again."""
-        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+        lengths = [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
+        self.base._pass.ahead = sum(lengths)
+        return lengths
 
     def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
