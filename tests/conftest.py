@@ -66,9 +66,10 @@ def two_threads() -> Iterator[int]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_tracking_server() -> None:
-    """Tests track where they say, whatever the machine's user has set."""
+def _places_of_its_own(common: Path) -> None:
+    """Tests track where they say, and know no model from before, whatever the machine's user has set and run."""
     os.environ.pop("MLFLOW_TRACKING_URI", None)
+    os.environ["CTXEXP_CACHE"] = str(common / "cache")
 
 
 @pytest.fixture(autouse=True, scope="session")

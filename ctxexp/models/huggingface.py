@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import Dtype, Linear, Long, Pooling, Reading, Weights, check_weights
-from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, from_hub, resolve
+from ctxexp.models.known import known
+from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, describe, from_hub, resolve
 
 
 def huggingface(
@@ -37,12 +38,23 @@ def huggingface(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
     """
-    from ctxexp.models.transformer.build import from_files
-
     reading = Reading(
         pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype, linear=linear
     )
-    return from_files(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
+    return _encoder(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
+
+
+def _encoder(checkpoint: Checkpoint, reading: Reading, **choices: Any) -> Encoder:
+    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them."""
+
+    def load() -> Encoder:
+        from ctxexp.models.transformer.build import from_files
+
+        return from_files(checkpoint, reading, **choices)
+
+    if choices.get("trust_remote_code"):  # the code that it names may lie, and change, elsewhere
+        return load()
+    return known((checkpoint, reading, choices), load, device=reading.device)
 
 
 def choose(
@@ -56,12 +68,10 @@ def choose(
     if weights not in get_args(Weights):
         raise UnknownName("weights", weights, get_args(Weights))
     check_weights(weights, checkpoint, revision, seed)
-    from ctxexp.models.transformer.build import from_files
-
     if checkpoint is not None:
         found = resolve(checkpoint, revision)
     elif weights == "published":
         found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
     else:
         found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
-    return from_files(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)
+    return _encoder(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)

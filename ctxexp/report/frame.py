@@ -76,12 +76,16 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
     stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "ctxexp"}):
+    same = {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
+    with warnings.catch_warnings(), matplotlib.rc_context(same):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure.set_dpi(150)
+        if (engine := figure.get_layout_engine()) is not None:
+            engine.execute(figure)
+        figure.set_layout_engine(None)  # laid out once, for both: with an engine matplotlib draws each file twice
         with replacing(paths[0]) as part:
             figure.savefig(part, format="png", dpi=150)
-        figure.set_layout_engine("none")  # laid out once: the second file keeps the first's places
         with replacing(paths[1]) as part:
             figure.savefig(part, format="svg", metadata={"Date": None})
     return paths

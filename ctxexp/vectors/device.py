@@ -51,6 +51,11 @@ def check_device(device: str) -> None:
         raise ConfigError(f"device={device}: this machine has none ({why}); use device=auto or device=cpu")
 
 
+def is_cpu(device: str) -> bool:
+    """Whether that device is surely the processor, so far as can be said without loading torch."""
+    return device == "cpu" or (device == "auto" and sys.platform != "darwin" and bool(_no_cuda()))
+
+
 def _no_cuda() -> str:
     """Why torch can't find a CUDA device here; empty if it may."""
     if version("torch").endswith("+cpu"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
@@ -11,6 +11,7 @@ from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check
 from ctxexp.models.elmo.files import read_weights, sha256
 from ctxexp.models.elmo.locate import locate, published
 from ctxexp.models.elmo.options import read_options
+from ctxexp.models.known import known
 
 
 def elmo(
@@ -53,25 +54,17 @@ def elmo(
         options_path, weight_path, source = folder / "options.json", folder / "weights.hdf5", "ctxexp mini elmo"
 
     options = read_options(options_path)
-    from ctxexp.models.elmo.encoder import ElmoEncoder
+    weight_path = None if weights == "untrained" else weight_path
+    identity = f"{sha256(weight_path)[:16] if weight_path else 'untrained'}:{sha256(options_path)[:16]}"
+    how: dict[str, Any] = {"state": state, "slots": slots, "device": device, "dtype": dtype}
 
-    if weights == "untrained" or weight_path is None:
-        return ElmoEncoder.untrained(
-            options,
-            seed=seed,
-            source=f"untrained, shape of {source or options_path}",
-            state=state,
-            slots=slots,
-            device=device,
-            dtype=dtype,
-        )
-    return ElmoEncoder(
-        options,
-        read_weights(weight_path, options),
-        source=source or str(weight_path),
-        identity=f"sha256:{sha256(weight_path)[:16]}:{sha256(options_path)[:16]}",
-        state=state,
-        slots=slots,
-        device=device,
-        dtype=dtype,
-    )
+    def load() -> Encoder:
+        from ctxexp.models.elmo.encoder import ElmoEncoder
+
+        if weight_path is None:
+            shape = f"untrained, shape of {source or options_path}"
+            return ElmoEncoder.untrained(options, seed=seed, source=shape, **how)
+        weights = read_weights(weight_path, options)
+        return ElmoEncoder(options, weights, source=source or str(weight_path), identity=f"sha256:{identity}", **how)
+
+    return known((options, identity, source, options_path, weight_path, seed, how), load, device=device)

@@ -6,11 +6,12 @@ import functools
 import getpass
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
 import sys
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TypedDict
 
@@ -98,9 +99,19 @@ def _gpus() -> tuple[str, ...]:
     return tuple(done.stdout.split("\n")[:-1]) if done.returncode == 0 else ()
 
 
+def _package(held: Distribution) -> tuple[str, str] | None:
+    """Name and version of what is installed, from the first lines of its metadata; parsing the whole takes a run a
+    tenth of its start."""
+    text = held.read_text("METADATA") or held.read_text("PKG-INFO") or ""
+    found = {
+        key: value.strip() for key, value in re.findall(r"^(Name|Version): *(.*)", text.partition("\n\n")[0], re.M)
+    }
+    return (found["Name"], found["Version"]) if found.keys() >= {"Name", "Version"} else None
+
+
 def environment() -> dict[str, object]:
     """Where the numbers come from, in JSON types; environment variables stay out, since they hold secrets."""
-    packages = {d.name: d.version for d in distributions() if d.name}
+    packages = dict(filter(None, map(_package, distributions())))
     return {
         "command": command(),
         "user": user(),

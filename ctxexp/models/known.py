@@ -1,0 +1,66 @@
+"""Models that are loaded when something is to be encoded: what an earlier load said of itself names the vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.download import cache_folder
+from ctxexp.errors import DiskError
+from ctxexp.files.writing import write_text
+from ctxexp.model import Encoded, Encoder
+from ctxexp.vectors.code_version import code_version
+from ctxexp.vectors.device import is_cpu
+
+SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional")
+LIBRARIES = ("torch", "transformers", "tokenizers")
+CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
+
+
+class Known(Encoder):
+    """An encoder of which only the description is there; `load` gives it whole, once, when more is asked."""
+
+    _own = frozenset({*SAID, "_load", "_whole", "_own", "corpus", "poolings"})
+
+    def __init__(self, said: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
+        """Raises KeyError for a description that isn't whole."""
+        vars(self).update({key: said[key] for key in SAID}, _load=load)
+
+    def __getattribute__(self, name: str) -> Any:
+        """Whatever isn't described is the whole encoder's."""
+        if name.startswith("__") or name in Known._own:
+            return super().__getattribute__(name)
+        return getattr(self._whole, name)
+
+    @cached_property
+    def _whole(self) -> Encoder:
+        return self._load()  # type: ignore[no-any-return]
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        return self._whole.encode(batch)
+
+
+def known(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder:
+    """The encoder that `load` gives: itself the first time, afterwards its description, kept in the user's cache.
+
+    `parts` is all that the encoder is made of, files by a digest of their content, and prints alike when it is alike;
+    our own code and the libraries' versions are added. (Importing torch and transformers costs more than measuring
+    cached vectors.) Where there may be a GPU, only torch can tell which device `auto` is: the model is loaded.
+    """
+    if not is_cpu(device):
+        return load()
+    text = repr([parts, device, CODE, platform.node(), *map(version, LIBRARIES)])
+    path = cache_folder() / "encoders" / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):  # it isn't there, or is damaged: made anew
+        return Known(json.loads(path.read_text(encoding="utf-8")), load)
+    encoder = load()
+    with suppress(DiskError):  # then the next run loads it too
+        write_text(path, json.dumps({key: getattr(encoder, key) for key in SAID} | {"details": dict(encoder.details)}))
+    return encoder

@@ -1,0 +1,111 @@
+"""A model is loaded to encode, not to be named: what stands in for it says and does the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from ctxexp.dataset import Sentence
+from ctxexp.model import Encoded, Encoder
+from ctxexp.models.bert import bert
+from ctxexp.models.elmo.factory import elmo
+from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.known import SAID, Known, known
+
+TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
+
+
+class Ones(Encoder):
+    """Of so many layers, all one."""
+
+    dim, n_layers = 2, 3
+    name = "ones"
+    details = MappingProxyType({"checkpoint": "none", "layers": 2, "causal": False})
+    own = "its class's"
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        for sentence in batch:
+            yield Encoded(sentence.words, np.ones((3, len(sentence), 2), np.float32))
+
+    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
+        return [7 for _ in sentences]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def loaded(cache: Path) -> tuple[Callable[..., Encoder], list[str]]:
+    """What asks for the encoder of some parts, and a list that grows whenever it is loaded."""
+    times: list[str] = []
+
+    def load() -> Encoder:
+        times.append("loaded")
+        return Ones()
+
+    return partial(known, load=load, device="cpu"), times
+
+
+def test_what_was_loaded_once_is_loaded_again_to_encode_only(
+    loaded: tuple[Callable[..., Encoder], list[str]],
+) -> None:
+    ask, times = loaded
+    first, second = ask("a"), ask("a")
+    assert isinstance(first, Ones)
+    assert isinstance(second, Known)
+    for key in (*SAID, "poolings", "corpus"):
+        assert getattr(second, key) == getattr(first, key), key
+    assert len(times) == 1
+    assert second.lengths(TEXT) == [7, 7]
+    assert [one.units for one in second.encode(TEXT)] == [("The", "bank"), ("was",)]
+    assert second.own == "its class's"  # type: ignore[attr-defined]
+    assert len(times) == 2
+
+
+def test_another_part_a_damaged_description_and_a_device_that_only_torch_knows_are_loaded(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
+) -> None:
+    ask, times = loaded
+    ask("a")
+    assert not isinstance(ask("b"), Known)
+    for text in ("", "[]", "{}", "\0"):
+        for path in cache.glob("encoders/*"):
+            path.write_text(text)
+        assert not isinstance(ask("a"), Known), text
+    assert not isinstance(ask("a", device="cuda:0"), Known)
+    assert len(times) == 7
+    assert isinstance(ask("a"), Known)
+
+
+def test_a_cache_that_cannot_be_written_costs_time_alone(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
+) -> None:
+    ask, _ = loaded
+    cache.joinpath("encoders").write_text("a file in the way")
+    assert ask("a").name == ask("a").name == "ones"
+
+
+def test_the_shipped_models_are_named_without_their_libraries(cache: Path) -> None:
+    """A run whose vectors are cached starts in a fraction of the time; the names are those that loading gives."""
+    names = [make().name for make in (bert, gpt2, elmo, partial(bert, weights="untrained", seed=3))]
+    code = (
+        "import sys; from ctxexp.models.bert import bert; from ctxexp.models.gpt2 import gpt2\n"
+        "from ctxexp.models.elmo.factory import elmo; from ctxexp.models.known import Known\n"
+        "made = [bert(), gpt2(), elmo(), bert(weights='untrained', seed=3)]\n"
+        "assert all(isinstance(one, Known) for one in made)\n"
+        "assert not {'torch', 'transformers', 'tokenizers', 'h5py', 'scipy'} & set(sys.modules), 'heavy'\n"
+        "print(*(one.name for one in made), sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "|".join(names), done.stderr
+    assert bert(weights="untrained", seed=4).name not in names
