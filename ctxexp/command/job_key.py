@@ -7,11 +7,14 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import is_dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from ctxexp.command.config import PLACES, Config, Part, supplied_by
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
+from ctxexp.plugins.registry import GROUP
 from ctxexp.study import Study
 from ctxexp.vectors.code_version import __version__, package_version
 
@@ -28,12 +31,20 @@ def job_key(config: Config, read: str, encoder: str, version: str) -> str:
     """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
 
     `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
-    its path. Of plugins that supply something to the job the versions count, of files their content.
+    its path. Of plugins that supply something to the job versions and code count.
     """
     decisive = {key: value for key, value in vars(config).items() if key not in PLACES}
-    others = sorted((p.plugin, p.version) for p in supplied_by(config))
+    others = sorted((p.plugin, p.version, code_of(p.plugin)) for p in supplied_by(config))
     text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def code_of(plugin: str) -> str:
+    """Hex digits that change with the code of an installed plugin, which is edited under one version in a checkout;
+    empty for a file, whose version is its content."""
+    modules = {entry.module.partition(".")[0] for entry in entry_points(group=GROUP, name=plugin)}
+    files = [Path(spec.origin) for module in sorted(modules) if (spec := find_spec(module)) and spec.origin]
+    return " ".join(package_version(file.parent if file.name == "__init__.py" else file) for file in files)
 
 
 def _plain(value: object) -> object:

@@ -33,9 +33,10 @@ def code_version(package: Path = PACKAGE) -> str:
 
 @functools.cache
 def package_version(package: Path = PACKAGE) -> str:
-    """8 hex digits that change with any Python file of ctxexp: results of other code are no results of this one."""
+    """8 hex digits that change with any Python file of a package, ctxexp or a plugin's, or with a module that is one
+    file: results of other code are no results of this one."""
     digest = hashlib.blake2b(digest_size=4)
-    for file in sorted(package.rglob("*.py")):
+    for file in sorted(package.rglob("*.py")) if package.is_dir() else [package]:
         digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctxexp.command import job_key
 from ctxexp.command.config import Config, Part
-from ctxexp.command.job_key import files_digest
+from ctxexp.command.job_key import code_of, files_digest
 from ctxexp.dataset import Corpus, Pair, Sense
 from ctxexp.study import Study
 from ctxexp.vectors.code_version import package_version
@@ -84,6 +84,28 @@ def test_a_job_is_known_by_all_that_its_numbers_come_from(tmp_path: Path, monkey
 def test_an_argument_that_is_no_path_counts_for_nothing() -> None:
     odd = measuring(x="a\0b", y="~nobody/x", z="a" * 5000, w=None)
     assert files_digest(odd) == files_digest(measuring())
+
+
+@pytest.mark.parametrize("file", ["mine.py", "mine/own.py"])
+def test_an_edit_of_a_plugins_code_makes_other_results(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, plain = composed("metric=degeneration"), composed("metric=anisotropy")  # before there is such a plugin
+    (tmp_path / "mine-1.dist-info").mkdir()
+    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[ctxexp]\nown = mine\n")
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    for name in {"mine.py" if file == "mine.py" else "mine/__init__.py", file}:
+        (tmp_path / name).write_text("half = 0.5")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = code_of("own")
+    (tmp_path / file).write_text("half = 0.6")
+    package_version.cache_clear()
+    assert len({before, code_of("own"), code_of("a file"), ""}) == 3
+    keys = [job_key.job_key(config, "", "", "") for config in (measured, plain)]
+    monkeypatch.setattr(job_key, "code_of", lambda plugin: f"another {plugin}")
+    assert job_key.job_key(measured, "", "", "") != keys[0]
+    assert job_key.job_key(plain, "", "", "") == keys[1]  # a plugin that supplies nothing
 
 
 def test_an_edit_of_any_file_of_ours_makes_other_results(tmp_path: Path) -> None:
