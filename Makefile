@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-claims plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-words
+LIGHT := plugins/ctxexp-claims plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
 
 .PHONY: run test setup lint ui bench new-plugin clean
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ctxexp.baselines.drawn import OnePerSentence, Uniform
-from ctxexp.baselines.matched import FrequencyMatched, PositionMatched
 from ctxexp.baselines.size_matched import SizeMatched
 from ctxexp.plugins import Register, hookimpl
 
@@ -13,5 +12,3 @@ def register_baselines(register: Register) -> None:
     register("one_per_sentence", OnePerSentence)
     register("uniform", Uniform)
     register("size_matched", SizeMatched)
-    register("frequency_matched", FrequencyMatched)
-    register("position_matched", PositionMatched)

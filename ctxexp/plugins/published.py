@@ -9,6 +9,7 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-claims": {"command": ("claims",)},
     "ctxexp-frequency": {"metric": ("degeneration", "frequency", "frequency_geometry"), "experiment": ("frequency",)},
     "ctxexp-train": {"command": ("probe", "train")},
+    "ctxexp-twins": {"baseline": ("frequency_matched", "position_matched")},
     "ctxexp-words": {
         "command": ("bench-words",),
         "metric": ("static_vectors", "static_vectors_centred", "static_vectors_mean", "table_1"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ctxexp_twins.baselines import FrequencyMatched, PositionMatched, Twins
+from ctxexp_twins.strata import StrataLevel, strata_level
 from engine import measure
 from test_measure import ALL, Memory, world
 
-from ctxexp.baselines.matched import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.levels import StrataLevel, strata_level
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather
 

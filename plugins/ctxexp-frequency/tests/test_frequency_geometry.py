@@ -15,7 +15,6 @@ from ctxexp_frequency.metric import FrequencyGeometry
 from ctxexp_frequency.projection import Projection, project
 from ctxexp_frequency.ranks import ranks, read_list
 from ctxexp_frequency.table import published, table_degeneration, table_frequency
-from engine import computed
 
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metric import Group
@@ -24,6 +23,7 @@ from ctxexp.results import Results
 from ctxexp.testing import check_metric
 from ctxexp.testing.report import numbers
 from tests.composed import composed
+from tests.engine import computed
 from tests.made import results_with, told
 
 BINS = (0, 5, 20, 60)

@@ -13,11 +13,11 @@ from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import sharing
 from ctxexp.measuring.bootstrap import Curve, mean
-from ctxexp.measuring.levels import StrataLevel, strata_level
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.reader import WordReader
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Metric, Over
+from ctxexp_twins.strata import StrataLevel, strata_level
 
 
 class Twins(Baseline):
