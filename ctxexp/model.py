@@ -25,7 +25,7 @@ class Encoded:
     """
 
     units: tuple[str, ...]
-    layers: np.ndarray  # (n_layers, len(units), dim) float32 (float16 when the run's dtype is a half type)
+    layers: np.ndarray  # (layers given, len(units), dim) float32 (float16 when the run's dtype is a half type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class Encoder(ABC):
     with `details`. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
     `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
     that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
-    words). `corpus`: the only text that it has vectors of.
+    words). `corpus`: the only text that it has vectors of. `layers`: which of the model's `n_layers` layers it gives,
+    ascending; None: all.
     """
 
     name: str
@@ -69,6 +70,12 @@ class Encoder(ABC):
     positional: bool | None = None
     poolings: tuple[str, ...] = ()
     corpus: Corpus | None = None
+    layers: tuple[int, ...] | None = None
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The numbers of the layers that it gives, in the order of their vectors."""
+        return tuple(range(self.n_layers)) if self.layers is None else self.layers
 
     @abstractmethod
     def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
@@ -142,7 +149,7 @@ def reading(encoder: Encoder, method: str) -> Iterator[None]:
 def check_encoded(encoder: Encoder, index: int, encoded: Encoded) -> None:
     """Raise `EncodingError` if the vectors of sentence `index` break the contract."""
     who, got = f"encoder {encoder.name!r}", encoded.layers
-    expected = (encoder.n_layers, len(encoded.units), encoder.dim)
+    expected = (len(encoder.given), len(encoded.units), encoder.dim)
     if not isinstance(got, np.ndarray):
         raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
     if got.ndim == 3 and got.shape[0] == expected[0] and got.shape[2] == expected[2] and got.shape[1] != expected[1]:

@@ -173,7 +173,8 @@ class Transformed:
         text: Rows | None = None,
     ) -> None:
         self.store, self.calibration, self.text = store, calibration, text
-        self.n_layers, self.dim = store.n_layers, self.calibration.width(store.dim)
+        self.n_layers, self.numbers = store.n_layers, store.numbers
+        self.dim = self.calibration.width(store.dim)
         self.rows = np.unique(occurrences.by_sentence.rows)  # each measured row once, ascending
         self.chunk = chunk_rows(store.dim)
 

@@ -195,9 +195,11 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
 
 def summary(results: Results) -> str:
     """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
-    lines = [f"{results.info.title}, {results.info.corpus.name}: layers 0 to {results.n_layers - 1}"]
+    some = results.info.model.layers
+    shown = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
+    lines = [f"{results.info.title}, {results.info.corpus.name}: layers {shown}"]
     for key in main_curves(results):
-        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in results.held[key].value)
+        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in results.measured(key))
         for mix in results.info.pooling.mixes:
             held = results.held.get(key._replace(place=mix))
             values += f"  {mix} {held.value[0]:.3f}" if held else ""

@@ -27,10 +27,15 @@ class NoSinks(Control):
         self.words = f"no sinks above {self.factor:g} × median"
 
     def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
+        if len(store.numbers) < store.n_layers:
+            raise ConfigError(
+                f"control no_sinks judges an occurrence by its norm in every layer, of which only "
+                f"{', '.join(map(str, store.numbers))} are there; leave model.layers out"
+            )
         rows = np.unique(occurrences.by_sentence.rows)
         out = np.zeros(len(occurrences.places), bool)
         step = max(1, CHUNK_BYTES // (8 * store.dim))
-        for i in range(store.n_layers):
+        for i in store.numbers:
             vectors = store.layer(i)
             squares = np.empty(len(rows))
             for a in range(0, len(rows), step):

@@ -66,7 +66,7 @@ class _Words:
 
     def __init__(self, values: Values, rows: WordRows, label: str, c: Collected, resamples: Resamples) -> None:
         self.values, self.label, self.c, self.resamples = values, label, c, resamples
-        self.occurrences, self.chances = rows.occurrences, rows.chances
+        self.occurrences, self.chances, self.layers = rows.occurrences, rows.chances, rows.store.numbers
 
     def write(self) -> dict[str, pd.DataFrame]:
         """Add its curves to the values; its tables."""
@@ -110,7 +110,7 @@ class _Words:
         if kind == "sense":
             return {label: self._sense_table(scores, counts)}
         columns = {"sentence": c.keys, "length": counts}
-        return {label: _by_layer(columns, raw=scores)} if kind == "sentence" else {}
+        return {label: _by_layer(self.layers, columns, raw=scores)} if kind == "sentence" else {}
 
     def _keep(self, statistic: str, curve: Curve) -> None:
         """The curve with its interval and replicates."""
@@ -124,7 +124,8 @@ class _Words:
         if self.c.chosen is not None:
             labels = [labels[i] for i in self.c.chosen.tolist()]
         told = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
-        return _by_layer({"word": self.c.keys, "count": counts, "senses": told, "mean": mean(scores.T)}, raw=scores)
+        mine = self.c.keys, counts, told, mean(scores.T)
+        return _by_layer(self.layers, dict(zip(("word", "count", "senses", "mean"), mine, strict=True)), raw=scores)
 
     def _word_tables(self, scores: np.ndarray, above: np.ndarray | None) -> dict[str, pd.DataFrame]:
         """The measure's word table, and its lists of extremes if it has any: by the mean over layers, ties by word."""
@@ -138,7 +139,7 @@ class _Words:
             "first_share": _first_share(occurrences)[where],
             "mean": overall,
         }
-        table = _by_layer(columns, raw=scores, **({} if above is None else {"adjusted": above}))
+        table = _by_layer(self.layers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
         tables = {self.label: table}
         if c.probe.extremes:
             order = np.lexsort([np.array([str(key) for key in c.keys]), overall])
@@ -156,11 +157,15 @@ def _of_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     return pd.DataFrame({name: [row.get(name, "") for row in rows] for name in names})
 
 
-def _by_layer(columns: Mapping[str, Sequence[object] | np.ndarray], **per_layer: np.ndarray) -> pd.DataFrame:
-    """Columns, then for each array (rows, layers) its columns name_0, name_1, ..."""
+def _by_layer(
+    numbers: Sequence[int], columns: Mapping[str, Sequence[object] | np.ndarray], **per_layer: np.ndarray
+) -> pd.DataFrame:
+    """Columns, then for each array (rows, layers) its columns name_0, name_1, ... by the layers' numbers."""
     import pandas as pd
 
-    layers = {f"{name}_{i}": column for name, values in per_layer.items() for i, column in enumerate(values.T)}
+    layers = {
+        f"{name}_{i}": column for name, values in per_layer.items() for i, column in zip(numbers, values.T, strict=True)
+    }
     return pd.DataFrame({**columns, **layers})
 
 

@@ -64,6 +64,8 @@ def measure(
         if folder is not None and (folder / label).is_dir():
             call = partial(probe.finish, folder / label, n_layers=info.model.n_layers, title=title)
             guard(label, probe, "finish()", call)
+    if info.model.layers:
+        values = values.at(info.model.layers, info.model.n_layers)
     return Results.of(values, tables=tables, info=info | RunInfo(seed=seed, bootstrap=bootstrap))
 
 

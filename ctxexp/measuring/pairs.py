@@ -15,7 +15,7 @@ from ctxexp.measuring.rows import Place, Reader, Rows
 from ctxexp.metric import Block, Metric, Pairs
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.transform import Calibration
-from ctxexp.vectors.layers import lent
+from ctxexp.vectors.layers import fewer, lent
 from ctxexp.vectors.mixes import Mix
 from ctxexp.vectors.pool import SentenceVectors, finite_rows, mixed
 
@@ -74,7 +74,7 @@ class PairRows(Rows):
     ) -> None:
         self.vectors, self.corpus, self.calibration, self.text = vectors, corpus, calibration, text
         self.mixes = {mix.name: mix for mix in mixes}
-        self.places = [Place.of(i) for i in range(vectors.n_layers)] + [Place("mix", name) for name in self.mixes]
+        self.places = [Place.of(i) for i in vectors.numbers] + [Place("mix", name) for name in self.mixes]
         self.subsets = grouped(corpus)
         self.once = distinct(corpus)
 
@@ -113,7 +113,7 @@ class PairRows(Rows):
 
     def info(self) -> RunInfo:
         return RunInfo(
-            model=ModelInfo(n_layers=self.vectors.n_layers, dim=self.vectors.dim),
+            model=ModelInfo(n_layers=self.vectors.n_layers, layers=fewer(self.vectors), dim=self.vectors.dim),
             corpus=CorpusInfo(pairs=len(self.corpus.pairs)),
             resampled=Resampled(pairs=resampled_unit([subset.ends for subset in self.subsets])),
         )

@@ -16,7 +16,7 @@ from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
-from ctxexp.vectors.layers import Layers
+from ctxexp.vectors.layers import Layers, fewer
 
 log = logging.getLogger("ctxexp")
 
@@ -46,7 +46,7 @@ class WordRows(Rows):
     ) -> None:
         self.store, self.occurrences, self.baseline = store, occurrences, baseline
         self.seed, self.eps = seed, eps or 0.0
-        self.places = [Place.of(layer) for layer in range(store.n_layers)]
+        self.places = [Place.of(layer) for layer in store.numbers]
         self.units = occurrences.units
         self.buffer = Gather(store.dim, block_bytes)
         self.reader: WordReader | None = None
@@ -85,7 +85,7 @@ class WordRows(Rows):
     def info(self) -> RunInfo:
         size, units = len(self.chances.sample.samples[0]), self.occurrences.units
         return RunInfo(
-            model=ModelInfo(n_layers=self.store.n_layers, dim=self.store.dim),
+            model=ModelInfo(n_layers=self.store.n_layers, layers=fewer(self.store), dim=self.store.dim),
             corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
             baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.matched),
             resampled=Resampled(unit=units.name, n=units.n),

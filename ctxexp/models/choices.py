@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.paths import user_path
+from ctxexp.model import Encoder
 from ctxexp.models.elmo.locate import locate
 from ctxexp.models.transformer.checkpoints import local
 from ctxexp.vectors.align import check_pooling
@@ -25,32 +28,76 @@ Linear = Literal["auto", "plain", "prepacked"]
 class Reading:
     """How a transformer reads text, and which vectors it gives: the arguments that all its factories share.
 
-    `final_norm`: the last layer is taken after the model's final norm. `window` narrows the model's own.
-    `linear`: products in float32 on a CPU are torch's own, or oneDNN's with prepacked weights, or the quicker (auto).
+    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
+    layers: the numbers of the layers to encode and measure, as in [0,6,12]; null: all.
+    final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
+    long: window (overlapping windows, each piece from where it has most context) or refuse.
+    stride: pieces from one window's start to the next; null is half a window.
+    device: auto, cpu, cuda or mps.
+    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
     """
 
     pooling: Pooling = "mean"
+    layers: Sequence[int] | None = None
     final_norm: bool = True
     long: Long = "window"
     stride: int | None = None
-    window: int | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
     linear: Linear = "auto"
+    window: int | None = None  # narrows the model's own; no argument of a factory
 
     def __post_init__(self) -> None:
         check_pooling(self.pooling)
+        check_layers(self.layers)
         if self.long not in get_args(Long):
             raise UnknownName("policy for long sentences", self.long, get_args(Long))
         if self.linear not in get_args(Linear):
             raise UnknownName("kind of linear layers", self.linear, get_args(Linear))
 
 
+def reads(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
+    """The factory with `Reading`'s fields as keyword arguments in place of `reading`, told of in its docstring."""
+    shared = [one for one in fields(Reading) if one.name != "window"]
+    hints = get_type_hints(Reading) | get_type_hints(factory)
+    own = [p.replace(annotation=hints[p.name]) for p in signature(factory).parameters.values() if p.name != "reading"]
+
+    @wraps(factory)
+    def made(**given: Any) -> Encoder:
+        reading = Reading(**{one.name: given.pop(one.name) for one in shared if one.name in given})
+        return factory(reading=reading, **given)
+
+    added = [Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]) for f in shared]
+    every = own + added
+    told = cleandoc(Reading.__doc__ or "").partition("\n\n")[2]
+    vars(made).update(__signature__=Signature(every, return_annotation=Encoder))
+    made.__annotations__ = {p.name: p.annotation for p in every} | {"return": Encoder}
+    made.__doc__ = f"{cleandoc(factory.__doc__ or '')}\n{told}"
+    return made
+
+
 def check_arguments(given: Mapping[str, object]) -> None:
     """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
-    checks: tuple[Callable[..., None], ...] = (check_stride, check_slots, check_elmo_files, check_weights, check_path)
+    checks: tuple[Callable[..., None], ...] = (
+        check_layers,
+        check_stride,
+        check_slots,
+        check_elmo_files,
+        check_weights,
+        check_path,
+    )
     for check in checks:
         check(**given)
+
+
+def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None:
+    """Raise `ConfigError` for layers that no model has: none at all, below 0, or one twice."""
+    if layers is not None and (not layers or min(layers) < 0 or len(set(layers)) < len(layers)):
+        raise ConfigError(
+            f"model.layers={list(layers)}: expected different layers, counted from 0, the input layer, as in [0,6,12]; "
+            "null is all of them"
+        )
 
 
 def check_stride(stride: int | None = None, **_others: object) -> None:

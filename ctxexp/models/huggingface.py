@@ -7,40 +7,21 @@ from typing import Any, get_args
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, Linear, Long, Pooling, Reading, Weights, check_weights
+from ctxexp.models.choices import Reading, Weights, check_weights, reads
 from ctxexp.models.known import known
 from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, describe, from_hub, resolve
 
 
+@reads
 def huggingface(
-    *,
-    checkpoint: str,
-    revision: str | None = None,
-    pooling: Pooling = "mean",
-    final_norm: bool = True,
-    long: Long = "window",
-    stride: int | None = None,
-    trust_remote_code: bool = False,
-    device: str = "auto",
-    dtype: Dtype = "float32",
-    linear: Linear = "auto",
+    *, reading: Reading, checkpoint: str, revision: str | None = None, trust_remote_code: bool = False
 ) -> Encoder:
     """All layers of any transformers encoder or decoder (BERT, RoBERTa, GPT-2, Llama, Qwen, T5's encoder ...).
 
     checkpoint: a folder, an id of the hub (its cache is looked in first), both safetensors only, or a GGUF file.
     revision: a branch, tag or commit of the hub.
-    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
-    final_norm: whether the last layer is taken after the model's final norm.
-    long: window (overlapping windows, each piece from where it has most context) or refuse.
-    stride: pieces from one window's start to the next; null is half a window.
     trust_remote_code: run the model code that a checkpoint brings along.
-    device: auto, cpu, cuda or mps.
-    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
-    linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
     """
-    reading = Reading(
-        pooling=pooling, final_norm=final_norm, long=long, stride=stride, device=device, dtype=dtype, linear=linear
-    )
     return _encoder(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
 
 

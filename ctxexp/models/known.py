@@ -19,7 +19,7 @@ from ctxexp.model import Encoded, Encoder
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.device import is_cpu
 
-SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional")
+SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "layers")
 LIBRARIES = ("torch", "transformers", "tokenizers")
 CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
 
@@ -27,11 +27,12 @@ CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
 class Known(Encoder):
     """An encoder of which only the description is there; `load` gives it whole, once, when more is asked."""
 
-    _own = frozenset({*SAID, "_load", "_whole", "_own", "corpus", "poolings"})
+    _own = frozenset({*SAID, "_load", "_whole", "_own", "corpus", "poolings", "given"})
 
     def __init__(self, said: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
         """Raises KeyError for a description that isn't whole."""
         vars(self).update({key: said[key] for key in SAID}, _load=load)
+        self.layers = None if said["layers"] is None else tuple(said["layers"])
 
     def __getattribute__(self, name: str) -> Any:
         """Whatever isn't described is the whole encoder's."""

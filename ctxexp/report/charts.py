@@ -43,6 +43,12 @@ class Line:
     colour: str
     marker: int  # tells lines apart without colour; the same for a model in all charts
     published: bool = False
+    layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
+
+    @property
+    def x(self) -> list[int]:
+        """The layers that it has a point or a gap at."""
+        return list(self.layers or range(len(self.y)))
 
 
 @dataclass(frozen=True)
@@ -160,7 +166,7 @@ def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: i
     low, high = (finite(np.where(np.isnan(y), np.nan, end)) for end in (held.low, held.high))
     if low is None or high is None:
         low = high = None
-    return Line(label, label, y, low, high, colour, marker)
+    return Line(label, label, y, low, high, colour, marker, layers=results.info.model.layers)
 
 
 def paper_model(label: str, results: Results, *, published: bool) -> str | None:

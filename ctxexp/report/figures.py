@@ -76,7 +76,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         y = charts.finite(results.values(measure, statistic, task=task))
         # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
         if y is not None and statistic != main and not (statistic == "median" and main != "raw"):
-            handles += axes.plot(np.arange(len(y)), y, linewidth=1.1, markersize=3.5, zorder=2, **style)
+            handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
             names.append(wording.readable(statistic))
     model = charts.paper_model(label, results, published=published)
     known = charts.published_curve(model, results, key)
@@ -165,13 +165,14 @@ def _style(line: Line) -> Style:
 
 def _draw(axes: Axes, line: Line) -> Line2D:
     """The line with its band; an interval without neighbours, which a band can't show, becomes a whisker."""
-    x = np.arange(len(line.y))
-    (artist,) = axes.plot(x, line.y, **_style(line))
+    x = np.array(line.x)
+    (artist,) = axes.plot(x, line.y[x], **_style(line))
     if line.low is not None and line.high is not None:
-        axes.fill_between(x, line.low, line.high, color=line.colour, alpha=0.2, linewidth=0, zorder=1)
-        known = np.isfinite(line.low) & np.isfinite(line.high)
+        low, high = line.low[x], line.high[x]
+        axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0, zorder=1)
+        known = np.isfinite(low) & np.isfinite(high)
         alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
-        axes.vlines(x[alone], line.low[alone], line.high[alone], color=line.colour, linewidth=1.5, zorder=3)
+        axes.vlines(x[alone], low[alone], high[alone], color=line.colour, linewidth=1.5, zorder=3)
     return artist
 
 

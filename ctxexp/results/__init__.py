@@ -55,18 +55,21 @@ class Results:
     def of(
         cls, values: Values, *, tables: Mapping[str, pd.DataFrame] | None = None, info: RunInfo | None = None
     ) -> Results:
-        """The results that hold these values."""
-        return cls(values.frame(), dict(tables or {}), dict(values.replicates), info or RunInfo())
+        """The results that hold these values, a curve's of all layers; the frame has those that were measured."""
+        info = info or RunInfo()
+        return cls(values.frame(info.model.layers), dict(tables or {}), dict(values.replicates), info)
 
     @cached_property
     def held(self) -> dict[Key, Held]:
         """The frame by key, in order of appearance: what looks values up."""
         where: dict[Key, list[int]] = {}
+        few, n = self.info.model.layers, self.info.model.n_layers
         names = (self.frame[column] for column in ("measure", "statistic", "task", "place"))
         for row, key in enumerate(zip(*names, strict=True)):
             where.setdefault(Key(*key), []).append(row)
         numbers = self.frame[["value", "low", "high"]].to_numpy(np.float64)
-        return {key: Held(*numbers[rows].T) for key, rows in where.items()}
+        found = {key: Held(*numbers[rows].T) for key, rows in where.items()}
+        return found if not few else Values(found).at(few, n).held
 
     @cached_property
     def named(self) -> dict[str, np.ndarray]:
@@ -86,6 +89,11 @@ class Results:
     def n_layers(self) -> int:
         longest = max((len(held.value) for key, held in self.held.items() if key.place == LAYER), default=0)
         return self.info.model.n_layers or longest
+
+    def measured(self, key: Key) -> np.ndarray:
+        """The values of a curve in the layers that were measured."""
+        values = self.held[key].value
+        return values[list(self.info.model.layers)] if self.info.model.layers else values
 
     def measures(self) -> list[str]:
         """The measures that have curves, in order of appearance."""
@@ -194,7 +202,8 @@ class Results:
                 ends = {end: np.array([_from_json(v) for v in each.pop(end)]) for end in Held._fields if end in each}
                 values.add(Key(**each), ends.pop("value"), **ends)
             tables = {name: read_csv(folder / f"{name}.csv", kinds) for name, kinds in document["tables"].items()}
-            return cls(values.frame(), tables, _replicates(folder / REPLICATES), RunInfo.from_json(document["info"]))
+            info = RunInfo.from_json(document["info"])
+            return cls(values.frame(info.model.layers), tables, _replicates(folder / REPLICATES), info)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
 

@@ -21,7 +21,8 @@ class ModelInfo:
     encoder: str = ""
     weights: str = ""
     dtype: str = ""
-    n_layers: int = 0
+    n_layers: int = 0  # that it has
+    layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
     dim: int = 0
     details: dict[str, object] = field(default_factory=dict)
 

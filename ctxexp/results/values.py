@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,8 +44,8 @@ class Held(NamedTuple):
 class Values:
     """What a run has measured so far, as the engine fills it."""
 
-    def __init__(self) -> None:
-        self.held: dict[Key, Held] = {}
+    def __init__(self, held: Mapping[Key, Held] | None = None) -> None:
+        self.held: dict[Key, Held] = dict(held or {})
         self.replicates: dict[Key, np.ndarray] = {}
 
     def add(
@@ -74,8 +74,18 @@ class Values:
                 ends = found.get(f"{name}_ci_low"), found.get(f"{name}_ci_high")
                 self.add(named(measure, name, place), values, low=ends[0], high=ends[1])
 
-    def frame(self) -> pd.DataFrame:
-        """A row a value, as `Results.frame`."""
+    def at(self, layers: Sequence[int], n_layers: int) -> Values:
+        """The same values of `n_layers` layers, of which only `layers` were measured; the others are NaN."""
+        spread = Values()
+        for key, held in self.held.items():
+            of = held if key.place != LAYER else Held(*(_spread(one, layers, n_layers) for one in held))
+            spread.held[key] = of
+        for key, drawn in self.replicates.items():
+            spread.replicates[key] = drawn if key.place != LAYER else _spread(drawn, layers, n_layers)
+        return spread
+
+    def frame(self, layers: Sequence[int] = ()) -> pd.DataFrame:
+        """A row a value, as `Results.frame`; with `layers` of these alone."""
         import pandas as pd
 
         rows = []
@@ -85,7 +95,10 @@ class Values:
             counts = counted.value if counted and same else np.full(len(held.value), math.nan)
             named = key.measure, key.task, key.statistic, key.place
             for layer, numbers in enumerate(np.stack([*held, counts], axis=1).tolist()):
-                rows.append((*named, layer if key.place == LAYER else None, *numbers))
+                if key.place != LAYER:
+                    rows.append((*named, None, *numbers))
+                elif not layers or layer in layers:
+                    rows.append((*named, layer, *numbers))
         kinds = dict.fromkeys(COLUMNS[:4], "str") | {"layer": "Int64"} | dict.fromkeys(COLUMNS[5:], "float64")
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype(kinds)
 
@@ -94,6 +107,13 @@ def named(measure: str, statistic: str, place: str = LAYER) -> Key:
     """The key of a metric's statistic by the name that the metric gives it, in which a task may come first."""
     task, _, name = statistic.rpartition("/")
     return Key(measure, name, task, place)
+
+
+def _spread(values: np.ndarray, layers: Sequence[int], n_layers: int) -> np.ndarray:
+    """Values of `layers` (layers, ...) among those of all, (n_layers, ...)."""
+    out = np.full((n_layers, *values.shape[1:]), np.nan, values.dtype)
+    out[list(layers)] = values
+    return out
 
 
 def _row(values: np.ndarray | float) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,10 @@ class _Vectors:
     """Vectors in memory, as a store lends them."""
 
     held: np.ndarray  # (n_layers, n_rows, dim)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return range(self.n_layers)
 
     @property
     def n_layers(self) -> int:

@@ -120,7 +120,7 @@ def _build(
         progress.stage(
             f"encode {encoder.details.get('architecture', encoder.name)}", total=int(lengths.sum()), unit="tokens"
         ) as stage,
-        StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim) as writer,
+        StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
         try:
             for batch, encoded in _results(encoder, sentences, batches):
@@ -162,7 +162,7 @@ def _build(
 
 def _bytes(encoder: Encoder, rows: int) -> int:
     """What so many rows take on disk."""
-    return rows * (encoder.dim * encoder.n_layers * (4 if encoder.dtype == "float32" else 2) + 16)
+    return rows * (encoder.dim * len(encoder.given) * (4 if encoder.dtype == "float32" else 2) + 16)
 
 
 def _batches(encoder: Encoder, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
@@ -248,7 +248,7 @@ def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence
 def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[np.floating]) -> None:
     """`check_encoded` without its look at the values, which the writer takes over whole chunks."""
     layers = one.layers
-    expected = (encoder.n_layers, len(one.units), encoder.dim)
+    expected = (len(encoder.given), len(one.units), encoder.dim)
     if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
         check_encoded(encoder, index, one)
     if layers.dtype != dtype:

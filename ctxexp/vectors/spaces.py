@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.mixes import layer_mixes
+from ctxexp.vectors.mixes import Mix, layer_mixes
 from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
 from ctxexp.vectors.store import Store
 from ctxexp.vectors.unknown import warn_unknown
@@ -41,6 +41,7 @@ class Spaces:
         model = study.model or encoder.name
         self.view = sentence_view(encoder, self.pooling, model=model) if sentences else None
         self.mixes = layer_mixes(mixes, encoder.n_layers) if sentences else []
+        _check_layers(self.mixes, encoder, pooler=self.view is not None and self.pooling == "pooler")
         if self.view is not None and self.pooling == "pooler":
             last = encoder.n_layers - 1
             if empty := [mix for mix in self.mixes if mix.layers != (last,)]:
@@ -128,6 +129,19 @@ class Spaces:
             store = self.held[key]
             warn_unknown(store.unknown, store.pieces, corpus.name)
         return self.held[key]
+
+
+def _check_layers(mixes: Sequence[Mix], encoder: Encoder, *, pooler: bool) -> None:
+    """Raise ConfigError for a mix of layers of which the encoder gives only some, or a pooler without the last."""
+    needed = {str(mix): mix.layers for mix in mixes}
+    if pooler:
+        needed["sentence.pooling=pooler, the last layer's"] = (encoder.n_layers - 1,)
+    for what, layers in needed.items():
+        if missing := [str(i) for i in layers if i not in encoder.given]:
+            raise ConfigError(
+                f"{what}: layer{'s' * (len(missing) > 1)} {', '.join(missing)} of the model's 0 to "
+                f"{encoder.n_layers - 1} isn't encoded; add it to model.layers, or leave the mix out"
+            )
 
 
 def controlled(

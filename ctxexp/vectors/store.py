@@ -43,6 +43,7 @@ WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at 
 
 class Store:
     """The vectors of a corpus: `layer(i)` is (n_rows, dim), read-only; one row per unit of each stored sentence.
+    `numbers` are those of the layers that are there, of the model's `n_layers`.
 
     Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
     `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
@@ -57,6 +58,7 @@ class Store:
         self.path, self.encoded = path, encoded
         self.meta = read_meta(path)
         self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
+        self.numbers = tuple(self.meta["layers"])
         self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
         self.skipped, self.unknown, self.pieces = self.meta["skipped"], self.meta["unknown"], self.meta["pieces"]
         self.made: dict[str, str] = self.meta["made"]
@@ -78,12 +80,13 @@ class Store:
 
     def layer(self, i: int) -> np.ndarray:
         """Layer `i` (0 = input layer) as a read-only array (n_rows, dim) mapped from disk: drop it to free it."""
-        if not 0 <= i < self.n_layers:
-            raise StoreError(f"no layer {i}: {self.meta['encoder']!r} has layers 0 to {self.n_layers - 1}")
+        if i not in self.numbers:
+            some = ", ".join(map(str, self.numbers)) if len(self.numbers) < self.n_layers else ""
+            raise StoreError(f"no layer {i}: {self.meta['encoder']!r} has layers {some or f'0 to {self.n_layers - 1}'}")
         shape = (self.n_rows, self.dim)
         if not self.n_rows:
             return np.empty(shape, dtype=self.dtype)
-        return np.memmap(self._files[i], dtype=self.dtype, mode="r", offset=HEADER, shape=shape)
+        return np.memmap(self._files[self.numbers.index(i)], dtype=self.dtype, mode="r", offset=HEADER, shape=shape)
 
     @property
     def n_bytes(self) -> int:
@@ -92,7 +95,7 @@ class Store:
 
     def _check(self, files: list[FileIO]) -> None:
         """Opens the layers into `files`, and holds every file against its size and checksum."""
-        for i in range(self.n_layers):
+        for i in self.numbers:
             files.append((self.path / layer_name(i)).open("rb", buffering=0))
         if self.encoded:  # this process has just written it
             return
@@ -105,10 +108,10 @@ class Store:
                 raise DamagedError(f"the checksum of {name} differs")
         row_bytes = self.dim * self.dtype.itemsize
         buffer = np.empty(max(self.meta["chunks"], default=0) * row_bytes, dtype=np.uint8)
-        for i, file in enumerate(files):
+        for i, file, checksums in zip(self.numbers, files, self.meta["checksums"], strict=True):
             if file.read(HEADER) != header(self.dtype, self.n_rows, self.dim):
                 raise DamagedError(f"the header of {layer_name(i)} differs")
-            for rows, total in zip(self.meta["chunks"], self.meta["checksums"][i], strict=True):
+            for rows, total in zip(self.meta["chunks"], checksums, strict=True):
                 block, n = buffer[: rows * row_bytes], 0
                 while n < len(block):  # a raw read may stop short
                     more = file.readinto(block[n:].data)
@@ -128,23 +131,24 @@ class StoreWriter:
     """Writes a store's files into `folder`, rows in the order that they come; as a context, it removes the folder
     unless `finish` was reached."""
 
-    def __init__(self, folder: Path, n_layers: int, dim: int) -> None:
+    def __init__(self, folder: Path, n_layers: int, dim: int, layers: Sequence[int] | None = None) -> None:
         self.folder, self.n_layers, self.dim = folder, n_layers, dim
+        self.layers = range(n_layers) if layers is None else layers
         self.dtype: np.dtype[np.floating] | None = None  # that of the first rows
-        self.stage = np.empty((n_layers, 0, dim))
+        self.stage = np.empty((len(self.layers), 0, dim))
         self.waiting = self.n_rows = 0
         self.chunks: list[int] = []  # rows that were written, and summed, together
-        self.checksums: list[list[int]] = [[] for _ in range(n_layers)]  # of each layer, one a chunk
+        self.checksums: list[list[int]] = [[] for _ in self.layers]  # of each layer, one a chunk
         self.files: list[BufferedWriter] = []
         self.finished = False
 
     def _open(self, dtype: np.dtype[np.floating]) -> None:
         self.dtype = dtype
-        rows = max(1, STAGE_BYTES // max(1, self.n_layers * self.dim * dtype.itemsize))
-        self.stage = np.empty((self.n_layers, rows, self.dim), dtype=dtype)
-        for i in range(self.n_layers):
+        rows = max(1, STAGE_BYTES // max(1, len(self.layers) * self.dim * dtype.itemsize))
+        self.stage = np.empty((len(self.layers), rows, self.dim), dtype=dtype)
+        for i in self.layers:
             self.files.append((self.folder / layer_name(i)).open("wb"))
-            self.files[i].write(bytes(HEADER))  # the true one comes last, with the true shape
+            self.files[-1].write(bytes(HEADER))  # the true one comes last, with the true shape
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True)
@@ -158,7 +162,7 @@ class StoreWriter:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def append(self, parts: Sequence[np.ndarray]) -> None:
-        """Adds the rows of each array (n_layers, n, dim) in turn.
+        """Adds the rows of each array (layers, n, dim) in turn.
 
         Arrays that lie side by side in memory, as an encoder's batch does, are written from where they are; others
         are gathered until enough rows wait.
@@ -184,7 +188,7 @@ class StoreWriter:
             self._write(self.stage[:, : self.waiting])
             self.waiting = 0
 
-    def _write(self, rows: np.ndarray) -> None:  # (n_layers, n, dim)
+    def _write(self, rows: np.ndarray) -> None:  # (layers, n, dim)
         for i, (file, block) in enumerate(zip(self.files, rows, strict=True)):
             if not all_finite(block):
                 row = int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
@@ -209,13 +213,14 @@ class StoreWriter:
             np.save(self.folder / f"{name}.npy", array)
         (self.folder / "vocabulary.json").write_text(json.dumps(list(vocabulary)), encoding="utf-8")
         small = ["vocabulary.json", *(f"{name}.npy" for name in arrays)]
-        every = [*small, *(layer_name(i) for i in range(self.n_layers))]
+        every = [*small, *(layer_name(i) for i in self.layers)]
         write_meta(
             self.folder,
             {
                 **meta,
                 "format": FORMAT,
                 "n_layers": self.n_layers,
+                "layers": list(self.layers),
                 "dim": self.dim,
                 "dtype": self.dtype.name,
                 "n_rows": self.n_rows,

@@ -52,6 +52,7 @@ class Meta(TypedDict):
     corpus: str
     dtype: str
     n_layers: int
+    layers: list[int]
     dim: int
     n_rows: int
     skipped: int  # words without a row

@@ -49,6 +49,7 @@ class Memory:
     def __init__(self, shelf: Shelf, layers: Sequence[np.ndarray]) -> None:
         self.shelf, self.layers = shelf, layers
         self.n_layers, self.dim = len(layers), layers[0].shape[1]
+        self.numbers = range(self.n_layers)
 
     def layer(self, i: int) -> np.ndarray:
         return self.layers[i]
@@ -530,7 +531,7 @@ def test_one_layer_is_in_memory_at_a_time() -> None:
     most = 0
 
     class Made:
-        n_layers, dim = 4, store.dim
+        n_layers, numbers, dim = 4, range(4), store.dim
 
         def layer(self, i: int) -> np.ndarray:
             nonlocal most

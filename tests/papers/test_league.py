@@ -350,7 +350,7 @@ def test_the_interval_of_a_run_is_that_of_its_replicates_which_transforms_share(
     corpus, mixes = Corpus("c", sentences, pairs), layer_mixes(["last2"], 2)
 
     class Vectors:
-        n_layers, dim = 2, 4
+        n_layers, numbers, dim = 2, range(2), 4
 
         def __init__(self, factor: float) -> None:
             self.stack = factor * base

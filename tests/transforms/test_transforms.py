@@ -49,6 +49,10 @@ class Space:
     layers: np.ndarray  # (n_layers, n_rows, dim)
 
     @property
+    def numbers(self) -> range:
+        return range(len(self.layers))
+
+    @property
     def n_layers(self) -> int:
         return len(self.layers)
 

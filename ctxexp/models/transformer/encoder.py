@@ -46,6 +46,7 @@ class TransformerEncoder(Encoder):
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
+        self.layers = self._chosen()
         if not reading.final_norm:
             self._catch_before(norm)
         own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
@@ -63,6 +64,7 @@ class TransformerEncoder(Encoder):
             + (" units=text" if reading.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={reading.final_norm} long={reading.long}"
             + (f" stride={reading.stride}" if reading.stride is not None else "")
+            + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
             + f" dtype={reading.dtype}"
             + (f" window={reading.window}" if narrowed else "")
             + (f" linear={reading.linear}" if reading.linear != "auto" else "")
@@ -87,6 +89,18 @@ class TransformerEncoder(Encoder):
             "dtype": reading.dtype,
             "untrained": loaded.untrained,
         }
+
+    def _chosen(self) -> tuple[int, ...] | None:
+        """The layers that were asked for, ascending; None for all. Raises ConfigError for one that the model hasn't."""
+        asked = self.reading.layers
+        if asked is None or len(asked) == self.n_layers == max(asked) + 1:
+            return None
+        if beyond := [i for i in asked if i >= self.n_layers]:
+            raise ConfigError(
+                f"model.layers={list(asked)}: no layer {beyond[0]}: {self.checkpoint.source} has layers 0 to "
+                f"{self.n_layers - 1}"
+            )
+        return tuple(sorted(asked))
 
     def _catch_before(self, norm: str | None) -> None:
         """Keep what enters the final norm; raises ModelError for a model without one."""
@@ -175,17 +189,18 @@ class TransformerEncoder(Encoder):
         counts = np.concatenate([pieces.counts for pieces in group])
         return self._pool(self._hidden(np.stack([pieces.ids for pieces in group])), at, counts)
 
-    def _nothing(self) -> np.ndarray:  # (n_layers, 0, dim)
-        return np.empty((self.n_layers, 0, self.dim), dtype=np.float32 if self.dtype == "float32" else np.float16)
+    def _nothing(self) -> np.ndarray:  # (layers, 0, dim)
+        return np.empty((len(self.given), 0, self.dim), dtype=np.float32 if self.dtype == "float32" else np.float16)
 
     def _hidden(self, ids: np.ndarray) -> list[torch.Tensor]:
-        """Each layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
+        """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
         self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._pass(tensor)
         self._pooled = out.get("pooler_output")
         last = out.last_hidden_state if self.reading.final_norm else self._before_norm.pop()
-        return [layer.reshape(-1, self.dim) for layer in (*out.hidden_states[:-1], last)]
+        layers = (*out.hidden_states[:-1], last)
+        return [layers[i].reshape(-1, self.dim) for i in self.given]
 
     def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Mean over each unit's pieces, (n_layers, n_units, dim).

@@ -106,11 +106,12 @@ class _Files(NamedTuple):
 def _files(checkpoint: Checkpoint) -> Iterator[_Files]:
     """The checkpoint's files while they are read."""
     if not checkpoint.is_gguf:
-        files = {"pretrained_model_name_or_path": checkpoint.folder}
-        yield _Files(files, held_weights(weight_files(checkpoint.folder)))
+        yield _Files(
+            {"pretrained_model_name_or_path": checkpoint.folder}, held_weights(weight_files(checkpoint.folder))
+        )
         return
     with alone(checkpoint.folder) as (folder, reader):
-        files = {"pretrained_model_name_or_path": folder, "gguf_file": checkpoint.folder.name}
+        files: dict[str, object] = {"pretrained_model_name_or_path": folder, "gguf_file": checkpoint.folder.name}
         sizes = stored(reader)
         yield _Files(files, {"all": ("F32", sizes.total())}, ",".join(name for name, _ in sizes.most_common()))
 

@@ -37,7 +37,7 @@ class TransformerSentences(Encoder):
     """
 
     def __init__(self, base: TransformerEncoder) -> None:
-        self.base, self.n_layers, self.dim = base, base.n_layers, base.dim
+        self.base, self.n_layers, self.layers, self.dim = base, base.n_layers, base.layers, base.dim
         (sample,) = base._read([Sentence.of(["a"])])
         self.poolings = ("mean", "mean_text")
         if sample.n_before or not base.causal:
@@ -107,7 +107,7 @@ class TransformerSentences(Encoder):
         groups: dict[tuple[int, int, int], list[int]] = {}
         for i, pieces in enumerate(read):
             groups.setdefault((len(pieces.ids), pieces.n_before, pieces.n_after), []).append(i)
-        done: list[Encoded] = [Encoded((), np.empty((self.n_layers, 0, self.dim), np.float32))] * len(batch)
+        done: list[Encoded] = [Encoded((), np.empty((len(self.given), 0, self.dim), np.float32))] * len(batch)
         with torch.inference_mode():
             for (length, before, after), members in groups.items():
                 if not length:
@@ -123,7 +123,7 @@ class TransformerSentences(Encoder):
         self, layers: Sequence[torch.Tensor], n: int, first: int, end: int, units: Sequence[str]
     ) -> np.ndarray:  # (n_layers, n * len(units), dim)
         out = torch.zeros((len(layers), n, len(units), self.dim), dtype=torch.float32, device=self.base._device)
-        for number, (layer, rows) in enumerate(zip(layers, out, strict=True)):
+        for number, layer, rows in zip(self.given, layers, out, strict=True):
             pieces = layer.view(n, -1, self.dim).to(self._type)
             for k, unit in enumerate(units):
                 if unit == "mean":
@@ -134,7 +134,7 @@ class TransformerSentences(Encoder):
                     rows[:, k] = pieces[:, 0]
                 elif unit == "last":
                     rows[:, k] = pieces[:, -1]
-                elif number == len(layers) - 1:
+                elif number == self.n_layers - 1:
                     assert self.base._pooled is not None
                     rows[:, k] = self.base._pooled
         return out.reshape(len(layers), n * len(units), self.dim).cpu().numpy()

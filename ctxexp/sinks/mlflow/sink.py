@@ -123,6 +123,7 @@ class MlflowSink(Sink):
         from mlflow.entities import Metric, Param, RunTag
 
         metrics, infinite, extra = [], [], overview(results)
+        few = results.info.model.layers
         names = metric_names([*results.named, *extra])
         for key, values in results.named.items():
             if np.isinf(values).any():
@@ -130,6 +131,7 @@ class MlflowSink(Sink):
             metrics += [
                 Metric(names[key], v if math.isfinite(v) else math.nan, self._began, layer)
                 for layer, v in enumerate(values.tolist())
+                if not few or layer in few or not math.isnan(v)
             ]
         metrics += [Metric(names[k], v, self._began, 0) for k, v in extra.items()]
         tags = [RunTag("ctxexp.infinite", ", ".join(infinite)[:MAX_TAG])] if infinite else []

@@ -1,0 +1,103 @@
+"""`model.layers`: a subset is encoded, stored and measured under its true numbers, to the bit as in the full run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+
+import ctxexp
+from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.errors import ConfigError
+from ctxexp.models.huggingface import huggingface
+from ctxexp.results import Results
+from ctxexp.vectors.encode import open_store
+
+WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]
+FEW = (0, 2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make("gpt2", tmp_path_factory.mktemp("tiny") / "gpt2")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    rng = np.random.default_rng(0)
+    sentences = tuple(Sentence.of([str(w) for w in rng.choice(WORDS, 6)]) for _ in range(24))
+    return Corpus("tiny", sentences, tuple(Pair(i, i + 12, float(i % 5)) for i in range(12)))
+
+
+def encoder(folder: Path, layers: tuple[int, ...] | None) -> ctxexp.Encoder:
+    return huggingface(checkpoint=str(folder), layers=layers, device="cpu", linear="plain")
+
+
+def measured(folder: Path, corpus: Corpus, layers: tuple[int, ...] | None, *more: str) -> Results:
+    metrics = ["self_similarity", "anisotropy", "word_norm", "intra_sentence_similarity", "sts"]
+    options = ["min_contexts=2", "bootstrap=20", *more]
+    return ctxexp.measure(encoder(folder, layers), corpus, metrics=metrics, options=options, progress=False)
+
+
+def test_values_are_the_full_runs_at_these_layers(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
+    full, few = measured(folder, corpus, None), measured(folder, corpus, FEW)
+    assert few.info.model.layers == FEW
+    assert few.n_layers == 3
+    kept = full.frame[full.frame.layer.isin(FEW)].reset_index(drop=True)
+    curves = few.frame[few.frame.layer.notna()].reset_index(drop=True)
+    assert kept.equals(curves)
+    for key, held in few.held.items():
+        if key.place == "layer":
+            np.testing.assert_array_equal(held.value[list(FEW)], full.held[key].value[list(FEW)])
+            assert np.isnan(held.value[1])
+    assert {"raw_0", "raw_2"} <= set(few.tables["self_similarity"].columns)
+    assert "raw_1" not in few.tables["self_similarity"].columns
+    few.save(tmp_path)
+    again = Results.load(tmp_path)
+    assert again.frame.equals(few.frame)
+    assert few.plot("self_similarity").axes[0].lines[0].get_xdata().tolist() == list(FEW)
+
+
+def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
+    few, full = (
+        huggingface(checkpoint=str(folder), layers=layers, device="cpu", linear="plain") for layers in ([2, 0], None)
+    )
+    assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
+    assert encoder(folder, (0, 1, 2)).name == full.name
+    one, two = (open_store(corpus, one, cache=tmp_path) for one in (few, full))
+    assert sorted(p.name for p in one.path.glob("layer_*")) == ["layer_00.npy", "layer_02.npy"]
+    for i in FEW:
+        np.testing.assert_array_equal(one.layer(i), two.layer(i))
+    again = open_store(corpus, few, cache=tmp_path)  # its checksums hold
+    assert (again.encoded, again.numbers, again.n_layers) == (0, FEW, 3)
+    with pytest.raises(ctxexp.errors.StoreError, match=r"no layer 1: .* has layers 0, 2$"):
+        again.layer(1)
+    view, whole = few.sentences(), full.sentences()
+    assert view is not None
+    assert whole is not None
+    for a, b in zip(view.encode(corpus.sentences), whole.encode(corpus.sentences), strict=True):
+        np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
+
+
+def test_long_sentences_too(folder: Path) -> None:
+    long = Sentence.of(WORDS * 8)
+    few, full = (
+        huggingface(checkpoint=str(folder), layers=layers, device="cpu", linear="plain") for layers in (FEW, None)
+    )
+    (a,), (b,) = few.encode([long]), full.encode([long])
+    np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
+
+
+def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus) -> None:
+    with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: .*gpt2 has layers 0 to 2$"):
+        huggingface(checkpoint=str(folder), layers=[0, 3])
+    for layers in ([], [-1], [1, 1]):
+        with pytest.raises(ConfigError, match=r"^model\.layers=\[.*\]: expected different layers, counted from 0"):
+            huggingface(checkpoint=str(folder), layers=layers)
+    message = r"^last2: layers 1, 2: layer 1 of the model's 0 to 2 isn't encoded; add it to model.layers, or"
+    with pytest.raises(ConfigError, match=message):
+        measured(folder, corpus, FEW, "sentence.mixes=[last2]")
+    with pytest.raises(ConfigError, match=r"no_sinks judges .* in every layer, of which only 0, 2 are there; leave"):
+        measured(folder, corpus, FEW, "control=no_sinks")
