@@ -4,8 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= -m model=bert,gpt2,elmo
-# Plugins that need nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-claims plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
+# Plugins that need next to nothing beyond what ctxexp needs.
+LIGHT := plugins/ctxexp-calibration plugins/ctxexp-claims plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
 
 .PHONY: run test setup lint ui bench new-plugin clean
 
@@ -27,7 +27,7 @@ bench: setup  ## speed and memory as ratios
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/elmo.py
 	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/flow.py
+	$(BIN)/python plugins/ctxexp-calibration/benchmarks/flow.py
 	$(BIN)/python benchmarks/geometry.py
 
 new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp-my-model, or in the folder TO=

@@ -12,5 +12,4 @@ def register_datasets(register: Register) -> None:
     register("sts_b", "ctxexp.datasets.semeval:sts_b")
     register("sick_r", "ctxexp.datasets.semeval:sick_r")
     register("sts", "ctxexp.datasets.sts:sts")
-    register("qnli", "ctxexp.datasets.qnli:qnli")
     register("text", "ctxexp.datasets.text:text")

@@ -8,12 +8,9 @@ from ctxexp.plugins import Register, hookimpl
 @hookimpl
 def register_metrics(register: Register) -> None:
     register("anisotropy", "ctxexp.metrics.anisotropy:Anisotropy")
-    register("edit_distance", "ctxexp.metrics.edit_distance:EditDistance")
     register("intra_sentence_similarity", "ctxexp.metrics.intra_sentence_similarity:IntraSentenceSimilarity")
     register("max_explainable_variance", "ctxexp.metrics.max_explainable_variance:MaxExplainableVariance")
-    register("qnli", "ctxexp.metrics.qnli:QNLI")
     register("self_similarity", "ctxexp.metrics.self_similarity:SelfSimilarity")
     register("sense_separation", "ctxexp.metrics.sense_separation:SenseSeparation")
-    register("sentence_geometry", "ctxexp.metrics.sentence_geometry:SentenceGeometry")
     register("sts", "ctxexp.metrics.sts:STS")
     register("word_norm", "ctxexp.metrics.word_norm:WordNorm")

@@ -78,5 +78,4 @@ KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE, FIGURE)) 
 FIRST_PARTY = (  # what ships, by the same door
     *(f"ctxexp.{kind}s" for kind in KINDS),
     "ctxexp.command.verbs",
-    "ctxexp.papers",
 )

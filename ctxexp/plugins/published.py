@@ -6,6 +6,12 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-glove": {"model": ("glove",)},
     "ctxexp-minilm": {"model": ("minilm",)},
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
+    "ctxexp-calibration": {
+        "dataset": ("qnli",),
+        "experiment": ("calibration_league", "li_2020"),
+        "metric": ("edit_distance", "qnli", "sentence_geometry"),
+        "transform": ("clusterwise", "flow", "rank", "weighted_removal"),
+    },
     "ctxexp-claims": {"command": ("claims",)},
     "ctxexp-frequency": {"metric": ("degeneration", "frequency", "frequency_geometry"), "experiment": ("frequency",)},
     "ctxexp-train": {"command": ("probe", "train")},

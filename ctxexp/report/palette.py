@@ -30,16 +30,6 @@ INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
 SUMMARY, ORIGIN = "#7f7f7f", "#d62728"
 """A sweep's summary among its runs; where all vectors begin, in a projection."""
 
-TRANSFORMS = {  # of the built-in ones, told apart whichever of them are there
-    "center": "#9467bd",
-    "standardize": "#8c564b",
-    "all_but_the_top": "#44aa99",
-    "whitening": "#e69f00",
-    "clusterwise": "#332288",
-    "rank": "#636363",
-    "flow": "#cc79a7",
-}
-
 _KNOWN_SHADES = {"untrained": 0.5, "published": -0.35, "mini": 0.3}
 _SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
 

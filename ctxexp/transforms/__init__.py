@@ -11,8 +11,4 @@ def register_transforms(register: Register) -> None:
     register("center", "ctxexp.transforms.center:Center")
     register("standardize", "ctxexp.transforms.standardize:Standardize")
     register("all_but_the_top", "ctxexp.transforms.all_but_the_top:AllButTheTop")
-    register("weighted_removal", "ctxexp.transforms.weighted_removal:WeightedRemoval")
     register("whitening", "ctxexp.transforms.whitening:Whitening")
-    register("clusterwise", "ctxexp.transforms.clusterwise:Clusterwise")
-    register("rank", "ctxexp.transforms.rank:Rank")
-    register("flow", "ctxexp.transforms.flow.transform:Flow")

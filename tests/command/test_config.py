@@ -12,6 +12,7 @@ from ctxexp import controls
 from ctxexp.command import compose
 from ctxexp.command.config import Part, check
 from ctxexp.command.job_key import job_key
+from ctxexp.command.names import config_folders
 from ctxexp.command.types import typed
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments
@@ -224,8 +225,7 @@ def test_the_job_key_follows_the_numbers_and_nothing_else(registry: Registry) ->
 
 
 def options() -> list[str]:
-    folder = compose.config_folder()
-    return sorted(f"{p.parent.name}={p.stem}" for p in folder.glob("*/*.yaml"))
+    return sorted(f"{p.parent.name}={p.stem}" for folder in config_folders() for p in folder.glob("*/*.yaml"))
 
 
 @pytest.mark.parametrize("option", options())
@@ -244,12 +244,12 @@ def test_every_argument_is_in_its_yaml() -> None:
     """A key that the YAML lacks can't be set without a `+`."""
     import yaml
 
-    folder = compose.config_folder()
-    for (kind, name), offer in compose.registry().offers.items():
-        path = folder / kind / f"{name}.yaml"
-        if path.is_file():
-            written = set(yaml.safe_load(path.read_text())) - {"name"}
-            assert written == set(arguments(offer.factory) or ()), path
+    for folder in config_folders():
+        for (kind, name), offer in compose.registry().offers.items():
+            path = folder / kind / f"{name}.yaml"
+            if path.is_file():
+                written = set(yaml.safe_load(path.read_text())) - {"name"}
+                assert written == set(arguments(offer.factory) or ()), path
 
 
 @pytest.mark.parametrize(

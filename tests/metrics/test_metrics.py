@@ -100,13 +100,10 @@ def test_names_and_their_settings() -> None:
     }
     assert settings == {
         "anisotropy": [],
-        "edit_distance": ["units", "threshold", "similarity"],
         "intra_sentence_similarity": ["sample", "unit_norm", "size_matched"],
         "max_explainable_variance": ["definition", "size_matched", "sample"],
-        "qnli": ["similarity"],
         "self_similarity": ["sample"],
         "sense_separation": ["sample", "permutations", "seed"],
-        "sentence_geometry": [],
         "sts": ["similarity"],
         "word_norm": [],
     }  # fmt: skip

@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, get_args
-
 import numpy as np
 import pytest
-from engine import Sides, computed
+from engine import Sides
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 
 from ctxexp.command.jobs import summary
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
 from ctxexp.measuring.described import describe
-from ctxexp.metric import Estimate, Group, Pairs
-from ctxexp.metrics.edit_distance import UNITS, EditDistance, Units
-from ctxexp.metrics.qnli import QNLI
-from ctxexp.metrics.similarity import SimilarityMetric, similarities
+from ctxexp.metric import Estimate, Group
+from ctxexp.metrics.similarity import similarities
 from ctxexp.metrics.sts import STS
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, define, main_curves, title
 from ctxexp.sinks.mlflow.values import overview
 from ctxexp.testing import check_metric
+from tests.gold_pairs import cosines, measured, pairs
 from tests.made import results_with, told
-
-WORDS = ["a", "cat", "sat", "on", "the", "old", "mat", "again"]
-
-
-def pairs(seed: int, n: int = 40, d: int = 6, grades: int = 6) -> Sides:
-    """Sides whose cosine goes with gold, with noise; texts that differ the more the lower gold is."""
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(0, grades, n).astype(float)
-    x = rng.normal(size=(n, d))
-    y = x + rng.normal(size=(n, d)) * (0.3 + (grades - gold)[:, None] / 3)
-    texts = []
-    for g in gold.astype(int):
-        words = list(rng.choice(WORDS, 6))
-        other = [str(w) if rng.random() < g / grades else str(rng.choice(WORDS)) for w in words]
-        texts.append((" ".join(map(str, words)), " ".join(other)))
-    return Sides(x.astype(np.float32), y.astype(np.float32), gold, texts)
-
-
-def cosines(p: Sides) -> np.ndarray:
-    x, y = p.x.astype(float), p.y.astype(float)
-    return np.array([a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(x, y, strict=True)])
-
-
-def measured(metric: SimilarityMetric, parts: dict[str, Sides], replicates: int = 0) -> dict[str, float]:
-    for subset, p in parts.items():
-        metric.update(p.group(subset))
-    return computed(metric, np.random.default_rng(0), replicates)
-
 
 # Similarities.
 
@@ -175,101 +142,6 @@ def test_the_table_has_a_row_a_sub_set() -> None:
         assert row["n"] == 40
 
 
-# Edit distance.
-
-
-def levenshtein(a: Sequence[str], b: Sequence[str]) -> int:
-    """The textbook recurrence."""
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        last, row[0] = row[0], i
-        for j, y in enumerate(b, start=1):
-            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
-    return row[-1]
-
-
-@pytest.mark.parametrize(("units", "threshold", "split"), [("characters", 7, list), ("words", 3, str.split)])
-def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, split: Any) -> None:
-    parts = {"T/a": pairs(1, 60), "T/b": pairs(2, 50)}
-    metric = EditDistance(units=units, threshold=threshold)
-    assert metric.definition.endswith(f"Levenshtein distance in {units}")
-    got = measured(metric, parts, 300)
-    s = np.concatenate([cosines(p) for p in parts.values()])
-    g = np.concatenate([p.gold for p in parts.values()])
-    d = np.array([levenshtein(split(a), split(b)) for p in parts.values() for a, b in p.texts])
-    near = d <= threshold
-    assert 10 < near.sum() < 100
-    assert got["near_n"] == near.sum()
-
-    def rho(x: np.ndarray, y: np.ndarray) -> Any:
-        return pytest.approx(100 * stats.spearmanr(x, y).statistic, abs=1e-9)
-
-    assert got["similarity_distance"] == rho(s, d)
-    assert got["gold_distance"] == rho(g, d)
-    assert got["similarity_gold"] == rho(s, g)
-    assert got["near_similarity_distance"] == rho(s[near], d[near])
-    assert got["near_gold_distance"] == rho(g[near], d[near])
-    assert got["near_similarity_gold"] == rho(s[near], g[near])
-    ranks = [stats.rankdata(c) - np.mean(stats.rankdata(c)) for c in (s, g, d)]
-    left = [r - ranks[2] * (r @ ranks[2]) / (ranks[2] @ ranks[2]) for r in ranks[:2]]
-    assert got["partial"] == pytest.approx(100 * stats.pearsonr(*left).statistic, abs=1e-9)
-    for name in ("similarity_distance", "similarity_gold", "partial", "near_similarity_gold"):
-        assert got[f"{name}_ci_low"] < got[name] < got[f"{name}_ci_high"]
-    rows = metric.table_rows()
-    assert sum(r["n"] for r in rows) == 110
-    assert rows[0]["n"] == near.sum()
-    assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [
-        (0, threshold),
-        (threshold + 1, 2 * threshold),
-    ]
-    assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
-
-
-def test_a_similarity_that_only_counts_letters_has_nothing_left_given_the_distance() -> None:
-    """Vectors whose cosine falls with the distance alone: the partial correlation is far below the plain one."""
-    p = pairs(11, n=400)
-    d = np.array([levenshtein(a, b) for a, b in p.texts], float)
-    angle = d / d.max() + np.random.default_rng(0).normal(size=400) * 0.05
-    x = np.stack([np.ones(400), np.zeros(400)], axis=1)
-    metric = EditDistance(units="characters")
-    got = measured(metric, {"T": Sides(x, np.stack([np.cos(angle), np.sin(angle)], 1), p.gold, p.texts)})
-    assert got["similarity_gold"] > 50
-    assert abs(got["partial"]) < 12
-    assert got["similarity_distance"] < -90
-
-
-def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
-    p = pairs(12, n=4)
-    texts = [("Ab", "ab"), ("same", "same"), ("long one", "another text"), ("x", "yyyyyyyy")]
-    metric = EditDistance(units="characters", threshold=0)
-    got = measured(metric, {"T": Sides(p.x, p.y, p.gold, texts)}, 10)
-    assert got["near_n"] == 1
-    assert np.isnan(got["near_similarity_gold"])
-    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.table_rows()[:2]] == [(0, 0, 1), (1, 2, 1)]
-
-
-def test_words_are_lower_cased_and_marks_are_words() -> None:
-    p = pairs(12, n=4)
-    texts = [("A cat, asleep.", "a CAT asleep"), ("Don't go", "do n't go"), ("one", "two"), ("a b c d", "d c b a")]
-    assert sum(levenshtein(a, b) for a, b in texts) == 15  # characters
-    columns = EditDistance().columns("T", Pairs(p.gold, texts))
-    assert columns["distance"].tolist() == [2, 0, 1, 4]
-    assert set(UNITS) == set(get_args(Units))
-
-
-# QNLI.
-
-
-def test_qnli_is_the_area_under_the_roc_curve() -> None:
-    p = pairs(13, n=200, grades=2)
-    got = measured(QNLI(), {"QNLI": p}, 300)
-    assert got["auc"] == pytest.approx(100 * roc_auc_score(p.gold, cosines(p)), abs=1e-10)
-    assert got["auc_ci_low"] < got["auc"] < got["auc_ci_high"]
-    assert (got["n"], got["entailed"]) == (200, p.gold.sum())
-    one = measured(QNLI(), {"QNLI": Sides(p.x, p.y, np.ones(200), p.texts)}, 10)
-    assert np.isnan(one["auc"])
-
-
 def test_misuse_of_the_metrics_is_named() -> None:
     p = pairs(14)
     with pytest.raises(MetricError, match="no gold pairs: choose a data set that has them, such as sts_b"):
@@ -280,14 +152,8 @@ def test_misuse_of_the_metrics_is_named() -> None:
         fed.update(p.group("T"))
     with pytest.raises(MetricError, match=r"vectors of shape \(40, 2, 6\) and 39 gold values, 40 texts"):
         STS().update(Sides(p.x, p.y, p.gold[1:], p.texts).group("T"))
-    with pytest.raises(MetricError, match=r"gold 2\.0 in sub-set 'T': expected 0 or 1.*metric=sts"):
-        QNLI().update(pairs(14, grades=6).group("T"))
     with pytest.raises(ConfigError, match=r"similarity='cosin': no such choice; did you mean 'cosine'\?"):
         STS(similarity="cosin")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="threshold=-1: expected an edit distance of at least 0"):
-        EditDistance(threshold=-1)
-    with pytest.raises(ConfigError, match=r"units='letters': no such choice\. \(characters, words\)"):
-        EditDistance(units="letters")  # type: ignore[arg-type]
 
 
 # What stands for the measure.

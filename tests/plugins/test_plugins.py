@@ -50,9 +50,7 @@ def test_every_first_party_name_is_there() -> None:
     assert {"self_similarity", "intra_sentence_similarity", "max_explainable_variance", "anisotropy"} <= set(
         registry.names("metric")
     )
-    assert {"none", "center", "standardize", "all_but_the_top", "whitening", "clusterwise", "rank"} <= set(
-        registry.names("transform")
-    )
+    assert {"none", "center", "standardize", "all_but_the_top", "whitening"} <= set(registry.names("transform"))
     assert "one_per_sentence" in registry.names("baseline")
     assert registry.broken == []
 

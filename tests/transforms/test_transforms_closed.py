@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine import calibrated
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 from test_transforms import Space, curves, place
 
 from ctxexp.errors import ConfigError, TransformError
@@ -18,49 +18,18 @@ from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration
 from ctxexp.transforms.all_but_the_top import AllButTheTop
 from ctxexp.transforms.center import CHUNK, Center
-from ctxexp.transforms.clusterwise import Clusterwise
-from ctxexp.transforms.kmeans import kmeans
-from ctxexp.transforms.rank import Rank
 from ctxexp.transforms.standardize import Standardize
-from ctxexp.transforms.weighted_removal import WeightedRemoval
 from ctxexp.transforms.whitening import Whitening
+from tests.clouds import cloud, cosines, mapped, planted, rotation
 
 CLOSED: dict[str, Callable[[], Any]] = {
     "all_but_the_top": AllButTheTop,
     "all_but_the_top-sn": partial(AllButTheTop, 2, standardize=True),
-    "weighted_removal": partial(WeightedRemoval, 3),
     "whitening": Whitening,
     "whitening-zca": partial(Whitening, kind="zca"),
     "whitening-top": partial(Whitening, 5),
     "whitening-shrunk": partial(Whitening, shrinkage=0.3),
-    "clusterwise": Clusterwise,
-    "rank": Rank,
 }
-
-
-def cloud(n: int = 600, d: int = 12, *, seed: int = 0, mean: float = 5.0) -> np.ndarray:
-    """Rows (n, d) float32 with correlated columns, variances over four orders of magnitude, far from the origin."""
-    rng = np.random.default_rng(seed)
-    turn = rotation(d, seed + 1)
-    x = rng.normal(size=(n, d)) * np.geomspace(10, 0.1, d) @ turn + mean * rng.normal(size=d)
-    return x.astype(np.float32)
-
-
-def rotation(d: int, seed: int) -> np.ndarray:
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]  # type: ignore[no-any-return]
-
-
-def cosines(x: np.ndarray) -> np.ndarray:
-    """Cosine of every two rows, in float64."""
-    u = x.astype(np.float64)
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
-    return (u @ u.T)[np.triu_indices(len(x), 1)]
-
-
-def mapped(factory: Callable[[], Any], x: np.ndarray) -> np.ndarray:
-    y = factory().fit(x).apply(x)
-    assert y.dtype == np.float32
-    return y  # type: ignore[no-any-return]
 
 
 def cov(x: np.ndarray) -> np.ndarray:
@@ -72,7 +41,7 @@ def test_the_contract(factory: Callable[[], Any]) -> None:
     assert not check_transform(factory).failures
 
 
-# All but the top, weighted removal.
+# All but the top.
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -98,7 +67,6 @@ def test_all_but_the_top_without_directions_is_its_first_step() -> None:
 def test_the_number_of_directions_follows_the_width(d: int, k: int) -> None:
     x = np.random.default_rng(d).normal(size=(40, d)).astype(np.float32)
     assert AllButTheTop().fit(x).directions.shape == (d, k)
-    assert WeightedRemoval().fit(x).directions.shape == (d, k)
 
 
 def test_directions_that_the_fit_did_not_see_are_left_alone() -> None:
@@ -108,24 +76,6 @@ def test_directions_that_the_fit_did_not_see_are_left_alone() -> None:
     assert fitted.directions.shape == (6, 1)
     unseen = np.arange(6, dtype=np.float32)[None]
     np.testing.assert_allclose(fitted.apply(unseen), [[0, 1, 2, 3, 4, 5]], atol=1e-6)
-
-
-def test_weighted_removal_takes_its_share_of_each_direction() -> None:
-    x = cloud()
-    wide = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
-    u, s, vt = np.linalg.svd(wide, full_matrices=False)
-
-    def by_hand(weights: Any) -> np.ndarray:
-        left = np.ones(len(s))
-        left[: len(weights)] -= weights
-        return (u * s * left) @ vt  # type: ignore[no-any-return]
-
-    np.testing.assert_allclose(mapped(partial(WeightedRemoval, 4), x), by_hand(s[:4] / s[0]), atol=2e-5)
-    given = [1.0, 0.25, 0]
-    np.testing.assert_allclose(mapped(partial(WeightedRemoval, weights=given), x), by_hand(given), atol=2e-5)
-    ones = mapped(partial(WeightedRemoval, weights=[1, 1]), x)
-    np.testing.assert_allclose(ones, mapped(partial(AllButTheTop, 2), x), atol=1e-6)
-    assert not mapped(partial(WeightedRemoval, weights=[1.0, 1.0]), np.ones((5, 4), np.float32)).any()
 
 
 # Whitening.
@@ -243,124 +193,7 @@ def test_no_affine_map_of_the_input_changes_a_whitened_cosine() -> None:
     assert np.abs(cosines(mapped(Center, moved)) - cosines(mapped(Center, x))).max() > 0.5
 
 
-# Rank.
-
-
-def test_ranks_are_scipys_and_their_cosine_is_spearmans_correlation() -> None:
-    rng = np.random.default_rng(0)
-    for x in (rng.normal(size=(40, 9)), rng.integers(0, 4, (60, 9)), np.zeros((2, 9)), rng.normal(size=(3, 1))):
-        x = x.astype(np.float32)
-        expected = rankdata(x, axis=1) - (x.shape[1] + 1) / 2
-        np.testing.assert_array_equal(mapped(Rank, x), expected)
-    x = rng.integers(0, 6, (8, 30)).astype(np.float32)
-    expected = spearmanr(x.astype(np.float64), axis=1).statistic[np.triu_indices(8, 1)]
-    np.testing.assert_allclose(cosines(mapped(Rank, x)), expected, atol=1e-12)
-
-
-def test_ranks_know_only_the_order() -> None:
-    x = cloud(50)
-    np.testing.assert_array_equal(mapped(Rank, x), mapped(Rank, np.exp(x / 20)))
-    assert Rank().apply(np.empty((0, 4), np.float32)).shape == (0, 4)
-    np.testing.assert_array_equal(Rank().apply(np.array([[0.0, -0.0, 1.0]], np.float32)), [[-0.5, -0.5, 1.0]])
-
-
-# Clusterwise.
-
-
-def lumps(n: int = 300, d: int = 10, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (3 n, d) in three separate clusters, each stretched along directions of its own, and the cluster of each."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for c in range(3):
-        shape = rng.normal(size=(n, d)) * np.array([5.0, 3.0] + [1.0] * (d - 2))
-        parts.append(shape @ rotation(d, 10 + c) + 60 * rotation(d, 20)[c])
-    order = rng.permutation(3 * n)
-    return np.concatenate(parts).astype(np.float32)[order], np.repeat(np.arange(3), n)[order]
-
-
-def test_clusterwise_is_all_but_the_top_in_each_cluster() -> None:
-    x, label = lumps()
-    y = mapped(partial(Clusterwise, 3, components=2), x)
-    for c in range(3):
-        np.testing.assert_allclose(y[label == c], mapped(partial(AllButTheTop, 2), x[label == c]), atol=1e-4)
-    one = mapped(partial(Clusterwise, 1, components=2), x)
-    np.testing.assert_allclose(one, mapped(partial(AllButTheTop, 2), x), atol=1e-4)
-
-
-def test_unseen_rows_go_to_the_nearest_centre() -> None:
-    x, label = lumps()
-    seen, unseen = x[:600], x[600:]
-    fitted = Clusterwise(3, components=2).fit(seen)
-    y = fitted.apply(unseen)
-    for c in range(3):
-        own = AllButTheTop(2).fit(seen[label[:600] == c])
-        np.testing.assert_allclose(y[label[600:] == c], own.apply(unseen[label[600:] == c]), atol=1e-4)
-
-
-def test_k_means_finds_planted_clusters_and_no_better_move() -> None:
-    x, label = lumps()
-    origin = x.mean(axis=0, dtype=np.float64)
-    for seed in range(5):
-        centres = kmeans(x, origin, 3, seed) + origin
-        means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
-        order = [int(np.linalg.norm(centres - m, axis=1).argmin()) for m in means]
-        assert sorted(order) == [0, 1, 2]
-        np.testing.assert_allclose(centres[order], means, atol=1e-5)
-    noise = cloud(500)
-    centres = kmeans(noise, np.zeros(12), 7, 1)
-    mine = ((noise[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-    again = np.stack([noise[mine == c].mean(axis=0, dtype=np.float64) for c in range(7)])
-    np.testing.assert_allclose(centres, again, atol=1e-5)  # a fixed point: each centre is the mean of its own
-    np.testing.assert_array_equal(kmeans(noise, np.zeros(12), 7, 1), centres)
-    assert np.abs(kmeans(noise, np.zeros(12), 7, 2) - centres).max() > 0.1
-
-
-def test_k_means_makes_no_more_centres_than_there_are_rows() -> None:
-    x = np.repeat(np.array([[0, 0], [4, 0], [0, 4]], np.float32), 5, axis=0)
-    centres = kmeans(x, np.zeros(2), 8, 0)
-    assert sorted(map(tuple, centres.round(12).tolist())) == [(0, 0), (0, 4), (4, 0)]
-
-
-def test_a_sample_of_many_rows_finds_the_same_clusters() -> None:
-    x, label = lumps(1000)
-    means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
-    for seed in range(5):
-        centres = kmeans(x, np.zeros(10), 3, seed, sample=300)
-        far = np.linalg.norm(centres[:, None] - means, axis=2)
-        assert sorted(far.argmin(axis=1)) == [0, 1, 2]
-        assert 1e-3 < far.min(axis=1).max() < 3
-
-
-def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
-    x, _ = lumps()
-    lonely = x.copy()
-    lonely[:4] = 200  # four equal rows, far away: a cluster without a direction
-    fitted = Clusterwise(4, components=2).fit(lonely)
-    assert len(fitted.centres) == 3
-    assert fitted.record() == {"clusters": [3]}
-    assert np.abs(fitted.means).max() < 100  # the four are in one of the three
-    assert all(u.shape == (10, 2) for u in fitted.directions)
-    few = Clusterwise(27, components=2).fit(x[:20])
-    assert all(u.shape == (10, 2) for u in few.directions)
-    assert len(few.centres) < 4
-
-
-def test_the_number_of_components_follows_the_width() -> None:
-    x = np.random.default_rng(0).normal(size=(80, 768)).astype(np.float32)
-    assert Clusterwise(1).fit(x).directions[0].shape == (768, 12)
-
-
 # A planted space: what repairs it, and what turning it changes.
-
-
-def planted(n: int = 400, d: int = 24, *, dominant: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Rows `A z + m` of an ill-conditioned A with `dominant` strong directions and a large m; the cosines of the z."""
-    rng = np.random.default_rng(7)
-    z = rng.normal(size=(n, d))
-    strength = np.geomspace(1, 0.3, d)
-    strength[:dominant] = 3
-    x = z @ (rotation(d, 1) * strength @ rotation(d, 2)) + 10 * rng.normal(size=d)
-    return x.astype(np.float32), cosines(z)
 
 
 def test_a_planted_anisotropic_space_is_repaired() -> None:
@@ -370,18 +203,15 @@ def test_a_planted_anisotropic_space_is_repaired() -> None:
         "center": Center,
         "standardize": Standardize,
         "all_but_the_top": partial(AllButTheTop, 3),
-        "weighted_removal": partial(WeightedRemoval, 3),
         "whitening": Whitening,
         "whitening-zca": partial(Whitening, kind="zca"),
         "whitening-shrunk": partial(Whitening, shrinkage=0.01),
-        "clusterwise": partial(Clusterwise, 2, components=3),
     }
     score |= {name: spearmanr(cosines(mapped(factory, x)), gold).statistic for name, factory in repairs.items()}
     assert score["none"] < 0.3
     assert score["center"] > score["none"] + 0.1
     assert score["standardize"] > score["center"]
-    for name in ("all_but_the_top", "weighted_removal", "clusterwise"):
-        assert score[name] > 0.7, name
+    assert score["all_but_the_top"] > 0.7
     for name in ("whitening", "whitening-zca", "whitening-shrunk"):
         assert score[name] > 0.95, name
 
@@ -389,7 +219,6 @@ def test_a_planted_anisotropic_space_is_repaired() -> None:
 TURNED = {
     "center": Center,
     "all_but_the_top": partial(AllButTheTop, 3),
-    "weighted_removal": partial(WeightedRemoval, 3),
     "whitening": Whitening,
     "whitening-zca": partial(Whitening, kind="zca"),
     "whitening-top": partial(Whitening, 10),
@@ -404,18 +233,10 @@ def test_turning_the_space_changes_no_cosine(factory: Callable[[], Any]) -> None
     np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=5e-4)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_turning_the_space_turns_its_clusters_along(seed: int) -> None:
-    x, _ = lumps()
-    turned = (x.astype(np.float64) @ rotation(10, 3)).astype(np.float32)
-    factory = partial(Clusterwise, 3, components=2, seed=seed)
-    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=1e-3)
-
-
 @pytest.mark.parametrize(
     "factory",
-    [Standardize, Rank, partial(AllButTheTop, 3, standardize=True)],
-    ids=["standardize", "rank", "all_but_the_top-sn"],
+    [Standardize, partial(AllButTheTop, 3, standardize=True)],
+    ids=["standardize", "all_but_the_top-sn"],
 )
 def test_what_looks_at_columns_is_changed_by_turning(factory: Callable[[], Any]) -> None:
     x, _ = planted()
@@ -465,7 +286,7 @@ def test_an_impossible_width_is_refused(columns: Any) -> None:
 # Edges and messages.
 
 
-@pytest.mark.parametrize("name", ["all_but_the_top", "weighted_removal", "whitening", "clusterwise", "rank"])
+@pytest.mark.parametrize("name", ["all_but_the_top", "whitening"])
 def test_few_rows_are_widened_at_a_time(name: str) -> None:
     x = cloud(50_000, 128)
     tracemalloc.start()
@@ -495,17 +316,10 @@ def test_apply_on_no_rows_and_on_views_that_are_not_contiguous() -> None:
     [
         (partial(AllButTheTop, -1), r"k=-1: expected null or a whole number of at least 0"),
         (partial(AllButTheTop, True), r"k=True: expected null or a whole number"),
-        (partial(WeightedRemoval, -2), r"k=-2: expected null or a whole number of at least 0"),
-        (partial(WeightedRemoval, 2, weights=[1.0]), r"1 weights for k=2 directions; give one each"),
-        (partial(WeightedRemoval, weights=["a"]), r"weight 'a' is no number; expected a list such as \[1.0, 0.8\]"),
-        (partial(WeightedRemoval, weights=[float("nan")]), r"weight nan is no number"),
         (partial(Whitening, 0), r"k=0: expected null or a whole number of at least 1"),
         (partial(Whitening, shrinkage=1.5), r"shrinkage=1.5: expected a number from 0"),
         (partial(Whitening, shrinkage=float("nan")), r"shrinkage=nan: expected a number from 0"),
         (partial(Whitening, kind="ica"), r"kind='ica': expected pca \(components\) or zca"),
-        (partial(Clusterwise, 0), r"clusters=0: expected null or a whole number of at least 1"),
-        (partial(Clusterwise, None), r"clusters=None: expected a whole number of at least 1"),
-        (partial(Clusterwise, 3, components=-1), r"components=-1: expected null or a whole number of at least 0"),
     ],
 )
 def test_arguments_out_of_range_are_refused(build: Callable[[], Any], message: str) -> None:
@@ -517,10 +331,7 @@ def test_arguments_out_of_range_are_refused(build: Callable[[], Any], message: s
     ("build", "message"),
     [
         (partial(AllButTheTop, 12), r"k=12 of 12 columns would leave nothing; choose k below 12"),
-        (partial(WeightedRemoval, weights=[1.0] * 13), r"k=13 of 12 columns would leave nothing"),
         (partial(Whitening, 13), r"k=13 of 12 columns; choose k up to 12, or null for all"),
-        (partial(Clusterwise, components=12), r"components=12 of 12 columns would leave nothing"),
-        (partial(Clusterwise, components=11), r"20 rows are too few to remove 11 directions .* at least 24"),
     ],
 )
 def test_what_the_rows_do_not_allow_is_refused(build: Callable[[], Any], message: str) -> None:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxexp.papers.calibration_league.standings import measure_of, model_name, tasks, transform_name, value
-from ctxexp.papers.li_2020 import published as li_2020
 from ctxexp.papers.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import Run, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key
+from ctxexp_calibration.league.standings import measure_of, model_name, tasks, transform_name, value
+from ctxexp_calibration.li_2020 import published as li_2020
 
 TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spearman × 100"
 AGGREGATIONS = ("all", "wmean")  # of a task's sub-sets: the published rows are of either kind

@@ -11,7 +11,7 @@ from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
 from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
-from ctxexp.transforms.kmeans import kmeans, nearest
+from ctxexp_calibration.kmeans import kmeans, nearest
 
 
 class Clusterwise(Transform):
@@ -23,7 +23,7 @@ class Clusterwise(Transform):
     the cluster with the nearest centre. They transform token vectors and average those to sentences; here it is
     whatever rows are measured.
 
-    Clusters are k-means's (`ctxexp.transforms.kmeans`), from `seed`. A cluster of fewer than `2 (components + 1)` rows
+    Clusters are k-means's (`ctxexp_calibration.kmeans`), from `seed`. A cluster of fewer than `2 (components + 1)` rows
     has no directions to speak of: it is dissolved, and its rows go to the nearest that is left; one cluster, the whole
     layer, is the least. `self.centres` holds those that remained.
 

@@ -6,14 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
-from engine import Sides, computed
+from ctxexp_calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.isotropy import ROWS, Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.metric import Group
-from ctxexp.metrics.sentence_geometry import SentenceGeometry
 from ctxexp.testing import check_metric
 from ctxexp.transforms.whitening import Whitening
+from tests.engine import Sides, computed
 
 RNG = np.random.default_rng(0)
 

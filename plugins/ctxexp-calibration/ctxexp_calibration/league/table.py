@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ctxexp.papers.calibration_league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report.wording import Run, define
+from ctxexp_calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
 

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from engine import measure_pairs
+from ctxexp_calibration.league.figure import league_figure
+from ctxexp_calibration.league.standings import paired_interval, standings, t_interval, transform_name
+from ctxexp_calibration.league.table import table_league
+from ctxexp_calibration.li_2020 import published as li_2020
+from ctxexp_calibration.li_2020.table import table_li_2020
 from scipy import stats
-from warm import Warm
 
 from ctxexp.command import compose
 from ctxexp.command.run import calibration, fits, label
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.correlation import percentiles
 from ctxexp.metrics.sts import STS
-from ctxexp.papers.calibration_league.figure import league_figure
-from ctxexp.papers.calibration_league.standings import paired_interval, standings, t_interval, transform_name
-from ctxexp.papers.calibration_league.table import table_league
-from ctxexp.papers.li_2020 import published as li_2020
-from ctxexp.papers.li_2020.table import table_li_2020
 from ctxexp.papers.sweep_tables import markdown, write_figures, write_tables
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.vectors.mixes import layer_mixes
 from tests.composed import composed
+from tests.engine import measure_pairs
 from tests.made import results_with, told
 
 MEASURES = {
@@ -240,11 +238,25 @@ def test_every_transform_has_a_colour_of_its_own(n: int) -> None:
     figure = league_figure(runs)
     assert figure is not None
     handles = [h for h in figure.legends[0].legend_handles if h is not None]
-    drawn = [str(handle.get_color()) for handle in handles[1:]]  # type: ignore[attr-defined]
-    assert len(drawn) == len(set(drawn)) == n + 2
+    colours = [str(handle.get_color()) for handle in handles[1:]]  # type: ignore[attr-defined]
+    assert len(colours) == len(set(colours)) == n + 2
 
 
 # BERT-flow's Table 2.
+
+
+def test_bert_flows_table_has_its_rows_and_its_gains() -> None:
+    rows = li_2020.table()
+    assert [row.aggregation for row in rows] == ["all"] * 3 + ["wmean"] * 8
+    assert all(tuple(row.scores) == li_2020.TASKS for row in rows)
+    for model, gain in (("base", 5.88), ("large", 8.16)):  # over last2avg, averaged over the seven tasks
+        flow, last2 = (li_2020.find(f"BERT-{model}{kind}") for kind in ("-flow (target)", "-last2avg"))
+        assert flow.mean - last2.mean == pytest.approx(gain, abs=0.01)
+    odd = li_2020.find("Avg. BERT embeddings")
+    assert odd.scores["STS13"] == odd.scores["STS14"] == 57.98
+    assert "doubtful" in odd.note
+    with pytest.raises(UnknownName, match=r"no row of BERT-flow's Table 2 'BERT-bas'; did you mean 'BERT-base'"):
+        li_2020.find("BERT-bas")
 
 
 def published_and_ours(runs: list[tuple[str, Results]]) -> list[dict[str, str]]:
@@ -390,35 +402,3 @@ def test_replicates_survive_the_disk(tmp_path: Path) -> None:
     (tmp_path / "replicates.npz").write_bytes(b"PK broken")
     with pytest.raises(TrackingError, match=r"is not a results file of ctxexp: replicates\.npz: "):
         Results.load(tmp_path)
-
-
-@pytest.mark.slow
-def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
-    """Real encoder, transforms and pairs: the experiment's own sweep cut short on the command line."""
-    words = ["river", "bank", "money", "loan", "water", "shore", "boat", "interest", "rate", "credit"]
-    rng = np.random.default_rng(1)
-    lines = []
-    for i in range(60):
-        first = [str(w) for w in rng.choice(words, 6)]
-        second = [w if rng.random() < i % 6 / 5 else str(rng.choice(words)) for w in first]
-        lines.append(f"g\tf\t2012\t{i}\t{i % 6}\tThe {' '.join(first)} .\tThe {' '.join(second)} .\n")
-    (tmp_path / "data" / "STSbenchmark").mkdir(parents=True)
-    (tmp_path / "data" / "STSbenchmark" / "sts-test.csv").write_text("".join(lines), encoding="utf-8")
-    command = ["-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
-    command += ["dataset.path=data", "transform=none,center", "bootstrap=20", "device=cpu"]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
-    environment = {**kept, "CTXEXP_CACHE": str(tmp_path / "cache")}
-    done = warm.run(*command, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Does isotropy help?" in done.stdout
-    (summary,) = tmp_path.glob("mlruns/results/*/summary")
-    assert (summary / "isotropy_against_spearman.png").stat().st_size > 1000
-    with (summary / "table_league.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["vectors"].startswith("last layer")]
-    assert {row["transform"] for row in rows} == {"none", "center"}
-    assert {row["transform"]: row["fitted"] for row in rows} == {"none": "", "center": "measured text"}
-    by_name = {row["transform"]: row for row in rows}
-    assert float(by_name["center"]["mean_cosine"]) < 0.1 < float(by_name["none"]["mean_cosine"])
-    assert float(by_name["center"]["isoscore"]) == pytest.approx(float(by_name["none"]["isoscore"]), rel=1e-4)
-    low, high = (float(by_name["center"][f"gain_ci_{end}"]) for end in ("low", "high"))
-    assert low <= float(by_name["center"]["gain"]) <= high

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ctxexp.papers.calibration_league.standings import NONE, Standing, standings
 from ctxexp.report import wording
 from ctxexp.report.frame import Style, blank, dress
-from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, TRANSFORMS, colours
+from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, colours
 from ctxexp.report.wording import Run
+from ctxexp_calibration.league.standings import NONE, Standing, standings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
 MARKERS = "osD^vPX<>h"  # one a model
+TRANSFORMS = {  # of the built-in ones, told apart whichever of them are there
+    "center": "#9467bd",
+    "standardize": "#8c564b",
+    "all_but_the_top": "#44aa99",
+    "whitening": "#e69f00",
+    "clusterwise": "#332288",
+    "rank": "#636363",
+    "flow": "#cc79a7",
+}
 _X: tuple[tuple[Callable[[Standing], float], str], ...] = (
     (lambda row: row.less_cosine, "drop of the mean cosine"),
     (lambda row: row.more_isoscore, "gain of IsoScore"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from ctxexp_calibration.flow.network import AdditiveFlow, likelihood_steps
+from ctxexp_calibration.flow.transform import FIRST_ROWS, Flow
 
 from ctxexp.command.run import load_corpus, run
 from ctxexp.dataset import Corpus
@@ -19,8 +22,6 @@ from ctxexp.progress import Silent
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration, fit_table
 from ctxexp.transforms.center import Center
-from ctxexp.transforms.flow.network import AdditiveFlow, likelihood_steps
-from ctxexp.transforms.flow.transform import FIRST_ROWS, Flow
 from tests.composed import composed, of
 
 
@@ -210,6 +211,15 @@ def test_a_planted_anisotropic_cloud_is_repaired_with_the_papers_settings(seed: 
 def test_the_contract_of_transforms_holds() -> None:
     report = check_transform(lambda: Flow(width=2, depth=2, batch=20, device="cpu"))
     assert not report.failures
+
+
+@pytest.fixture
+def two_threads() -> Iterator[int]:
+    """torch with two threads, as a user's has several: what left it with one would show."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield 2
+    torch.set_num_threads(before)
 
 
 def test_same_rows_and_seed_same_flow_whatever_their_order_and_torchs_state(two_threads: int) -> None:

@@ -1,8 +1,8 @@
 """The flow's speed on one thread, as ratios to what it can't do without and to what a plain loop would take.
 
-`python benchmarks/flow.py` fits `transform=flow` with its defaults (2 levels, depth 3, width 32, batches of 32) on
-made-up rows and prints rows/s, and per training step the least of alternating rounds over: the bare matrix products of
-the step, and training row by row.
+`python plugins/ctxexp-calibration/benchmarks/flow.py` fits `transform=flow` with its defaults (2 levels, depth 3, width
+32, batches of 32) on made-up rows and prints rows/s, and per training step the least of alternating rounds over: the
+bare matrix products of the step, and training row by row.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-
-from ctxexp.transforms.flow.network import AdditiveFlow, likelihood_steps
-from ctxexp.transforms.flow.transform import Flow
+from ctxexp_calibration.flow.network import AdditiveFlow, likelihood_steps
+from ctxexp_calibration.flow.transform import Flow
 
 
 def made(dim: int) -> AdditiveFlow:

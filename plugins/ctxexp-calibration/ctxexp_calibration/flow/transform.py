@@ -21,7 +21,7 @@ POINTS = 100  # of the loss that `record` gives
 
 
 class Flow(Transform):
-    """Rows mapped to a standard normal by an invertible network; see `ctxexp.transforms.flow.network.AdditiveFlow`.
+    """Rows mapped to a standard normal by an invertible network; see `ctxexp_calibration.flow.network.AdditiveFlow`.
 
     `levels`, `depth`, `width` are the paper's 2, 3, 32 (its released default has 3 levels); `epochs` passes over the
     rows at Adam's learning rate `rate` are its 1 and 1e-3 on the target's sentences, .15 and 2e-5 on NLI's. `batch`
@@ -67,7 +67,7 @@ class Flow(Transform):
     def _fit(self, x: np.ndarray) -> Self:
         import torch
 
-        from ctxexp.transforms.flow import network as flow
+        from ctxexp_calibration.flow import network as flow
 
         generator = torch.Generator().manual_seed(self.seed)
         try:
