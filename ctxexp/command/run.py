@@ -16,6 +16,7 @@ from ctxexp.files.paths import user_path
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
+from ctxexp.models.transformer.checkpoints import called
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
@@ -183,13 +184,14 @@ def vectors_of(config: Config) -> Vectors:
 
 
 def label(config: Config) -> str:
-    """What charts call the run: the model, its checkpoint where one was given, weights that aren't the default, the
+    """What charts call the run: the model, by its checkpoint where one was given, weights that aren't the default, the
     control and the transform unless they are none, with the text that it was fitted on, and the sentences' pooling
     unless it is the default's."""
     chosen = config.model.arguments.get("weights")
     parts = [config.model.name]
     if given := _given(config):
-        parts += [given, "(untrained)"] if chosen == "untrained" else [given]
+        parts = [given] if config.model.arguments.get("checkpoint") else [*parts, given]
+        parts += ["(untrained)"] if chosen == "untrained" else []
     elif chosen not in (None, "mini"):
         parts.append(f"({chosen})")
     if words := config.control.make().words:
@@ -213,7 +215,7 @@ def _given(config: Config) -> str:
     """The name of a checkpoint or file that the user gave; empty if none."""
     files = (config.model.arguments.get(key) for key in ("checkpoint", "weight_file", "options_file", "path"))
     given = next(filter(None, files), "")
-    return Path(str(given)).name if given else ""
+    return called(str(given)) if given else ""
 
 
 def _text_name(fit_on: str) -> str:

@@ -26,9 +26,10 @@ def config(**model: str | None) -> Config:
         ({"weights": "mini"}, "bert", "mini", None),
         ({"weights": "published"}, "bert (published)", "published", "bert"),
         ({"weights": "untrained"}, "bert (untrained)", "untrained", None),
-        ({"weights": "mini", "checkpoint": "/a/mine"}, "bert mine", "mine", None),
-        ({"weights": "published", "checkpoint": "/a/mine"}, "bert mine", "mine", None),
-        ({"weights": "untrained", "checkpoint": "/a/mine"}, "bert mine (untrained)", "untrained mine", None),
+        ({"weights": "mini", "checkpoint": "/a/mine"}, "mine", "mine", None),
+        ({"weights": "published", "checkpoint": "/a/mine"}, "mine", "mine", None),
+        ({"weights": "untrained", "checkpoint": "/a/mine"}, "mine (untrained)", "untrained mine", None),
+        ({"weights": "mini", "checkpoint": "me/Small-1B.Q4_1.gguf"}, "Small-1B.Q4_1", "Small-1B.Q4_1", None),
         (
             {"weights": "published", "weight_file": "/a/w.hdf5", "options_file": "/a/o.json"},
             "bert w.hdf5",

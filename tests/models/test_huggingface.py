@@ -218,6 +218,17 @@ def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: in
     assert torch.get_num_threads() == two_threads
 
 
+def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    AutoModel.from_pretrained(folder("gpt2")).save_pretrained(tmp_path, max_shard_size="10KB")
+    AutoTokenizer.from_pretrained(folder("gpt2")).save_pretrained(tmp_path)
+    assert len(list(tmp_path.glob("model-*-of-*.safetensors"))) > 1
+    whole, parts = encoder(folder("gpt2"), linear="plain"), encoder(tmp_path, linear="plain")
+    for a, b in zip(whole.encode(SENTENCES), parts.encode(SENTENCES), strict=True):
+        np.testing.assert_array_equal(a.layers, b.layers)
+
+
 def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
     made = bert.bert(checkpoint=str(folder("bert")), device="cpu")
     assert made.name == encoder(folder("bert")).name

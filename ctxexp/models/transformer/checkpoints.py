@@ -55,6 +55,11 @@ class Checkpoint:
         return f"{self.source}@{self.revision}" if self.revision else f"sha256:{self.content_hash}"
 
 
+def called(source: str) -> str:
+    """What figures call a model by where it came from: the hub id's, folder's or file's own name."""
+    return (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
+
+
 def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
     `ModelError`."""

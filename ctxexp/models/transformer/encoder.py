@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,7 +11,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import EmbeddingTable, Encoded, Encoder
 from ctxexp.models.choices import Reading
-from ctxexp.models.transformer.checkpoints import Checkpoint
+from ctxexp.models.transformer.checkpoints import Checkpoint, called
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.loading import Loaded, probe, state_hash, versions, window_size
 from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
@@ -34,7 +33,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, checkpoint: Checkpoint, reading: Reading, loaded: Loaded, *, title: str = "") -> None:
         self.checkpoint, self.reading, self._model, self.has_pooler = checkpoint, reading, loaded.model, loaded.pooler
-        self.dtype, self.title = reading.dtype, title or Path(checkpoint.source).name
+        self.dtype, self.title = reading.dtype, title or called(checkpoint.source)
         self._device = loaded.model.device
         self._out = torch.float32 if reading.dtype == "float32" else torch.float16
         self._lent = versions(self._model) if loaded.lent else []
