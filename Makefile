@@ -5,12 +5,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need next to nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-calibration plugins/ctxexp-claims plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
+LIGHT := plugins/ctxexp-calibration plugins/ctxexp-claims plugins/ctxexp-first-word plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
 
-.PHONY: run test setup lint ui bench new-plugin clean
+.PHONY: run showcase test setup lint ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
+
+showcase: setup  ## real models from packages, with and without first words; STS=<folder>: their sentence vectors too
+	STS='$(STS)' $(BIN)/python plugins/ctxexp-first-word/showcase.py
 
 test: setup  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal  # so that one worker sets a file's fixtures up

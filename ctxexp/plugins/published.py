@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
+    "ctxexp-first-word": {"dataset": ("sts_b_given",), "experiment": ("first_word",)},
     "ctxexp-glove": {"model": ("glove",)},
     "ctxexp-minilm": {"model": ("minilm",)},
+    "ctxexp-smollm2": {"model": ("smollm2",)},
     "ctxexp-sentence-transformers": {"model": ("sentence_transformer",)},
     "ctxexp-calibration": {
         "dataset": ("qnli",),

