@@ -11,8 +11,10 @@ import torch
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.huggingface import huggingface
+from ctxexp.models.choices import Reading
 from ctxexp.models.transformer import quickest
+from ctxexp.models.transformer.build import from_files
+from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.vectors.encode import open_store
 
@@ -34,9 +36,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def encoder(folder: Path, **choices: object) -> TransformerEncoder:
-    made = huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
-    assert isinstance(made, TransformerEncoder)
-    return made
+    return from_files(describe(folder, source="tiny"), Reading(device="cpu", **choices))  # type: ignore[arg-type]
 
 
 def read(made: TransformerEncoder) -> np.ndarray:
@@ -53,6 +53,7 @@ def test_prepacked_layers_give_the_plain_vectors(kind: str, tmp_path: Path) -> N
     linear = [m for m in prepacked._model.modules() if type(m).__name__ in ("Linear", "Conv1D")]
     assert set(prepacked._pass._layers) == set(linear)
     vectors = read(plain)
+    assert bool(plain._pass._gelu) == (kind == "gpt2")
     for ours, theirs in zip(read(prepacked), vectors, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=quickest.TOLERANCE * np.abs(theirs).max())
     assert (plain.made, prepacked.made) == ({"linear": "plain"}, {"linear": "prepacked"})
@@ -83,6 +84,13 @@ def test_the_quicker_way_is_chosen_once_there_is_enough_to_read(
 
 def fails(*_: object) -> None:
     raise AttributeError("no such operator")
+
+
+def test_gelu_in_one_pass_is_transformers_own(folder: Path) -> None:
+    (layer, quick), *_ = encoder(folder)._pass._gelu.items()
+    x = torch.linspace(-12, 12, 2001)
+    torch.testing.assert_close(quick(x), layer(x), rtol=1e-6, atol=1e-6)
+    assert encoder(folder, dtype="bfloat16")._pass._gelu == {}  # rounded once instead of eight times: other numbers
 
 
 @pytest.mark.parametrize("why", ["unequal", "missing", "large", "half"])

@@ -2,7 +2,7 @@
 
 torch hands float32 products to MKL, which runs at half of some processors' speed. oneDNN, with weights that are laid
 out for it once, reaches twice that there, and no more than MKL elsewhere. The operator is the one that `torch.compile`
-freezes models with; it is private, so a model is tried with and without it.
+freezes models with; it is private, so a model is tried with and without it. GPT-2's activation needs no trial.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ class QuickestPass:
 
     def __init__(self, model: PreTrainedModel, linear: Linear) -> None:
         self.model, self.linear, self.ahead = model, linear, 0
+        self._gelu = one_pass_gelu(model)
         self._layers: Layers = prepacked(model) if linear == "prepacked" else {}
         self._threads: int | None = None
         self._settled = False
@@ -63,7 +65,7 @@ class QuickestPass:
         return self._through(ids, self._layers, self._threads or torch.get_num_threads())
 
     def _through(self, ids: torch.Tensor, layers: Layers, threads: int) -> ModelOutput:
-        with _threads(threads), _standing_in(layers):
+        with _threads(threads), _standing_in({**self._gelu, **layers}):
             return self.model(input_ids=ids, output_hidden_states=True)
 
     def _settle(self, ids: torch.Tensor) -> None:
@@ -122,6 +124,17 @@ def prepacked(model: PreTrainedModel, *, most: int | None = None) -> Layers:
             f"linear=prepacked: torch {torch.__version__} has no such layers on this processor ({error}); use "
             "linear=plain"
         ) from error
+
+
+def one_pass_gelu(model: PreTrainedModel) -> Layers:
+    """A forward in one pass over memory for each of a float32 model's GELU layers that transformers writes in eight.
+
+    It is the same formula, and the result within 1e-6; such a layer takes a quarter of GPT-2's time otherwise.
+    """
+    from transformers.activations import NewGELUActivation
+
+    quick = partial(nn.functional.gelu, approximate="tanh")
+    return {m: quick for m in model.modules() if type(m) is NewGELUActivation and model.dtype == torch.float32}
 
 
 def _stand_in(weight: torch.Tensor, bias: torch.Tensor | None) -> Callable[[torch.Tensor], torch.Tensor]:
