@@ -1,16 +1,22 @@
-"""What five installed plugins add to the start: CPU seconds of `--help` with and without them, as a ratio.
+"""What a start costs: a run with everything cached, by phase, and what five installed plugins add to `--help`.
 
-`python benchmarks/startup.py`: runs alternate, and the least of each counts, since neighbours' load only adds.
+`python benchmarks/startup.py`: in CPU seconds and as ratios; runs alternate with what they are held against, and the
+least of each counts, since neighbours' load only adds.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 PLUGIN = '''
 """A plugin with a model."""
@@ -26,6 +32,8 @@ def model{i}(*, path: str = "x", size: int = 3):
 def register_models(register):
     register("model{i}", model{i})
 '''
+PATH = os.environ.get("PYTHONPATH", "")
+RUNS = 4  # of a cached run; the first of all fills the cache
 
 
 def install(site: Path, i: int) -> None:
@@ -37,30 +45,86 @@ def install(site: Path, i: int) -> None:
     info.joinpath("entry_points.txt").write_text(f"[ctxexp]\nplugin{i} = plugin{i}\n", encoding="utf-8")
 
 
-def seconds(path: str, expected: int) -> float:
-    """CPU seconds of one `--help`, which must list `expected` plugin models."""
+def seconds(*words: str, **env: str) -> tuple[float, str]:
+    """CPU seconds of that Python command, and what it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-m", "ctxexp", "--help"],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, *words], env={**os.environ, **env}, stdout=subprocess.PIPE, text=True, check=True
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = sum(f"model{i}" in done.stdout for i in range(5))
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def help_seconds(path: str, expected: int) -> float:
+    """CPU seconds of one `--help`, which must list `expected` plugin models."""
+    took, said = seconds("-m", "ctxexp", "--help", PYTHONPATH=os.pathsep.join(filter(None, [path, PATH])))
+    found = sum(f"model{i}" in said for i in range(5))
     if found != expected:
         raise SystemExit(f"--help lists {found} of the plugins' models instead of {expected}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took
+
+
+def phases(words: list[str]) -> dict[str, float]:
+    """CPU seconds of each phase of one run in this process; what is left to Python, Hydra and our imports is `rest`."""
+    from ctxexp.command import compose, jobs
+    from ctxexp.command.cli import command
+    from ctxexp.sinks.disk.job import Job
+    from ctxexp.sinks.disk.sinks import Sinks
+
+    took: dict[str, float] = {"imports of the command": time.process_time()}
+
+    def timed(phase: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(call)
+        def wrapped(*given: Any, **named: Any) -> Any:
+            before = time.process_time()
+            try:
+                return call(*given, **named)
+            finally:
+                took[phase] = took.get(phase, 0.0) + time.process_time() - before
+
+        return wrapped
+
+    watched: list[tuple[str, Any, str]] = [
+        ("words checked", compose, "check_command"),
+        ("store opened", Sinks, "prepared"),
+        ("text and model", jobs, "_loaded"),
+        ("measured", jobs, "measured"),
+        ("results written", Job, "save"),
+        ("figures drawn", jobs, "run_figures"),
+        ("results sent", Job, "log"),
+    ]
+    for phase, owner, name in watched:
+        setattr(owner, name, timed(phase, getattr(owner, name)))
+    if status := command(words):
+        raise SystemExit(f"the run ended with {status}")
+    return {**took, "rest": time.process_time() - sum(took.values())}
+
+
+def cached_run() -> None:
+    """Print the phases of a default run whose vectors are cached, in a store that is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = (__file__, "model=bert", f"tracking.folder={folder}/runs")
+        env = {"CTXEXP_CACHE": f"{folder}/cache", "OMP_NUM_THREADS": "1"}
+        seconds(*words, **env)
+        held = [(seconds(*words, **env), seconds("-c", "import torch")[0]) for _ in range(RUNS)]
+    (took, said), _ = min(held)
+    torch = min(other for _, other in held)
+    for phase, part in json.loads(said.splitlines()[-1]).items():
+        print(f"{phase:<24}{part:6.2f} CPU s")
+    print(f"{'a cached run':<24}{took:6.2f} CPU s; / `import torch` ({torch:.2f}): {took / torch:.1f}")
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        print(json.dumps(phases(sys.argv[1:])))
+        return
     with tempfile.TemporaryDirectory() as folder:
         for i in range(5):
             install(Path(folder), i)
-        pairs = [(seconds("", 0), seconds(folder, 5)) for _ in range(6)][1:]
+        pairs = [(help_seconds("", 0), help_seconds(folder, 5)) for _ in range(6)][1:]
     without, having = (min(side) for side in zip(*pairs, strict=True))
     print(f"--help: {without:.2f} CPU s; with five plugins / without: {having / without:.2f}   at most 1.2")
+    cached_run()
 
 
 if __name__ == "__main__":

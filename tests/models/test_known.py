@@ -68,7 +68,7 @@ def test_what_was_loaded_once_is_loaded_again_to_encode_only(
     assert len(times) == 1
     assert second.lengths(TEXT) == [7, 7]
     assert [one.units for one in second.encode(TEXT)] == [("The", "bank"), ("was",)]
-    assert second.own == "its class's"  # type: ignore[attr-defined]
+    assert second.own == "its class's"
     assert len(times) == 2
 
 
