@@ -41,7 +41,11 @@ def results_with(
         subject, rest = _subject(name)
         by_subject.setdefault(subject, {})[rest] = value
     for (measure, place), statistics in by_subject.items():
-        values.add_all(measure, statistics, place)
+        for rest, value in statistics.items():
+            base = rest.removesuffix("_ci_low").removesuffix("_ci_high")
+            if base == rest or base not in statistics:
+                ends = {end: statistics.get(f"{rest}_ci_{end}") for end in ("low", "high")}
+                values.add(named(measure, rest, place), value, **ends)
     for name, drawn in (replicates or {}).items():
         (measure, place), rest = _subject(name)
         values.replicates[named(measure, rest, place)] = drawn

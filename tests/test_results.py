@@ -12,7 +12,7 @@ import pytest
 from ctxexp.errors import TrackingError
 from ctxexp.files.manifest import seal
 from ctxexp.results import Results
-from ctxexp.results.values import Key, Values
+from ctxexp.results.values import Key, Values, named
 from ctxexp.sinks.disk.state import read_state, write_json
 from tests.made import told
 
@@ -79,12 +79,8 @@ def test_the_frame_is_what_every_reader_sees(tmp_path: Path) -> None:
 
 
 def test_what_a_metric_names_is_taken_apart_once() -> None:
-    values = Values()
-    values.add_all(
-        "sts", {"STS12/MSRpar/all": np.ones(2), "all_ci_low": np.zeros(2), "all": np.ones(2), "x_ci_low": np.ones(2)}
-    )
-    assert list(values.held) == [Key("sts", "all", "STS12/MSRpar"), Key("sts", "all"), Key("sts", "x_ci_low")]
-    assert values.held[Key("sts", "all")].low.tolist() == [0, 0]
+    assert named("sts", "STS12/MSRpar/all") == Key("sts", "all", "STS12/MSRpar")
+    assert named("sts", "all", "last2") == Key("sts", "all", "", "last2")
 
 
 def test_load_says_what_is_wrong(tmp_path: Path) -> None:

@@ -76,12 +76,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
     stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-    with (
-        warnings.catch_warnings(),
-        matplotlib.rc_context(
-            {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
-        ),
-    ):
+    style: Any = {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
+    with warnings.catch_warnings(), matplotlib.rc_context(style):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.set_dpi(150)

@@ -65,15 +65,6 @@ class Values:
         if replicates is not None and replicates.size:
             self.replicates[key] = replicates
 
-    def add_all(self, measure: str, found: Mapping[str, np.ndarray | float], place: str = LAYER) -> None:
-        """Take a metric's statistics by the names that it gives them: `STS12/all` is `all` of the task STS12, and
-        `all_ci_low` and `all_ci_high` end the interval of `all`."""
-        for name, values in found.items():
-            base = name.removesuffix("_ci_low").removesuffix("_ci_high")
-            if base == name or base not in found:
-                ends = found.get(f"{name}_ci_low"), found.get(f"{name}_ci_high")
-                self.add(named(measure, name, place), values, low=ends[0], high=ends[1])
-
     def at(self, layers: Sequence[int], n_layers: int) -> Values:
         """The same values of `n_layers` layers, of which only `layers` were measured; the others are NaN."""
         spread = Values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from ctxexp.errors import near
 from ctxexp.measuring.measure import lacking
-from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Over
+from ctxexp.metric import Block, Group, GroupMean, Metric, Over
 from ctxexp.testing.pair_metrics import pair_laws
-from ctxexp.testing.report import Broken, Report, called, difference, equal, numbers, written
+from ctxexp.testing.report import Broken, Report, called, check_statistics, difference, equal, fed, numbers, written
 
 DIM = 12
 INVARIANCES = ("rotation", "scale", "row_scale", "shift", "permutation")
@@ -60,7 +60,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     with report.law("degenerate groups"):
         _degenerate(make, groups)
     with report.law("save"), tempfile.TemporaryDirectory() as folder:
-        written(_fed(make, groups), Path(folder))
+        written(fed(make, groups), Path(folder))
     held = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
     if held and not report.failures:
         report.notes.append(f"not declared, but it held here: invariance to {', '.join(held)}")
@@ -98,26 +98,15 @@ def _group(over: Over, i: int, x: np.ndarray) -> Group:
     return Group(f"word{i:05d}" if over in ("word", "sense") else "corpus" if over == "corpus" else i, x, labels)
 
 
-def _fed(make: Make, groups: Iterable[Group]) -> Metric:
-    metric = make()
-    for group in groups:
-        metric.update(group)
-    return metric
-
-
 def _values(make: Make, groups: Sequence[Group]) -> dict[str, float]:
     """All that the metric says of these groups, its chance level on the largest included."""
-    metric = _fed(make, groups)
+    metric = fed(make, groups)
     return {**numbers(metric.compute()), "null()": metric.null(max((group.x for group in groups), key=len))}
 
 
 def _statistics(make: Make, groups: Sequence[Group]) -> None:
-    stats = _fed(make, groups).compute()
-    if not isinstance(stats, Mapping) or not stats:
-        raise Broken(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
-    for key, value in stats.items():
-        if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
-            raise Broken(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
+    stats = fed(make, groups).compute()
+    check_statistics(stats)
     if set(make().compute()) != set(stats):
         raise Broken("compute() before any group has other statistics than after; undefined ones are NaN")
     if not any(np.isfinite(value) for value in numbers(stats).values()):
@@ -125,10 +114,10 @@ def _statistics(make: Make, groups: Sequence[Group]) -> None:
 
 
 def _order(make: Make, groups: Sequence[Group]) -> None:
-    expected = numbers(_fed(make, groups).compute())
+    expected = numbers(fed(make, groups).compute())
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(groups))
-        got = numbers(_fed(make, [groups[i] for i in order]).compute())
+        got = numbers(fed(make, [groups[i] for i in order]).compute())
         if not equal(got, expected):
             raise Broken(f"groups in another order give {difference(got, expected)}")
 
@@ -141,7 +130,7 @@ def _blocks(make: Make, groups: Sequence[Group]) -> None:
     for same in by_size.values():
         x, labels = np.stack([group.x for group in same]), [group.labels for group in same]
         blocks.update_block(Block([group.key for group in same], x, labels=labels))
-    got, expected = numbers(blocks.compute()), numbers(_fed(make, groups).compute())
+    got, expected = numbers(blocks.compute()), numbers(fed(make, groups).compute())
     if not equal(got, expected, tolerance=1e-6):
         raise Broken(
             f"update_block gives {difference(got, expected)}, compared with one update a group: does "
@@ -158,7 +147,7 @@ def _lent(make: Make, groups: Sequence[Group]) -> None:
         if not np.array_equal(lent, group.x):
             raise Broken("update changes the rows that it is lent: other metrics read them too; work on a copy")
         buffer[...] = 1e6
-    got, expected = numbers(metric.compute()), numbers(_fed(make, groups).compute())
+    got, expected = numbers(metric.compute()), numbers(fed(make, groups).compute())
     if not equal(got, expected):
         raise Broken(
             f"once the lent rows are overwritten it gives {difference(got, expected)}: x is only lent for "
@@ -216,7 +205,7 @@ def _share(make: Make) -> None:
         line = np.outer(rng.uniform(1, 5, n), rng.normal(size=DIM))
         noise = rng.normal(size=(n, DIM)) + rng.normal(size=DIM)
         for what, x in (("on one line", line), ("at random", noise)):
-            metric = _fed(make, [_group(make().over, 0, x)])
+            metric = fed(make, [_group(make().over, 0, x)])
             raw, null = numbers(metric.compute()).get("raw", np.nan), metric.null(x)
             if x is line and not np.isclose(raw, 1, atol=1e-6):
                 raise Broken(f"{n} rows {what} through the origin have the share {raw:.6g} instead of 1: {hint}")
@@ -239,15 +228,15 @@ def _degenerate(make: Make, groups: Sequence[Group]) -> None:
         "a NaN": nan,
         "an infinity": infinite,
     }
-    good = numbers(_fed(make, groups).compute())
+    good = numbers(fed(make, groups).compute())
     for what, rows in cases.items():
         group = _group(over, 10_000, rows[:1] if over == "occurrence" else rows)
         try:
             for dtype in (np.float32, np.float64):
                 typed = replace(group, x=group.x.astype(dtype))
-                alone = _fed(make, [typed])
+                alone = fed(make, [typed])
                 stats, null = numbers(alone.compute()), alone.null(typed.x)
-                together = {} if over == "corpus" else numbers(_fed(make, [*groups, typed]).compute())
+                together = {} if over == "corpus" else numbers(fed(make, [*groups, typed]).compute())
         except Exception as error:
             raise Broken(f"a group with {what} raises {type(error).__name__}: {error}; undefined is NaN") from error
         if not isinstance(null, float | np.floating):
@@ -269,6 +258,6 @@ def _profile(make: Make) -> str:
     for n in PROFILE:
         over = make().over
         noise = (rng.normal(size=(n, 32)).astype(np.float32) for _ in range(200))
-        stats = numbers(_fed(make, (_group(over, i, x) for i, x in enumerate(noise))).compute())
+        stats = numbers(fed(make, (_group(over, i, x) for i, x in enumerate(noise))).compute())
         found.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
     return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(found)}"

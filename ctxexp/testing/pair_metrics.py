@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.metric import Estimate, Group, Metric, Pairs
-from ctxexp.testing.report import Broken, Report, difference, equal, numbers, written
+from ctxexp.metric import Group, Metric, Pairs
+from ctxexp.testing.report import Broken, Report, check_statistics, difference, equal, fed, numbers, written
 
 DIM = 8
 SIZES = (23, 40, 9)
@@ -58,29 +58,18 @@ def _group(subset: str, x: np.ndarray, y: np.ndarray, gold: np.ndarray, texts: S
     return Group(subset, np.stack([x, y], axis=1), pairs=Pairs(gold, texts))
 
 
-def _fed(make: Make, parts: Sequence[Group]) -> Metric:
-    metric = make()
-    for group in parts:
-        metric.update(group)
-    return metric
-
-
 def _computed(make: Make, parts: Sequence[Group], replicates: int = 0) -> dict[str, float]:
-    metric = _fed(make, parts)
+    metric = fed(make, parts)
     metric.resample(np.random.default_rng(1), replicates)
     return numbers(metric.compute())
 
 
 def _statistics(make: Make, parts: Sequence[Group]) -> None:
     for some in (parts, parts[2:]):
-        metric = _fed(make, some)
+        metric = fed(make, some)
         metric.resample(np.random.default_rng(1), REPLICATES)
         stats = metric.compute()
-        if not isinstance(stats, dict) or not stats:
-            raise Broken(f"compute() gave {stats!r}; expected at least one statistic by name")
-        for key, value in stats.items():
-            if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
-                raise Broken(f"compute() gave {key!r}: {value!r}; expected numbers by name")
+        check_statistics(stats)
         main = make().main
         if main and not any(key.rsplit("/", 1)[-1] == main for key in stats):
             raise Broken(f"main is {main!r}, which compute() doesn't give: {', '.join(stats)}")
@@ -149,7 +138,7 @@ def _degenerate(make: Make, parts: Sequence[Group]) -> None:
 
 
 def _written(make: Make, parts: Sequence[Group]) -> None:
-    metric = _fed(make, parts)
+    metric = fed(make, parts)
     metric.resample(np.random.default_rng(1), REPLICATES)
     metric.compute()
     with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxexp.errors import ConformanceError, said, stranger
-from ctxexp.metric import Estimate, Metric
+from ctxexp.metric import Estimate, Group, Metric
 
 T = TypeVar("T")
 
@@ -87,6 +87,23 @@ def difference(a: dict[str, float], b: dict[str, float]) -> str:
         return f"statistics {sorted(a)} instead of {sorted(b)}"
     key = max(b, key=lambda k: np.nan_to_num(abs(a[k] - b[k]), nan=0.0 if np.isnan(a[k]) == np.isnan(b[k]) else np.inf))
     return f"{key}: {a[key]:.6g} instead of {b[key]:.6g}"
+
+
+def fed(make: Callable[[], Metric], groups: Iterable[Group]) -> Metric:
+    """A new metric that has seen these groups."""
+    metric = make()
+    for group in groups:
+        metric.update(group)
+    return metric
+
+
+def check_statistics(stats: object) -> None:
+    """Raise Broken unless these are statistics by name, as `compute` gives them."""
+    if not isinstance(stats, Mapping) or not stats:
+        raise Broken(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
+    for key, value in stats.items():
+        if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
+            raise Broken(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
 
 
 def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:

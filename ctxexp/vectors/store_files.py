@@ -58,6 +58,7 @@ class Meta(TypedDict):
     skipped: int  # words without a row
     unknown: int  # pieces that stand for anything that the tokenizer doesn't know
     pieces: int
+    made: dict[str, str]  # what the encoder said of how its vectors were made
     chunks: list[int]  # rows that were written, and summed, together
     sizes: dict[str, int]  # bytes of each file
     digests: dict[str, str]  # of the small files

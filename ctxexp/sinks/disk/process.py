@@ -17,10 +17,9 @@ from ctxexp.errors import Terminated
 HOST, PID, STARTED = "ctxexp.host", "ctxexp.pid", "ctxexp.process_started"
 
 
-def process_tags(pid: int | None = None) -> dict[str, str]:
-    """What finds a run's process again: host, number, and when it started, since numbers are reused."""
-    pid = os.getpid() if pid is None else pid
-    return {HOST: platform.node(), PID: str(pid), STARTED: started(pid) or ""}
+def process_tags() -> dict[str, str]:
+    """What finds this process again: host, number, and when it started, since numbers are reused."""
+    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: started(os.getpid()) or ""}
 
 
 def started(pid: int) -> str | None:
