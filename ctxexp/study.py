@@ -22,6 +22,7 @@ from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.tables import TableRows
+from ctxexp.measuring.word_map import WordMap
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
@@ -85,6 +86,7 @@ class Study:
     pooling: Pooling = field(default_factory=Pooling)
     seed: int = 0
     bootstrap: int = 1000
+    explorer: int = 3072  # occurrences that are projected for the report's word explorer
     model: str = ""
     title: str = ""
 
@@ -151,7 +153,8 @@ class Study:
         text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
         half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
         space = transformed(store, occurrences, calibration, text=text)
-        return WordRows(space, occurrences, self.baseline, seed=self.seed, eps=half)
+        points = WordMap(store, occurrences, self.corpus, dim=space.dim, most=self.explorer) if self.explorer else None
+        return WordRows(space, occurrences, self.baseline, seed=self.seed, eps=half, word_map=points)
 
     def _pairs(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The sentences of the gold pairs, each layer and mix in a space of its own."""

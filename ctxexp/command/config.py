@@ -124,6 +124,7 @@ class Figures:
     """What figures show beside the run."""
 
     published: bool
+    explorer: Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sys
@@ -30,7 +31,7 @@ from ctxexp.report.figures import run_figures
 from ctxexp.report.page import summarise
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
-from ctxexp.sinks.disk.closing import Summarise, close_sweep
+from ctxexp.sinks.disk.closing import JOBS, Summarise, close_sweep
 from ctxexp.sinks.disk.finished import reuse
 from ctxexp.sinks.disk.job import describe, job, new_run
 from ctxexp.sinks.disk.process import end_with_parent, held_back, terminated_like_interrupted
@@ -112,7 +113,8 @@ def _loaded(config: Config) -> Study | CtxexpError:
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
-    return summarise(runs, folder, registry())
+    links = {row["label"]: row["link"] for row in json.loads((folder / JOBS).read_text(encoding="utf-8"))}
+    return summarise(runs, folder, registry(), links=links)
 
 
 def conduct(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:

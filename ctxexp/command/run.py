@@ -47,6 +47,7 @@ def study_of(config: Config) -> Study:
         pooling=Pooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
         seed=config.seed,
         bootstrap=config.bootstrap,
+        explorer=config.figures.explorer,
         model=config.model.name,
         title=label(config),
     )

@@ -56,9 +56,12 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     out: where to
     """
     from ctxexp.report.page import summarise
+    from ctxexp.sinks.disk.finished import finished_jobs
 
     found = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
-    for path in summarise(found, out, registry()):
+    jobs = reversed(list(finished_jobs(folder, sweep=sweep)))  # of two with one name the newer has it without a number
+    links = {str(job.state.get("name")): str(job.state.get("link") or "") for job in jobs}
+    for path in summarise(found, out, registry(), links=links):
         print(path)
 
 

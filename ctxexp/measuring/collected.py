@@ -22,12 +22,17 @@ class Shares:
     units: Units
     known: int = 0  # groups whose rows' influence is known
     total: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n_blocks,)
+    errors: list[np.ndarray] = field(default_factory=list)  # (w,) each group's standard error
 
     def add(self, rows: np.ndarray, influence: np.ndarray) -> None:
         """Take the influences (w, n) of the store rows (w, n) of some groups."""
         self.known += int(np.isfinite(influence).all(axis=1).sum())
-        moved = self.units.summed(self.units.of_row[rows], influence)
+        blocks = self.units.of_row[rows]
+        moved = self.units.summed(blocks, influence)
         self.total = self.total + moved if self.total.size else moved
+        of_unit, at = np.unique(blocks + self.units.n_blocks * np.arange(len(rows))[:, None], return_inverse=True)
+        squares = np.bincount(at.ravel(), influence.ravel()) ** 2  # a group's rows in one unit move it together
+        self.errors.append(np.sqrt(np.bincount(of_unit // self.units.n_blocks, squares, minlength=len(rows))))
 
 
 @dataclass
@@ -56,6 +61,12 @@ class Collected:
     def scores(self) -> np.ndarray | None:
         """(groups, layers); None where groups have no scores, or there is no group."""
         return np.stack(self.by_layer, axis=1) if self.by_layer and len(self.by_layer[0]) else None
+
+    @property
+    def errors(self) -> np.ndarray:
+        """(groups, layers): the standard error of each score; NaN where rows' influence isn't known."""
+        unknown = [np.full(len(self.keys), np.nan)]
+        return np.stack([np.concatenate(s.errors if s and s.errors else unknown) for s in self.shares], axis=1)
 
     @property
     def statistics(self) -> list[str]:

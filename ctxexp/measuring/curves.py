@@ -142,6 +142,7 @@ class _Words:
         table = _by_layer(self.layers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
         tables = {self.label: table}
         if c.probe.extremes:
+            tables[f"{self.label}_errors"] = _by_layer(self.layers, {"word": c.keys}, error=c.errors)
             order = np.lexsort([np.array([str(key) for key in c.keys]), overall])
             known = order[np.isfinite(overall[order])]
             for name, chosen in zip(c.probe.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):

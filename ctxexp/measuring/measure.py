@@ -57,7 +57,7 @@ def measure(
             for place in rows.places:
                 work.measure(place)
                 stage.advance(1)
-        tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
+        tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap) | rows.own_tables()
         measures = {label: describe(label, probe, rows.level(label)) for label, probe in work.probes.items()}
         info = rows.info() | RunInfo(measures=measures) | info
     for label, probe in probes.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ctxexp.errors import CtxexpError, MetricError, said, stranger
 from ctxexp.measuring.units import Units
 from ctxexp.metric import Block, Metric
 from ctxexp.results.run_info import RunInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 
@@ -89,6 +92,10 @@ class Rows(ABC):
     def chosen(self, metric: Metric) -> np.ndarray | None:
         """Which of its kind's groups the metric gets, ascending; None: all."""
         return None
+
+    def own_tables(self) -> dict[str, pd.DataFrame]:
+        """What they have to tell beside the measures', once every place was read."""
+        return {}
 
     def info(self) -> RunInfo:
         """What a run records of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,13 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.word_map import WordMap
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.vectors.layers import Layers, fewer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger("ctxexp")
 
@@ -27,7 +31,7 @@ class WordRows(Rows):
     Chance levels are the `baseline`'s. One layer and one block (or the largest single group) are in memory at a time;
     results don't depend on `block_bytes` (up to the last bits of float32 sums). `eps` is the machine epsilon of the
     type that the vectors were computed in, where that is coarser than the type they come in
-    (`ctxexp.maths.geometry.precision`).
+    (`ctxexp.maths.geometry.precision`). A `word_map` is shown each layer.
     """
 
     stage: ClassVar[tuple[str, str]] = ("measuring", "layers")
@@ -42,12 +46,13 @@ class WordRows(Rows):
         *,
         seed: int = 0,
         eps: float | None = None,
+        word_map: WordMap | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self.store, self.occurrences, self.baseline = store, occurrences, baseline
         self.seed, self.eps = seed, eps or 0.0
         self.places = [Place.of(layer) for layer in store.numbers]
-        self.units = occurrences.units
+        self.units, self.word_map = occurrences.units, word_map
         self.buffer = Gather(store.dim, block_bytes)
         self.reader: WordReader | None = None
 
@@ -72,6 +77,11 @@ class WordRows(Rows):
     def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         assert self.reader is not None
         self.chances.look(self.reader, metrics, influence=influence)
+        if self.word_map is not None:
+            self.word_map.take(self.reader)
+
+    def own_tables(self) -> dict[str, pd.DataFrame]:
+        return {} if self.word_map is None else {"word_map": self.word_map.table()}
 
     def chosen(self, metric: Metric) -> np.ndarray | None:
         if metric.sample is None or metric.over == "sample":

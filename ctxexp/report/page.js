@@ -19,6 +19,8 @@ const mark = (i, colour) => {
 };
 const chosen = name => document.querySelector(`[name="${name}"]:checked`).value;
 
+const ink = key => getComputedStyle(document.documentElement).getPropertyValue(key).trim();
+
 // A switch among choices, one of which is on
 function choices(name, legend, options, changed) {
   const field = make("fieldset", { onchange: changed }, make("legend", { textContent: legend }));
@@ -79,7 +81,6 @@ function band(line, x) {
 }
 
 function show({ chart, name, note, plot, section, matched }) {
-  const style = getComputedStyle(document.documentElement), colour = key => style.getPropertyValue(key).trim();
   const depth = chosen("axis") === "depth", hidden = unseen();
   const panel = chart.panels[chart.panels.length > 1 ? chosen(name) : 0];
   const own = matched?.checked && chosen("statistic") === "adjusted" && panel.views.matched;
@@ -89,7 +90,7 @@ function show({ chart, name, note, plot, section, matched }) {
   const bands = [], lines = [];
   for (const line of view.lines) {
     if (hidden.has(line.model) || (line.published && !by("published").checked)) continue;
-    const last = Math.max(line.y.length - 1, 1), x = line.y.map((_, layer) => depth ? layer / last : layer);
+    const x = line.layers.map(layer => depth ? layer / Math.max(line.last, 1) : layer);
     if (by("bands").checked && line.low) bands.push(...band(line, x));
     const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
@@ -99,10 +100,10 @@ function show({ chart, name, note, plot, section, matched }) {
       marker: { size: line.published ? 5 : 7, color: line.colour,
         symbol: symbols[line.marker % symbols.length] + (line.published ? "-open" : "") } });
   }
-  const axis = { gridcolor: colour("--line"), linecolor: colour("--faint"), zeroline: false, automargin: true };
+  const axis = { gridcolor: ink("--line"), linecolor: ink("--faint"), zeroline: false, automargin: true };
   const shapes = [], notes = [];
   const rule = (y, width, dash) => shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
-    line: { color: colour("--ink"), width, dash } });
+    line: { color: ink("--ink"), width, dash } });
   if (view.negative) rule(0, 1, "solid");
   if (view.threshold !== null) {
     rule(view.threshold, 1, "dash");
@@ -111,9 +112,9 @@ function show({ chart, name, note, plot, section, matched }) {
   }
   Plotly.react(plot, [...bands, ...lines], {
     margin: { l: 56, r: 34, t: 28, b: 44 }, showlegend: false, shapes, annotations: notes,
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--faint"), activecolor: colour("--ink") },
-    hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: colour("--soft") },
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colour("--ink"), size: 13 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--faint"), activecolor: ink("--ink") },
+    hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: ink("--soft") },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), size: 13 },
     xaxis: { ...axis, showgrid: false, showline: true, title: { text: depth ? "relative depth (1 = last layer)" : data.axis },
       ...(depth ? { range: [-0.04, 1.04] } : { tickformat: "d", hoverformat: "d", range: [-0.4, panel.last + 0.4],
         dtick: Math.max(1, Math.ceil(panel.last / 13)), tick0: 0 }) },

@@ -19,9 +19,10 @@ from ctxexp.papers import sweep_tables
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.plugins import Registry
 from ctxexp.report import charts, figures, wording
-from ctxexp.report.charts import Panel
+from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
-from ctxexp.report.palette import colours
+from ctxexp.report.explorer import explorer_data
+from ctxexp.report.palette import PALETTE, colours
 from ctxexp.report.side_by_side import AT, side_by_side
 from ctxexp.report.wording import Run
 from ctxexp.results.run_info import RunInfo
@@ -106,6 +107,7 @@ def write_report(
         source=f"{reference.SOURCE}; {reference.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
+        explorer=data["explorer"] is not None,
         labels=[model["label"] for model in data["models"]],
         places=AT,
         tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
@@ -133,6 +135,8 @@ def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]
     views = [view for chart in drawn.values() for panel in chart["panels"].values() for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,
+        "hues": PALETTE,
+        "explorer": explorer_data(runs),
         "models": models,
         "charts": [
             {**chart, "panels": list(chart["panels"].values()), "headline": name in headlines}
@@ -159,8 +163,17 @@ def _view(panel: Panel) -> dict[str, Any]:
         "y_label": panel.y_label,
         "threshold": panel.threshold,
         "negative": bool(min(float(np.nanmin(y)) for y in shown) < 0),
-        "lines": [{name: _plain(value) for name, value in vars(line).items()} for line in panel.lines],
+        "lines": [_line(line) for line in panel.lines],
     }
+
+
+def _line(line: Line) -> dict[str, object]:
+    """The line in JSON's types, at the layers that were measured; `last` is the model's last."""
+    x = line.x
+    arrays = {
+        name: _plain(None if y is None else y[x]) for name, y in (("y", line.y), ("low", line.low), ("high", line.high))
+    }
+    return {**vars(line), **arrays, "layers": x, "last": len(line.y) - 1}
 
 
 def _plain(value: object) -> object:

@@ -59,7 +59,8 @@ def _cells(results: Results, key: Key | None) -> dict[str, Cell]:
     held = results.held[key] if key else None
     if held is None or not np.isfinite(held.value).any():
         return {}
-    places = (len(held.value) - 1, int(np.nanargmax(held.value)), int(np.nanargmin(held.value)))
+    last = max(results.info.model.layers, default=len(held.value) - 1)
+    places = (last, int(np.nanargmax(held.value)), int(np.nanargmin(held.value)))
     return {at: _cell(held, layer, at) for at, layer in zip(AT, places, strict=True) if np.isfinite(held.value[layer])}
 
 

@@ -363,8 +363,8 @@ def test_tables_list_words_and_their_extremes() -> None:
     assert list(results.tables["least_self_similar"]["word"]) == [table["word"][i] for i in order[:10]]
     assert list(results.tables["most_self_similar"]["word"]) == [table["word"][i] for i in order[:-11:-1]]
     assert set(results.tables) == {
-        "self_similarity", "most_self_similar", "least_self_similar", "intra_sentence_similarity", "mev", "mev_centred",
-        "mev_released",
+        "self_similarity", "self_similarity_errors", "most_self_similar", "least_self_similar",
+        "intra_sentence_similarity", "mev", "mev_centred", "mev_released",
     }  # fmt: skip
 
 

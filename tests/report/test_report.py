@@ -123,6 +123,13 @@ def test_the_tables_say_what_ran(page: Path) -> None:
     assert f"{last:.3f} [{last - 0.03:.3f}, {last + 0.03:.3f}]" in text
 
 
+def test_runs_are_linked_where_a_sink_shows_them_and_nothing_else_is(tmp_path: Path) -> None:
+    links = {"bert": "http://127.0.0.1:5000/#/experiments/1/runs/2", "elmo": "", NASTY: "javascript:alert(1)"}
+    page = report.write_report(runs(), tmp_path / "report.html", links=links).read_text(encoding="utf-8")
+    hrefs = [attrs["href"] for tag, attrs in Tags(page).tags if tag == "a" and not str(attrs["href"]).startswith("#")]
+    assert hrefs == ["http://127.0.0.1:5000/#/experiments/1/runs/2"]
+
+
 def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
     paths = report.summarise(runs(), tmp_path / "summary", build_registry(installed=False))
     assert all(p.stat().st_size > 0 for p in paths)

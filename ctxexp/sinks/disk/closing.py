@@ -15,6 +15,8 @@ from ctxexp.sinks.disk.job import describe
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import STATE, State, read_state, try_state, write_json
 
+JOBS = "jobs.json"  # beside the comparison: the sweep's rows
+
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 
 
@@ -39,7 +41,7 @@ def close_sweep(
     problems = [*([stopped] if stopped else []), *problems]
     try:
         write_json(
-            sweep.summary / "jobs.json",
+            sweep.summary / JOBS,
             [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows],
         )
         if compared:

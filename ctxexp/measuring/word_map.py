@@ -1,0 +1,144 @@
+"""Occurrences of some words as points on a plane, layer by layer: what the report's word explorer shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.dataset import Corpus
+from ctxexp.measuring.occurrences import Groups, Occurrences, Shelf
+from ctxexp.measuring.reader import WordReader
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OCCURRENCES = 48  # of a word
+RANK = 6  # directions of each layer that the common plane is fitted on
+LEVELS = 40  # unlabelled words from the most to the least frequent, denser where frequent
+NOISE = 16  # rounding errors of the rows, in their epsilon, that are no spread
+
+
+class WordMap:
+    """The principal planes of words' occurrences, taken one layer at a time.
+
+    Rows are scaled to length one and centred on their mean in the layer, so that their spread is what self-similarity
+    sees: its mean square is 1 - |mean|^2. A word has a plane of each layer's own, and one that all layers have in
+    common, fitted on each layer's first `RANK` directions. Words with labelled senses come first, those with most
+    senses before, then words over the whole range of frequency; at most `most` rows of them, 48 of one word.
+    """
+
+    def __init__(self, store: Shelf, occurrences: Occurrences, corpus: Corpus, *, dim: int, most: int) -> None:
+        self.store, self.corpus = store, corpus
+        self.sense = {
+            row: label
+            for labels, rows in zip(occurrences.by_sense.labels, _split(occurrences.by_sense), strict=True)
+            for row, label in zip(rows.tolist(), labels, strict=True)
+        }
+        self.groups = _chosen(occurrences, self.sense, most)
+        self.dim, self.layers = dim, list[int]()
+        self.own: list[np.ndarray] = []  # a layer each: (rows, 2)
+        self.loads: list[np.ndarray] = []  # (rows, RANK) coordinates along the layer's directions, each of length 1
+        self.directions: list[np.ndarray] = []  # (words, RANK, d) the directions, as long as the spread along them
+
+    def take(self, reader: WordReader) -> None:
+        """The rows at the next layer."""
+        own, loads, directions = [], [], []
+        for block in reader.blocks_of(self.groups):
+            length = np.linalg.norm(block.x, axis=2, keepdims=True)
+            unit = np.divide(block.x, length, out=np.zeros_like(block.x), where=length > 0)
+            c = unit - unit.mean(axis=1, keepdims=True)  # (w, n, d)
+            value, vector = np.linalg.eigh(np.matmul(c, c.transpose(0, 2, 1)))
+            value = np.where(value > (NOISE * reader.eps) ** 2 * c.shape[1], value, 0)
+            kept = _turned(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
+            kept = np.pad(kept, ((0, 0), (0, 0), (0, RANK - kept.shape[2])))  # 3 rows have 3 directions
+            moved = np.matmul(kept.transpose(0, 2, 1), c)  # (w, RANK, d)
+            own.append((kept * np.linalg.norm(moved, axis=2)[:, None])[:, :, :2].reshape(-1, 2))
+            loads.append(kept.reshape(-1, RANK))
+            directions.append(moved)
+        assert reader.place.layer is not None
+        self.layers.append(reader.place.layer)
+        self.own.append(np.concatenate([np.zeros((0, 2), np.float32), *own]))
+        self.loads.append(np.concatenate([np.zeros((0, RANK), np.float32), *loads]))
+        self.directions.append(np.concatenate([np.zeros((0, RANK, self.dim), np.float32), *directions]))
+
+    def table(self) -> pd.DataFrame:
+        """A row an occurrence: word, sense ("": not labelled), the sentence's number and text, where the word stands in
+        it (characters), then per layer x and y on its own plane and on the common one."""
+        import pandas as pd
+
+        sentences, spans = self._places()
+        columns: dict[str, object] = {
+            "word": [word for word, n in zip(self.groups.keys, self.groups.counts, strict=True) for _ in range(n)],
+            "sense": [self.sense.get(row, "") for row in self.groups.rows.tolist()],
+            "sentence": sentences,
+            "text": [self.corpus.sentences[i].text for i in sentences],
+            "start": [start for start, _ in spans],
+            "end": [end for _, end in spans],
+        }
+        for name, points in (("own", self.own), ("common", self._common())):
+            for layer, xy in zip(self.layers, points, strict=True):
+                columns |= {f"{name}_{axis}_{layer}": xy[:, i].round(4) for i, axis in enumerate("xy")}
+        return pd.DataFrame(columns)
+
+    def _common(self) -> list[np.ndarray]:
+        """(rows, 2) a layer: the points on the plane that each word's layers have in common."""
+        n, starts = len(self.own), self.groups.starts
+        stacked = np.stack(self.directions, axis=1)  # (words, layers, RANK, d)
+        words, _, rank, dim = stacked.shape
+        flat = stacked.reshape(words, n * rank, dim)
+        value, vector = np.linalg.eigh(np.matmul(flat, flat.transpose(0, 2, 1)))
+        length = np.sqrt(np.maximum(value[:, :-3:-1], np.finfo(np.float32).tiny))
+        along = vector[:, :, :-3:-1] * length[:, None]  # (words, layers * RANK, 2): each direction's place on the plane
+        along = _turned(along).reshape(words, n, rank, 2)
+        of = np.repeat(np.arange(words), np.diff(starts))  # each row's word
+        return [np.matmul(self.loads[layer][:, None], along[of, layer])[:, 0] for layer in range(n)]
+
+    def _places(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """Of each row the sentence's first number in the corpus, and the word's span in it; (0, 0) without a word."""
+        rows, offsets = self.groups.rows, np.asarray(self.store.offsets, np.int64)
+        stored = np.searchsorted(offsets, rows, side="right") - 1
+        first = dict(zip(*(part.tolist() for part in np.unique(self.store.stored_of, return_index=True)), strict=True))
+        positions = getattr(self.store, "positions", None)
+        at = (rows - offsets[stored]) if positions is None else np.asarray(positions)[rows]
+        sentences = [first[i] for i in stored.tolist()]
+        spans = [self.corpus.sentences[i].spans for i in sentences]
+        return sentences, [span[p] if p >= 0 else (0, 0) for span, p in zip(spans, at.tolist(), strict=True)]
+
+
+def _chosen(occurrences: Occurrences, sense: dict[int, str], most: int) -> Groups:
+    """The words' rows, each row once, labelled ones before others; smallest words first."""
+    senses = {
+        word: len(set(labels))
+        for word, labels in zip(occurrences.by_sense.keys, occurrences.by_sense.labels, strict=True)
+    }
+    words, groups = occurrences.words, occurrences.by_word
+    order = sorted(range(len(words)), key=lambda i: (-senses.get(words[i], 0), -int(occurrences.counts[i]), words[i]))
+    labelled = [i for i in order if words[i] in senses]
+    others = order[len(labelled) :]
+    levels = np.unique(np.geomspace(1, max(len(others), 1), LEVELS).astype(int)) - 1
+    taken: dict[int, np.ndarray] = {}
+    for i in [*labelled, *(others[level] for level in levels.tolist() if others)]:
+        rows = np.unique(groups.rows[groups.starts[i] : groups.starts[i + 1]])
+        if len(rows) > OCCURRENCES:
+            known = np.array([row for row in rows.tolist() if row in sense], np.int64)[:OCCURRENCES]
+            rest = np.setdiff1d(rows, known)
+            rest = rest[np.linspace(0, len(rest) - 1, OCCURRENCES - len(known)).round().astype(int)]
+            rows = np.union1d(known, rest)
+        if len(rows) > 2 and sum(map(len, taken.values())) + len(rows) <= most:
+            taken[i] = rows
+    kept = sorted(taken, key=lambda i: (len(taken[i]), words[i]))
+    starts = np.cumsum([0, *(len(taken[i]) for i in kept)])
+    return Groups([words[i] for i in kept], starts, np.concatenate([groups.rows[:0], *(taken[i] for i in kept)]))
+
+
+def _split(groups: Groups) -> list[np.ndarray]:
+    return [groups.rows[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
+
+
+def _turned(vectors: np.ndarray) -> np.ndarray:
+    """Columns (..., n, k) with the sign that makes their largest entry positive; of nearly equal ones the first."""
+    size = np.abs(vectors)
+    first = (size > 0.999 * size.max(axis=-2, keepdims=True)).argmax(axis=-2)[..., None, :]
+    signs: np.ndarray = np.sign(np.take_along_axis(vectors, first, axis=-2))
+    return vectors * np.where(signs == 0, 1, signs)

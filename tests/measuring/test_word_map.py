@@ -1,0 +1,162 @@
+"""Words' occurrences on their principal planes: against plain singular value decompositions, and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import measure
+from test_measure import Memory, contextual, sentences
+from test_occurrences import shelve
+
+from ctxexp.dataset import Corpus, Sense
+from ctxexp.measuring import word_map
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import Gather, WordReader
+from ctxexp.measuring.rows import Place
+from ctxexp.measuring.word_map import WordMap
+from ctxexp.metrics.self_similarity import SelfSimilarity
+
+TEXT = Corpus.of("world", sentences(120))
+SENSES = tuple(
+    Sense(i, sentence.words.index("w3"), f"w3.{i % 2}")
+    for i, sentence in enumerate(TEXT.sentences)
+    if "w3" in sentence.words
+)[:30]
+LABELLED = Corpus("world", TEXT.sentences, senses=SENSES)
+SHELF = shelve(LABELLED)
+OCCURRENCES = Occurrences.of(SHELF, LABELLED)
+STRENGTHS = (0.2, 1.0, 0.6)
+
+
+def mapped(layers: Sequence[np.ndarray], most: int = 3000, numbers: Sequence[int] = range(3)) -> pd.DataFrame:
+    made = WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
+    for i, x in zip(numbers, layers, strict=False):
+        made.take(WordReader(Place.of(i), x, OCCURRENCES, Gather(x.shape[1])))
+    return made.table()
+
+
+def layers() -> list[np.ndarray]:
+    return [contextual(SHELF, strength, seed=i) for i, strength in enumerate(STRENGTHS)]
+
+
+def points(table: pd.DataFrame, word: str, kind: str, layer: int) -> np.ndarray:
+    """(n, 2)"""
+    mine = table[table["word"] == word]
+    return mine[[f"{kind}_x_{layer}", f"{kind}_y_{layer}"]].to_numpy(np.float64)
+
+
+def centred(x: np.ndarray, table: pd.DataFrame, word: str) -> np.ndarray:
+    """The word's unit rows about their mean, found by sentence and span."""
+    mine = table[table["word"] == word]
+    rows = []
+    for sentence, start in zip(mine["sentence"], mine["start"], strict=True):
+        position = [a for a, _ in LABELLED.sentences[sentence].spans].index(start)
+        rows.append(x[SHELF.offsets[SHELF.stored_of[sentence]] + position].astype(np.float64))
+    unit = np.array([row / np.linalg.norm(row) for row in rows])
+    return unit - unit.mean(axis=0)
+
+
+def test_each_layers_own_plane_is_that_of_a_plain_decomposition() -> None:
+    vectors = layers()
+    table = mapped(vectors)
+    words = table["word"].unique()
+    assert len(words) > 15
+    for word in words:
+        for layer, x in enumerate(vectors):
+            u, s, _ = np.linalg.svd(centred(x, table, word), full_matrices=False)
+            expected, found = (u * s)[:, :2], points(table, word, "own", layer)
+            largest = np.abs(expected).argmax(axis=0)
+            expected *= np.sign(expected[largest, [0, 1]]) * np.sign(found[largest, [0, 1]])
+            np.testing.assert_allclose(found, expected, atol=2e-4)
+            assert (found.max(axis=0) >= 0.998 * -found.min(axis=0)).all()  # the sign is no accident
+
+
+def test_the_common_plane_holds_nearly_what_the_best_one_would_and_is_the_same_in_all_layers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vectors = layers()
+
+    def captured(table: pd.DataFrame) -> dict[str, float]:
+        return {
+            w: sum(np.square(points(table, w, "common", i)).sum() for i in range(3)) for w in table["word"].unique()
+        }
+
+    def best(table: pd.DataFrame, word: str) -> float:
+        stacked = np.concatenate([centred(x, table, word) for x in vectors])
+        return float(np.square(np.linalg.svd(stacked, compute_uv=False)[:2]).sum())
+
+    table = mapped(vectors)
+    for word, found in captured(table).items():
+        assert 0.85 * best(table, word) < found < best(table, word) + 1e-3
+    monkeypatch.setattr(word_map, "RANK", 48)  # every direction
+    exact = mapped(vectors)
+    for word, found in captured(exact).items():
+        assert found == pytest.approx(best(exact, word), rel=2e-3)
+    same = mapped([vectors[1], vectors[1]])  # equal layers: what they have in common is their own
+    np.testing.assert_allclose(points(same, "w3", "common", 0), points(same, "w3", "common", 1), atol=2e-4)
+    spread = [np.square(points(same, "w3", kind, 0)).sum() for kind in ("own", "common")]
+    assert spread[0] == pytest.approx(spread[1], rel=1e-3)
+
+
+def test_turning_or_stretching_the_space_moves_no_point_and_equal_rows_have_none() -> None:
+    vectors = layers()
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0].astype(np.float32)
+    before, after = mapped(vectors), mapped([3 * x @ turn for x in vectors])
+    for kind in ("own", "common"):
+        for layer in range(3):
+            np.testing.assert_allclose(points(before, "w3", kind, layer), points(after, "w3", kind, layer), atol=3e-4)
+    word = np.random.default_rng(1).normal(size=(len(SHELF.vocabulary), 24)).astype(np.float32)
+    static = mapped([word[SHELF.unit_codes]] * 2)
+    assert not static.filter(regex="own|common").to_numpy().any()  # rounding is no spread
+
+
+def test_a_row_says_which_word_of_which_sentence_it_is_and_its_label() -> None:
+    table = mapped(layers())
+    for row in table.itertuples():
+        assert LABELLED.sentences[row.sentence].text == row.text
+        assert row.text[row.start : row.end] == row.word
+    mine = table[table["word"] == "w3"]
+    labels = {(sense.sentence, sense.label) for sense in SENSES}
+    assert len(mine) == 48  # of many more; all labelled ones are among them
+    assert {(row.sentence, row.sense) for row in mine.itertuples() if row.sense} == labels
+    assert set(table.loc[table["word"] != "w3", "sense"]) == {""}
+
+
+def test_columns_have_the_numbers_of_the_layers_that_were_read() -> None:
+    some, every = mapped(layers()[1:], numbers=(3, 7)), mapped(layers()[1:])
+    assert [name for name in some if name.startswith("own_x")] == ["own_x_3", "own_x_7"]
+    np.testing.assert_array_equal(some["common_y_7"], every["common_y_1"])
+
+
+def test_labelled_words_come_first_and_rows_are_bounded() -> None:
+    few = mapped(layers(), most=60)
+    assert len(few) <= 60
+    assert (few["word"] == "w3").sum() == 48
+    assert len(mapped(layers(), most=2)) == 0
+    counts = mapped(layers())["word"].value_counts()
+    assert counts.min() >= 3
+    assert counts.max() == 48
+
+
+def test_the_error_of_a_word_is_that_of_its_sentences_influences() -> None:
+    vectors = layers()
+    tables = measure(Memory(SHELF, vectors), OCCURRENCES, {"s": partial(SelfSimilarity)}, bootstrap=10).tables
+    errors = tables["s_errors"].set_index("word")
+    repeated = 0
+    for word, a, b in zip(
+        OCCURRENCES.by_word.keys, OCCURRENCES.by_word.starts, OCCURRENCES.by_word.starts[1:], strict=False
+    ):
+        rows = OCCURRENCES.by_word.rows[a:b]
+        units = OCCURRENCES.units.of_row[rows]
+        repeated += len(set(units.tolist())) < len(units)
+        for layer, x in enumerate(vectors):
+            moved = SelfSimilarity().influence(x[rows][None])[0]
+            expected = np.sqrt(sum(moved[units == unit].sum() ** 2 for unit in set(units.tolist())))
+            assert errors.loc[word, f"error_{layer}"] == pytest.approx(expected, rel=1e-6)
+    assert repeated > 3
+    unknown = measure(Memory(SHELF, vectors), OCCURRENCES, {"s": SelfSimilarity}, bootstrap=0).tables["s_errors"]
+    assert unknown.set_index("word").isna().to_numpy().all()

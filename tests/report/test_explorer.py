@@ -1,0 +1,202 @@
+"""The word explorer: what it is told, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from ctxexp.baselines import OnePerSentence
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.word_map import WordMap
+from ctxexp.measuring.words import WordRows
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.report.explorer import explorer_data
+from ctxexp.report.page import write_report
+from ctxexp.results import Results
+from ctxexp.results.run_info import ModelInfo, RunInfo
+from ctxexp.testing.shelf import shelve
+from tests.browser import headless, wait_until
+
+LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
+
+
+class Random:
+    """A store whose rows are their words, and more of a row's own the higher the layer."""
+
+    def __init__(self, unit_codes: np.ndarray, n_layers: int, seed: int) -> None:
+        self.codes, self.n_layers, self.dim, self.seed = unit_codes, n_layers, 8, seed
+        self.numbers = range(n_layers)
+
+    def layer(self, i: int) -> np.ndarray:
+        rng = np.random.default_rng([self.seed, i])
+        word = rng.normal(size=(self.codes.max() + 1, self.dim))[self.codes]
+        return (word + 0.3 * i * rng.normal(size=word.shape)).astype(np.float32)
+
+
+@cache
+def runs() -> list[tuple[str, Results]]:
+    """What the default sweep measures of words, of made vectors: as many words, sentences and layers."""
+    corpus = polysemy()
+    shelf = shelve(corpus)
+    occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
+    found = []
+    for seed, (name, n) in enumerate(LAYERS.items()):
+        store = Random(shelf.unit_codes, n, seed)
+        points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
+        rows = WordRows(store, occurrences, OnePerSentence(exact=True), word_map=points)
+        metrics = {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}
+        results = measure([rows], metrics, bootstrap=5)
+        found.append((name, replace(results, info=results.info | RunInfo(model=ModelInfo(name=name)))))
+    return found
+
+
+def unpacked(text: str, steps: int, *shape: int) -> np.ndarray:
+    whole = np.frombuffer(base64.b64decode(text), "<i2").astype(np.float64)
+    return np.where(whole == -(2**15), np.nan, whole / steps).reshape(shape)
+
+
+def test_the_page_is_told_what_the_tables_hold() -> None:
+    told: Any = explorer_data(runs())
+    unit, fine = told["steps"]
+    for (label, results), model in zip(runs(), told["models"], strict=True):
+        table = results.tables["word_map"]
+        n = LAYERS[label]
+        assert model["label"] == label
+        points = unpacked(model["common"], unit, len(table), n, 2)
+        np.testing.assert_allclose(points[:, n - 1, 0], table[f"common_x_{n - 1}"], atol=1 / unit)
+        adjusted = unpacked(model["adjusted"], fine, len(told["words"]), n)
+        scores = results.tables["self_similarity"].set_index("word")
+        np.testing.assert_allclose(adjusted[:, 1], scores.loc[told["words"], "adjusted_1"], atol=1 / fine)
+        variance = unpacked(model["variance"], fine, len(told["words"]), n)
+        np.testing.assert_allclose(
+            variance[:, 0], results.tables["mev"].set_index("word").loc[told["words"], "raw_0"], atol=1 / fine
+        )
+        errors = unpacked(model["error"], fine, len(told["words"]), n)
+        np.testing.assert_allclose(
+            errors[:, 2],
+            results.tables["self_similarity_errors"].set_index("word").loc[told["words"], "error_2"],
+            atol=1 / fine,
+        )
+        for at, row in zip(model["at"], table.itertuples(), strict=True):
+            word, text, start, end, sense, _ = told["occurrences"][at]
+            assert (told["words"][word], told["texts"][text][start:end], sense) == (row.word, row.word, row.sense)
+    assert len(told["occurrences"]) == len(runs()[0][1].tables["word_map"])  # one corpus: each is told once
+    assert len(set(told["texts"])) == len(told["texts"])
+    counts = runs()[0][1].tables["self_similarity"].set_index("word")["count"]
+    assert told["counts"] == counts[told["words"]].tolist()
+    assert told["senses"][told["words"].index("bank")] == 2
+
+
+def test_of_many_words_the_projected_and_the_extreme_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    every: Any = explorer_data(runs())
+    monkeypatch.setattr("ctxexp.report.explorer.MOST", 300)
+    told: Any = explorer_data(runs())
+    assert len(told["words"]) == 300
+    assert set(told["words"]) < set(every["words"])
+    assert set(told["words"]) >= {w for w, there in zip(every["words"], every["projected"], strict=True) if there}
+    for label, results in runs():
+        last = results.tables["self_similarity"].set_index("word")[f"adjusted_{LAYERS[label] - 1}"].sort_values()
+        assert set(told["words"]) >= {*last.index[:10], *last.index[-10:]}
+
+
+def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
+    bare = [(label, replace(results, tables={})) for label, results in runs()]
+    assert explorer_data(bare) is None
+    page = write_report(bare, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="explorer"' not in page
+    mixed: Any = explorer_data([runs()[0], bare[1]])
+    assert [model["label"] for model in mixed["models"]] == ["bert"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(runs(), tmp_path_factory.mktemp("explorer") / "report.html")
+
+
+def test_the_default_sweeps_page_can_be_sent_by_mail(page: Path) -> None:
+    assert page.stat().st_size < 6e6
+
+
+@pytest.fixture
+def browser(page: Path, tmp_path: Path) -> Iterator[Any]:
+    with headless(tmp_path, "1300,2400") as browser:
+        browser.get(page.as_uri())
+        browser.execute_script("document.getElementById('explorer').scrollIntoView()")
+        yield browser
+        assert browser.get_log("browser") == []
+
+
+@pytest.mark.slow
+def test_words_are_explored_in_a_browser(browser: Any) -> None:
+    run = browser.execute_script
+
+    def clouds() -> list[list[float]]:
+        found: list[list[float]] = run(
+            "return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.flatMap(t => [...t.x]))"
+        )
+        return found
+
+    def choose(name: str) -> None:
+        run(
+            """const select = document.getElementById('word');
+            select.value = [...select.options].find(o => o.textContent.startsWith(arguments[0] + ' ')).value;
+            select.dispatchEvent(new Event('change'))""",
+            name,
+        )
+
+    def shown() -> str:
+        return str(run("return document.getElementById('word').selectedOptions[0].textContent"))
+
+    choose("bank")
+    assert "bank.money" in browser.find_element("id", "key").text
+    table = runs()[0][1].tables["word_map"]
+    bank = table[table["word"] == "bank"]
+    np.testing.assert_allclose(sorted(clouds()[0]), sorted(bank["common_x_4"]), atol=1e-4)
+    slider = browser.find_element("id", "layer")
+    slider.send_keys(Keys.ARROW_LEFT)  # keys alone will do
+    wait_until(lambda: run("return document.getElementById('at').textContent") == "3")
+    wait_until(lambda: np.allclose(sorted(clouds()[0]), sorted(bank["common_x_3"]), atol=1e-4))
+    browser.find_element("css selector", "[name=plane][value=own]").click()
+    np.testing.assert_allclose(sorted(clouds()[0]), sorted(bank["own_x_3"]), atol=1e-4)
+    said = run("return document.querySelector('#clouds p').textContent")
+    score = runs()[0][1].tables["self_similarity"].set_index("word").loc["bank", "raw_3"]
+    assert f"layer 3: self-similarity {score:.3f}" in said
+
+    dot = browser.find_elements("css selector", "#clouds .plot .points path")[3]
+    ActionChains(browser).move_to_element(dot).perform()
+    sentence = browser.find_element("id", "sentence")
+    wait_until(lambda: sentence.find_elements("tag name", "mark"))
+    assert sentence.find_element("tag name", "mark").text == "bank"
+    assert sentence.text in set(bank["text"])
+    hover = "return document.querySelector('#clouds .hoverlayer').textContent.replace(/\\s/g, '')"
+    assert "".join(sentence.text.split()) in run(hover)
+    browser.find_element("css selector", "#occurrences li:nth-child(2)").send_keys(Keys.NULL)  # as a tab would
+    wait_until(lambda: "on" in run("return document.querySelector('#occurrences li:nth-child(2)').className"))
+    rings = "return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.at(-1).x.length)"
+    assert run(rings) == [1, 1, 1]  # the same occurrence in every model
+
+    before = shown()
+    dots = browser.find_elements("css selector", "#scatters .plot .points path")
+    filled = run("return document.querySelector('#scatters .plot').data[0].x.length")  # those before aren't projected
+    ActionChains(browser).move_to_element(dots[filled + 5]).click().perform()
+    wait_until(lambda: shown() != before)
+    marks = {mark.text for mark in browser.find_elements("css selector", "#occurrences mark")}
+    assert marks == {shown().split(" (")[0]}
+    browser.find_element("css selector", "[name=across][value=senses]").click()
+    assert max(run("return [...document.querySelector('#scatters .plot').data[1].x]")) > 1.5
+    bars = run("const {x, error_x} = document.querySelector('#bars .plot').data[0]; return [x, error_x.array]")
+    assert len(bars[0]) == 20
+    assert bars[0] == sorted(bars[0])
+    assert max(bars[1]) > 0
