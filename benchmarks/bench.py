@@ -77,7 +77,7 @@ class Folder:
         index = np.load(folder / "index.npz")
         self.unit_codes, self.offsets, self.stored_of = index["codes"], index["offsets"], index["stored_of"]
         self.vocabulary = (folder / "vocabulary.txt").read_text().split("\n")
-        self.folder, self.n_layers = folder, 2
+        self.folder, self.n_layers, self.numbers = folder, 2, (0, 1)
         self.dim = self.layer(0).shape[1]
 
     def layer(self, i: int) -> np.ndarray:
@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument(
         "--skip-memory", action="store_true", help="leave out peak memory (writes a few GB for a while)"
     )
+    parser.add_argument("--threads", type=int, default=2, help="beside one; 1: leave it out (on a busy machine)")
     parser.add_argument("--memory", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
@@ -206,7 +207,7 @@ def main() -> None:
             f"{int(lengths.sum()):,} pieces with markers in unique ones; {encoder.n_layers} layers x {encoder.dim}"
         )
 
-        encoding(corpus, checkpoint, folder)
+        encoding(corpus, checkpoint, folder, threads=sorted({1, options.threads}))
         measuring_against_naive(corpus, encoder, folder / "cache")
         if not options.skip_memory:
             for name, size in (("1x", options.sentences // 4), ("4x", options.sentences)):

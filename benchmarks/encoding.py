@@ -1,6 +1,6 @@
 """The encoding loop against a bare forward pass, matrix products, one sentence at a time and sentence-transformers.
 
-All in turn on slices of the corpus, so that a slow spell hits each: CPU seconds on one thread, seconds on two.
+All in turn on slices of the corpus, so that a slow spell hits each: CPU seconds on one thread, seconds on more.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def sentence_transformers(checkpoint: Path) -> Any:
     return SentenceTransformer(modules=[body, Pooling(body.get_embedding_dimension())], device="cpu")
 
 
-def encoding(corpus: Corpus, checkpoint: Path, folder: Path) -> None:
+def encoding(corpus: Corpus, checkpoint: Path, folder: Path, *, threads: Sequence[int]) -> None:
     """Times the encoding of slices of the corpus in every way, and reports their ratios."""
     rng, unique = np.random.default_rng(0), list(dict.fromkeys(corpus.sentences))
     model: Any = AutoModel.from_pretrained(checkpoint).eval()
@@ -130,24 +130,29 @@ def encoding(corpus: Corpus, checkpoint: Path, folder: Path) -> None:
         some = Corpus("slice", tuple(unique[j] for j in part))
         few = Corpus("few", some.sentences[:SINGLE])
         shapes = [(len(b), int(lengths[part][b[0]])) for b in equal_length_batches(lengths[part], 2048)]
-        for threads, clock in ((1, time.process_time), (2, time.perf_counter)):
-            torch.set_num_threads(threads)
+        for n in threads:
+            clock = time.process_time if n == 1 else time.perf_counter
+            torch.set_num_threads(n)
             for name, encoder in encoders.items():
-                cache = folder / f"{name}-{threads}-{i}"
-                took[f"{name} {threads}"] += clocked(partial(open_store, some, encoder, cache=cache), clock)[0]
+                cache = folder / f"{name}-{n}-{i}"
+                took[f"{name} {n}"] += clocked(partial(open_store, some, encoder, cache=cache), clock)[0]
             if peer is not None:
                 texts = [s.text for s in some.sentences]
-                took[f"peer {threads}"] += clocked(partial(peer.encode, texts, show_progress_bar=False), clock)[0]
+                took[f"peer {n}"] += clocked(partial(peer.encode, texts, show_progress_bar=False), clock)[0]
         torch.set_num_threads(1)
         took["bare"] += clocked(partial(forward, model, shapes))[0]
         for name, library in libraries().items():
             took[name] += clocked(partial(products, model.config, shapes, library))[0]
         single = clocked(partial(one_at_a_time, encoders["plain"], few))[0]
         took["single"] += single * len(some.sentences) / len(few.sentences)
-    _say(dict(took), len(corpus.sentences) / len(unique), peer is not None)
+    _say(dict(took), threads, len(corpus.sentences) / len(unique))
 
 
-def _say(took: dict[str, float], repeated: float, has_peer: bool) -> None:
+def _say(took: dict[str, float], threads: Sequence[int], repeated: float) -> None:
+    def ratios(of: str, to: str, times: float = 1.0) -> str:
+        return "; ".join(f"{times * took[f'{of} {n}'] / took[f'{to} {n}']:.2f}x" for n in threads)
+
+    each = "by threads: " + ", ".join(map(str, threads))
     fastest = min(libraries(), key=lambda name: took[name])
     others = ", ".join(f"{name} {took[fastest] / took[name]:.0%}" for name in libraries() if name != fastest)
     kept = "prepacked" if took["prepacked 1"] * quickest.GAIN < took["plain 1"] else "plain"
@@ -157,13 +162,11 @@ def _say(took: dict[str, float], repeated: float, has_peer: bool) -> None:
     single = took["single"] * repeated  # it encodes repeated sentences again
     report("one sentence at a time / encoding loop", f"{single / took['plain 1']:.1f}x", "at least 4x")
     for name, target in (("prepacked", "at least 1.9x where they win"), ("bfloat16", "")):
-        one, two = (took[f"plain {n}"] / took[f"{name} {n}"] for n in (1, 2))
-        report(f"plain encoding loop / {name}, one thread; two", f"{one:.2f}x; {two:.2f}x", target)
-    report("one thread's wall and CPU / two threads' wall (load counts)", f"{took['plain 1'] / took['plain 2']:.2f}x")
-    if not has_peer:
+        report(f"plain encoding loop / {name}, {each}", ratios("plain", name), target)
+    for n in threads[1:]:
+        report(f"one thread / {n} threads, plain loop, seconds", f"{took['plain 1'] / took[f'plain {n}']:.2f}x")
+    if "peer 1" not in took:
         report("sentence-transformers / encoding loop", "skipped", "it isn't installed")
         return
-    one, two = (took[f"peer {n}"] / took[f"{kept} {n}"] for n in (1, 2))
-    whole = f"{one * repeated:.2f}x; {two * repeated:.2f}x"
-    report(f"sentence-transformers / encoding loop ({kept}), distinct sentences", f"{one:.2f}x; {two:.2f}x")
-    report("    with the corpus's repeated sentences, which it encodes again", whole, "at least 2x")
+    report(f"sentence-transformers / encoding loop ({kept}), distinct sentences, {each}", ratios("peer", kept))
+    report("    with the repeated ones, which it encodes again", ratios("peer", kept, repeated), "at least 2x")
