@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ctxexp.dataset import Sentence
+from ctxexp.face import measure
 from ctxexp.model import Encoded, Encoder
 from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
@@ -25,7 +26,7 @@ TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
 class Ones(Encoder):
     """Of so many layers, all one."""
 
-    dim, n_layers = 2, 3
+    dim, n_layers, layers = 2, 9, (0, 4, 8)
     name = "ones"
     details = MappingProxyType({"checkpoint": "none", "layers": 2, "causal": False})
     own = "its class's"
@@ -63,13 +64,26 @@ def test_what_was_loaded_once_is_loaded_again_to_encode_only(
     first, second = ask("a"), ask("a")
     assert isinstance(first, Ones)
     assert isinstance(second, Known)
-    for key in (*SAID, "poolings", "corpus"):
+    for key in (*SAID, "poolings", "corpus", "given"):
         assert getattr(second, key) == getattr(first, key), key
     assert len(times) == 1
     assert second.lengths(TEXT) == [7, 7]
     assert [one.units for one in second.encode(TEXT)] == [("The", "bank"), ("was",)]
     assert second.own == "its class's"
     assert len(times) == 2
+
+
+def test_a_run_whose_vectors_are_cached_loads_nothing(loaded: tuple[Callable[..., Encoder], list[str]]) -> None:
+    ask, times = loaded
+    text = ["The old bank", "The bank was wet", "A bank", "The river was old"]
+    first, second = (
+        measure(ask("a"), text, metrics=["anisotropy", "word_norm"], options=["min_contexts=2"], progress=False)
+        for _ in range(2)
+    )
+    assert (first.info.encoded, second.info.encoded) == (4, 0)
+    assert times == ["loaded"]
+    assert first.info.model == second.info.model
+    assert first.named.keys() == second.named.keys()
 
 
 def test_another_part_a_damaged_description_and_a_device_that_only_torch_knows_are_loaded(
