@@ -42,6 +42,7 @@ class Line:
     high: np.ndarray | None
     colour: str
     marker: int  # tells lines apart without colour; the same for a model in all charts
+    dash: int = 0  # 0 is drawn through; a model's twins, by control or transform, have its colour and another style
     published: bool = False
     layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
 
@@ -109,9 +110,21 @@ def headlines(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in PAPER] or list(names)[:4]
 
 
+def looks(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
+    """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style."""
+    families: dict[str, list[tuple[bool, int, str]]] = {}
+    for i, (label, results) in enumerate(runs):
+        info = results.info
+        changed = (info.control, info.transform.name) != ("none", "none")
+        families.setdefault(info.model.encoder or label, []).append((changed, i, label))
+    members = [[label for _, _, label in sorted(family)] for family in families.values()]
+    shade = colours([first for first, *_ in members])
+    return {label: (shade[family[0]], dash) for family in members for dash, label in enumerate(family)}
+
+
 def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
-    shade = colours([label for label, _ in runs])
+    look = looks(runs)
     matched = statistic.startswith("size_matched")
     shown = statistic
     if not matched:  # one statistic a panel, whoever lacks it
@@ -120,15 +133,16 @@ def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *,
     lines: list[Line] = []
     overlaid: set[str] = set()
     for marker, (label, results) in enumerate(runs):
-        line = curve_line(results, Key(measure, shown, task), label=label, colour=shade[label], marker=marker)
+        colour, dash = look[label]
+        line = curve_line(results, Key(measure, shown, task), label=label, colour=colour, marker=marker)
         if line is None:
             continue
-        lines.append(line)
+        lines.append(replace(line, dash=dash))
         model = paper_model(label, results, published=published)
         y = published_curve(model, results, Key(measure, shown, task))
         if model is not None and y is not None and model not in overlaid:
             overlaid.add(model)
-            lines.append(Line(f"{model}, published", label, y, None, None, shade[label], marker, published=True))
+            lines.append(Line(f"{model}, published", label, y, None, None, colour, marker, published=True))
     every = [results for _, results in runs]
     definition = next((d for results in every if (d := define(measure, results, task))), "")
     if matched:

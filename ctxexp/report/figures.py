@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ctxexp.results import Results
 
 _MARKERS = "osD^vPX<>h"
+_DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 
 
 def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
@@ -160,7 +161,8 @@ def _style(line: Line) -> Style:
             "color": line.colour, "linestyle": (0, (4, 2)), "linewidth": 1.2, "marker": marker, "markersize": 4,
             "markerfacecolor": "white", "zorder": 5,
         }  # fmt: skip
-    return {"color": line.colour, "linewidth": 2, "marker": marker, "markersize": 5, "zorder": 4}
+    dash = _DASHES[line.dash % len(_DASHES)]
+    return {"color": line.colour, "linestyle": dash, "linewidth": 2, "marker": marker, "markersize": 5, "zorder": 4}
 
 
 def _draw(axes: Axes, line: Line) -> Line2D:

@@ -11,6 +11,7 @@ const make = (tag, set = {}, ...children) => {
   element.append(...children);
   return element;
 };
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];  // a model's twins
 // What a model's curves are drawn with
 const mark = (i, colour) => {
   const element = make("span", { textContent: glyphs[i % glyphs.length] });
@@ -96,7 +97,7 @@ function show({ chart, name, note, plot, section, matched }) {
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
       customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,
       hovertemplate: "%{y:.4f}" + interval,
-      line: { color: line.colour, width: line.published ? 1.3 : 2.2, dash: line.published ? "dash" : "solid" },
+      line: { color: line.colour, width: line.published ? 1.3 : 2.2, dash: line.published ? "dash" : DASHES[line.dash % DASHES.length] },
       marker: { size: line.published ? 5 : 7, color: line.colour,
         symbol: symbols[line.marker % symbols.length] + (line.published ? "-open" : "") } });
   }

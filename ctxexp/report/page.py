@@ -22,7 +22,7 @@ from ctxexp.report import charts, figures, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.explorer import explorer_data
-from ctxexp.report.palette import PALETTE, colours
+from ctxexp.report.palette import PALETTE
 from ctxexp.report.side_by_side import AT, side_by_side
 from ctxexp.report.wording import Run
 from ctxexp.results.run_info import RunInfo
@@ -130,8 +130,8 @@ def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]
                 views = entry["panels"].setdefault((panel.measure, panel.task), fresh)["views"]
                 views["matched" if panel.statistic.startswith("size_matched") else statistic] = _view(panel)
     headlines = charts.headlines(list(drawn))
-    labels = [label for label, _ in wording.unique_labels(runs)]
-    models = [{"label": label, "colour": colour} for label, colour in colours(labels).items()]
+    named = wording.unique_labels(runs)
+    models = [{"label": label, "colour": colour} for label, (colour, _) in charts.looks(named).items()]
     views = [view for chart in drawn.values() for panel in chart["panels"].values() for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,

@@ -37,8 +37,8 @@ _SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
 def colours(labels: Sequence[str]) -> dict[str, str]:
     """A distinct "#rrggbb" for each label, in the order given.
 
-    bert, gpt2 and elmo are fixed; any other first word of a label is hashed to a palette, and past its end to
-    generated hues. Labels that share their first word ("bert", "bert (untrained)") share the hue and differ in
+    bert, gpt2 and elmo are fixed; any other model or checkpoint is hashed to a palette, and past its end to generated
+    hues. Labels that differ in what is said of it alone ("bert", "bert (untrained)") share the hue and differ in
     lightness. The labels' order never matters; one label's colour moves only when another one claims it first.
     """
     families: dict[str, list[str]] = {}
@@ -65,8 +65,8 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
 
 
 def _family(label: str) -> str:
-    """The first word: "bert" of "BERT (untrained)"."""
-    words = re.split(r"[\s(\[:,]", label.strip(), maxsplit=1)
+    """The model with its checkpoint, before what is said of it: "bert" of "BERT (untrained)" and of "bert + flow"."""
+    words = re.split(r"\s*[(\[:,+]", label.strip(), maxsplit=1)
     return words[0].casefold() or label.strip().casefold()
 
 

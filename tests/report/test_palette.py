@@ -4,10 +4,15 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxexp.report.charts import looks, sweep_charts
+from ctxexp.report.figures import sweep_figure
 from ctxexp.report.palette import FIXED, PALETTE, colours
+from ctxexp.results import Results
+from tests.made import results_with, told
 
 
 def rgb(colour: str) -> tuple[int, ...]:
@@ -53,7 +58,7 @@ def test_a_palette_colour_is_told_from_every_other() -> None:
 
 
 def test_versions_of_one_model_share_the_hue_and_differ_in_lightness() -> None:
-    chosen = colours(["bert", "bert (untrained)", "bert published"])
+    chosen = colours(["bert", "bert (untrained)", "bert (published)"])
     plain, untrained, published = (rgb(c) for c in chosen.values())
     assert all(light > base for light, base in zip(untrained, plain, strict=True))
     assert all(dark < base for dark, base in zip(published, plain, strict=True))
@@ -73,3 +78,27 @@ def test_colours_are_the_same_in_every_process_and_need_no_heavy_import() -> Non
         for seed in ("1", "2")
     }
     assert outputs == {f"{colours(['llama', 'qwen'])}\n"}
+
+
+def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
+    assert colours(["bert", "bert other"])["bert other"] not in (
+        FIXED["bert"],
+        colours(["bert (other)"])["bert (other)"],
+    )
+
+    def run(label: str, encoder: str, **info: str) -> tuple[str, Results]:
+        return label, results_with({"m/raw": np.ones(2)}, info=told(encoder=encoder, **info))
+
+    runs = [run("bert (no first word)", "b", control="no first word"), run("bert + flow", "b", transform="flow")]
+    runs += [run("bert", "b"), run("bert other", "o"), run("bert (untrained)", "u")]
+    look = looks(runs)
+    assert {label: dash for label, (_, dash) in look.items()} == {
+        "bert": 0, "bert (no first word)": 1, "bert + flow": 2, "bert other": 0, "bert (untrained)": 0,
+    }  # fmt: skip
+    assert {look[label][0] for label in ("bert", "bert (no first word)", "bert + flow")} == {FIXED["bert"]}
+    assert len({colour for colour, _ in look.values()}) == 3
+    (chart,) = sweep_charts(runs)
+    (axes,) = sweep_figure(chart).axes
+    drawn = [line for line in axes.lines if line.get_color() == FIXED["bert"]]
+    assert len({(line.get_linestyle(), str(line._dash_pattern)) for line in drawn}) == 3  # type: ignore[attr-defined]
+    assert [line.dash for line in chart.panels[0].lines] == [1, 2, 0, 0, 0]

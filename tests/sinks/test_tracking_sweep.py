@@ -227,7 +227,9 @@ def test_store_that_cannot_be_opened_stops_the_sweep_before_any_job(app: Path) -
 def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
     assert labels([("bert", ["model=bert"]), ("elmo", ["model=elmo"])]) == ["bert", "elmo"]
     jobs = [("bert", ["model=bert", "seed=1"]), ("bert", ["model=bert", "seed=2"]), ("elmo", ["seed=2"])]
-    assert labels(jobs) == ["bert seed=1", "bert seed=2", "elmo"]
+    assert labels(jobs) == ["bert (seed 1)", "bert (seed 2)", "elmo"]
+    jobs = [("bert", ["dataset=sts_b", "dataset.path=/a/b"]), ("bert", ["dataset=polysemy", "metric=[a,b]"])]
+    assert labels(jobs) == ["bert (sts_b, path b)", "bert (polysemy, a, b)"]
     assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert (2)", "model=x"]
 
 

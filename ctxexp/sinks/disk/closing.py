@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctxexp.errors import TrackingError
+from ctxexp.plugins import KINDS
 from ctxexp.results import FILE, Results
 from ctxexp.sink import Row, Status, Sweep, SweepReport
 from ctxexp.sinks.disk import process
@@ -109,16 +110,24 @@ def _gone(state: State) -> str | None:
 
 
 def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """A label a job, no two alike: its name, with the overrides that tell it from its namesakes."""
+    """A label a job, no two alike: its name, with what tells it from its namesakes: `bert (seed 1)`, `bert (sts_b)`."""
     names = [name or " ".join(overrides) or "job" for name, overrides in jobs]
     found = []
     for name, (_, overrides) in zip(names, jobs, strict=True):
         same = [set(o) for n, (_, o) in zip(names, jobs, strict=True) if n == name]
         common = set.intersection(*same) if len(same) > 1 else set(overrides)
-        found.append(" ".join([name, *(o for o in overrides if o not in common)]))
+        told = ", ".join(_said(o) for o in overrides if o not in common)
+        found.append(f"{name} ({told})" if told else name)
     seen: Counter[str] = Counter()
     for i, label in enumerate(found):
         seen[label] += 1
         if seen[label] > 1:
             found[i] = f"{label} ({seen[label]})"
     return found
+
+
+def _said(override: str) -> str:
+    """An override as a reader says it: the choice of a group, or a key's last word and its value; of paths the end."""
+    key, _, value = override.lstrip("+").partition("=")
+    value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]").split(","))
+    return value if key in (*KINDS, "weights", "experiment") else f"{key.rpartition('.')[2]} {value}"
