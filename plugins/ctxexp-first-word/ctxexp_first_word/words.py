@@ -16,6 +16,8 @@ NOTE = (
 NAMES = {"intra_sentence_similarity": "intra-sentence similarity", "sts": "sentence similarity"}
 MATTERS = {"intra_sentence_similarity": 0.05, "sts": 2.0}  # what a curve must move by to be spoken of
 _DIGITS = {"intra_sentence_similarity": 2, "sts": 1}
+_MORE = {"intra_sentence_similarity": 1, "sts": 0}  # digits of a difference, whose interval may be narrow
+_CORPORA = {"sts_b": "STS-B"}
 
 
 def title(numbers: pd.DataFrame) -> str:
@@ -59,18 +61,18 @@ def largest(rows: pd.DataFrame) -> pd.Series:
 
 def of(row: pd.Series) -> str:
     """The measure, of sentence similarity with its data set."""
-    return str(row.corpus) if row.measure == "sts" else NAMES[row.measure]
+    return _CORPORA.get(row.corpus, str(row.corpus)) if row.measure == "sts" else NAMES[row.measure]
 
 
 def number(value: float, metric: str, *, sign: bool = False) -> str:
-    """With as many digits as are read: `0.24`, `51.5`, `+0.24`; no minus before a zero."""
-    digits = _DIGITS[metric]
+    """With as many digits as are read, of a difference with its sign (`0.24`, `+0.240`); no minus before a zero."""
+    digits = _DIGITS[metric] + _MORE[metric] * sign
     value = round(float(value), digits) + 0.0
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
 def interval(row: pd.Series) -> str:
-    """`+0.24 [+0.23, +0.25]`: the difference with its interval where it has one."""
+    """`+0.240 [+0.237, +0.244]`: the difference with its interval where it has one."""
     value, low, high = (number(v, row.measure, sign=True) for v in (row.difference, row.low, row.high))
     return value if row.low != row.low else f"{value} [{low}, {high}]"
 
@@ -81,12 +83,11 @@ def _sentence(model: str, rows: pd.DataFrame) -> str:
     moving = rows[rows.apply(_moves, axis=1)]
     what = f"{of(top)[0].upper()}{of(top)[1:]} of `{model}`"
     if moving.empty:
-        return f"{what} moves by {interval(top)} at most (layer {top.layer})."
+        return f"{what} moves by no more than {interval(top)} (layer {top.layer})."
     ends = [_range(moving[column], metric) for column in ("with_first", "without_first")]
-    return (
-        f"{what} goes from {ends[0]} to {ends[1]} in {_layers(moving.layer.tolist())}, "
-        f"by {interval(top)} in layer {top.layer}."
-    )
+    said = f"{what} is {ends[0]} with first words and {ends[1]} without in {_layers(moving.layer.tolist())}"
+    largest_in = f"; the difference is largest in layer {top.layer}" * (len(moving) > 1)
+    return f"{said}{largest_in}: {interval(top)}."
 
 
 def _moves(row: pd.Series) -> bool:
@@ -97,7 +98,7 @@ def _moves(row: pd.Series) -> bool:
 
 def _range(values: pd.Series, metric: str) -> str:
     low, high = number(values.min(), metric), number(values.max(), metric)
-    return low if low == high else f"{low}…{high}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _layers(layers: Sequence[int]) -> str:

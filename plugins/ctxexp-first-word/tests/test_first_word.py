@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from ctxexp_first_word import words
 from ctxexp_first_word.effects import effects, frame
 from ctxexp_first_word.figure import figure
+from ctxexp_first_word.readme import BEGIN, END, write
 from ctxexp_first_word.table import table
 
 from ctxexp.results import Results
 from tests.composed import composed
 from tests.made import results_with, told
 
+ROOT = Path(__file__).resolve().parents[3]
 ISS, STS = "intra_sentence_similarity", "sts"
 SAID = {
     ISS: {"name": ISS, "variant": "", "title": "Intra-sentence similarity", "unit": "cosine", "definition": "cosine"},
@@ -33,7 +36,7 @@ def made(measure: str, curve: list[float], *, control: str = "none", spread: flo
         "encoder": "e",
     }
     said |= {"fingerprint": measure, "seed": 0, "bootstrap": 50, "control": control}
-    said |= {"corpus": "STS-B" if measure == STS else "polysemy"}
+    said |= {"corpus": "sts_b" if measure == STS else "polysemy"}
     key = f"{measure}/{'all' if measure == STS else 'adjusted'}"
     noise = 5 * np.random.default_rng(1).normal(size=50)  # the same sentences are drawn in both
     own = spread * np.random.default_rng(len(control)).normal(size=50)
@@ -73,16 +76,20 @@ def test_what_is_said_is_what_the_numbers_are() -> None:
         "STS-B 9.9 → 51.5 (layer 1)"
     )
     said = words.paragraph(numbers)
-    assert "Intra-sentence similarity of `smol` goes from −0.01…0.00 to 0.21…0.24 in layers 1–2, by +0.25 [+0.2" in said
-    assert "Intra-sentence similarity of `plain` moves by +0.01 [" in said
-    assert "STS-B of `smol` goes from 9.9 to 51.5 in layer 1, by +41.6 [+41." in said
+    assert (
+        "Intra-sentence similarity of `smol` is −0.01 to 0.00 with first words and 0.21 to 0.24 without in layers 1–2;"
+        in said
+    )
+    assert "; the difference is largest in layer 2: +0.250 [+0.2" in said
+    assert "Intra-sentence similarity of `plain` moves by no more than +0.010 [" in said
+    assert "STS-B of `smol` is 9.9 with first words and 51.5 without in layer 1: +41.6 [" in said
     still = frame(effects([run for run in runs() if run[1].info.title == "plain"]))
     assert words.title(still) == "The first word of each sentence moves no curve by more than chance could"
 
 
 def test_a_difference_counts_where_its_whole_interval_is_beyond_what_matters() -> None:
     wide = [made(ISS, [0.0]), made(ISS, [0.3], control="no first word", spread=0.5)]
-    assert "at most (layer 0)" in words.paragraph(frame(effects([("a", wide[0]), ("b", wide[1])])))
+    assert "no more than +0.300 [" in words.paragraph(frame(effects([("a", wide[0]), ("b", wide[1])])))
 
 
 def test_the_table_has_each_curve_where_it_moves_most() -> None:
@@ -118,3 +125,23 @@ def test_the_experiment_measures_what_its_data_has(
     config = composed("experiment=first_word", f"dataset={dataset}", "model=bert")
     assert list(config.metric) == [metric]
     assert config.dataset.arguments.get("path") == (str(tmp_path) if metric == STS else None)
+
+
+def test_the_readme_says_what_the_kept_numbers_say(tmp_path: Path) -> None:
+    numbers = pd.read_csv(ROOT / "docs" / "first_word.csv")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert BEGIN + words.paragraph(numbers) + END in page
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(page.replace(words.paragraph(numbers), "old"), encoding="utf-8")
+    numbers.to_csv(tmp_path / "table_first_word.csv", index=False)
+    (tmp_path / "first_word.png").write_bytes(b"png")
+    write(tmp_path, tmp_path)
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == page
+
+
+def test_what_is_kept_is_what_the_readme_claims() -> None:
+    """The finding itself, of the numbers that lie beside the README: smollm2's alone moves, and back to what it was."""
+    numbers = pd.read_csv(ROOT / "docs" / "first_word.csv")
+    moved = numbers[(numbers.measure == ISS) & (numbers.low > words.MATTERS[ISS])]
+    assert set(moved.model) == {"smollm2"}
+    assert set(range(13, 29)) <= set(moved.layer)
