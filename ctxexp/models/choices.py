@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
+from importlib.util import find_spec
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -22,6 +23,9 @@ Long = Literal["window", "refuse"]
 State = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Linear = Literal["auto", "plain", "prepacked"]
+DeviceMap = Literal["auto", "balanced", "sequential"]
+Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
+QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "bitsandbytes_4bit": "bitsandbytes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,8 @@ class Reading:
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
+    device_map: accelerate spreads the model over several GPUs, and over memory what they can't hold; null: one device.
+    quantization: of the linear layers' weights while they are loaded: in 8 or 4 bits, by torchao or bitsandbytes.
     """
 
     pooling: Pooling = "mean"
@@ -46,6 +52,8 @@ class Reading:
     device: str = "auto"
     dtype: Dtype = "float32"
     linear: Linear = "auto"
+    device_map: DeviceMap | None = None
+    quantization: Quantization | None = None
     window: int | None = None  # narrows the model's own; no argument of a factory
 
     def __post_init__(self) -> None:
@@ -55,6 +63,7 @@ class Reading:
             raise UnknownName("policy for long sentences", self.long, get_args(Long))
         if self.linear not in get_args(Linear):
             raise UnknownName("kind of linear layers", self.linear, get_args(Linear))
+        check_placing(self.device_map, self.quantization, self.device)
 
 
 def reads(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
@@ -81,6 +90,7 @@ def check_arguments(given: Mapping[str, object]) -> None:
     """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
     checks: tuple[Callable[..., None], ...] = (
         check_layers,
+        check_placing,
         check_stride,
         check_slots,
         check_elmo_files,
@@ -98,6 +108,25 @@ def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None
             f"model.layers={list(layers)}: expected different layers, counted from 0, the input layer, as in [0,6,12]; "
             "null is all of them"
         )
+
+
+def check_placing(
+    device_map: str | None = None, quantization: str | None = None, device: str = "auto", **_others: object
+) -> None:
+    """Raise `ConfigError` where a package is missing that these need, or a device is named beside a map of devices."""
+    if device_map is not None and device != "auto":
+        raise ConfigError(
+            f"model.device_map={device_map} lays the model on all devices that there are, and device={device} names "
+            "one: leave one of them out"
+        )
+    if quantization is not None and quantization not in QUANTIZERS:
+        raise UnknownName("quantization", quantization, tuple(QUANTIZERS))
+    for key, value, package in (
+        ("device_map", device_map, "accelerate"),
+        ("quantization", quantization, QUANTIZERS.get(quantization or "", "")),
+    ):
+        if value is not None and find_spec(package) is None:
+            raise ConfigError(f"model.{key}={value} needs the package {package}: pip install {package}")
 
 
 def check_stride(stride: int | None = None, **_others: object) -> None:

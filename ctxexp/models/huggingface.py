@@ -33,7 +33,7 @@ def _encoder(checkpoint: Checkpoint, reading: Reading, **choices: Any) -> Encode
 
         return from_files(checkpoint, reading, **choices)
 
-    if choices.get("trust_remote_code"):  # the code that it names may lie, and change, elsewhere
+    if choices.get("trust_remote_code") or reading.quantization:  # code from elsewhere decides
         return load()
     return known((checkpoint, reading, choices), load, device=reading.device)
 

@@ -72,7 +72,7 @@ def valid() -> dict[str, Any]:
         "cache": {"folder": None, "limit_gb": 20},
         "tracking": {"folder": "mlruns", "sweep": None},
         "sink": {},
-        "figures": {"published": False},
+        "figures": {"published": False, "explorer": 0},
         "plugins": [],
     }
 

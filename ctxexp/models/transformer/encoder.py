@@ -15,6 +15,7 @@ from ctxexp.models.transformer.checkpoints import Checkpoint, called
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.loading import Loaded, probe, state_hash, versions, window_size
 from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
+from ctxexp.models.transformer.placing import quantized
 from ctxexp.models.transformer.quickest import QuickestPass
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
@@ -41,7 +42,7 @@ class TransformerEncoder(Encoder):
             loaded.tokenizer, pooling=reading.pooling, source=checkpoint.source, rows=table_rows(self._model)
         )
         self._waiting = Waiting(self._read)
-        self._pass = QuickestPass(self._model, reading.linear)
+        self._pass = QuickestPass(self._model, "plain" if reading.quantization else reading.linear)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
@@ -59,6 +60,7 @@ class TransformerEncoder(Encoder):
         self._name = (
             f"{type(self._model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
+            + (f" quantized={quantized(reading)}" if reading.quantization else "")
             + f" pooling={reading.pooling}"
             + (" units=text" if reading.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={reading.final_norm} long={reading.long}"
@@ -74,6 +76,8 @@ class TransformerEncoder(Encoder):
             "weights_hash": weights,
             "content_hash": checkpoint.content_hash,
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
+            **({"quantized": quantized(reading)} if reading.quantization else {}),
+            **({"device_map": reading.device_map} if reading.device_map else {}),
             "architecture": type(self._model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,
@@ -199,7 +203,7 @@ class TransformerEncoder(Encoder):
         self._pooled = out.get("pooler_output")
         last = out.last_hidden_state if self.reading.final_norm else self._before_norm.pop()
         layers = (*out.hidden_states[:-1], last)
-        return [layers[i].reshape(-1, self.dim) for i in self.given]
+        return [layers[i].reshape(-1, self.dim).to(self._device) for i in self.given]  # of a map of devices, from each
 
     def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Mean over each unit's pieces, (n_layers, n_units, dim).

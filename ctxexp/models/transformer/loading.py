@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from ctxexp.errors import CtxexpError, ModelError, said, stranger
+from ctxexp.errors import ConfigError, CtxexpError, ModelError, said, stranger
 from ctxexp.models.choices import Reading
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
 from ctxexp.models.transformer.checks import (
@@ -24,6 +24,7 @@ from ctxexp.models.transformer.checks import (
     held_weights,
 )
 from ctxexp.models.transformer.gguf_files import alone, language_model, stored
+from ctxexp.models.transformer.placing import placing
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:
@@ -73,11 +74,17 @@ def load(
             tokenizer = AutoTokenizer.from_pretrained(**where)
             check_reading(tokenizer, folder, source)
             draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+            placed = placing(reading, device)
             if untrained is None:
-                if getattr(config, "quantization_config", None) is None:
+                if not placed and getattr(config, "quantization_config", None) is None:
                     check_room(draw, files.held, source)
-                model, pooled = _trained(source, config=config, dtype=dtype, **where)
+                model, pooled = _trained(source, config=config, dtype=dtype, **where, **placed)
             else:
+                if placed:
+                    raise ConfigError(
+                        f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
+                        "model.quantization out"
+                    )
                 check_room(draw, None, source)
                 with torch.random.fork_rng(devices=[]):
                     torch.default_generator.manual_seed(untrained)
@@ -92,7 +99,8 @@ def load(
         reason = damaged_file(folder) or f"{said(error)}{hint}"
         raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
     found = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
-    found.model.to(device)
+    if not placed:
+        found.model.to(device)
     return found._replace(untrained=untrained is not None, dequantized=files.dequantized)
 
 
