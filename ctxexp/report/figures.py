@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ctxexp.results import Results
 
+COLUMN = 3.3  # inches (84 mm): of two-column pages
 _MARKERS = "osD^vPX<>h"
 _DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 
@@ -42,13 +43,16 @@ def run_figures(results: Results, folder: Path, *, published: bool = False) -> l
 
 
 def sweep_figures(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
-    """Write the comparison of runs (chart label, results): overview.png, then a figure a measure; PNG and SVG each."""
+    """Write the comparison of runs (chart label, results): overview.png, then a figure a measure, PNG and SVG each;
+    the paper's also as wide as a column of a page, with PDF."""
     drawn = charts.sweep_charts(runs, published=published)
     if not drawn:
         return []
     paths = save(overview_figure(drawn, runs), folder, "overview")
     for chart in drawn:
         paths += save(sweep_figure(chart, runs), folder, chart.name)
+        if chart.name in charts.headlines([each.name for each in drawn]):
+            paths += save(column_figure(chart), folder, f"{chart.name}_column", ("png", "svg", "pdf"))
     return paths
 
 
@@ -116,6 +120,24 @@ def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     _dress_sweep(figure, chart.title, facts, chart.lines, runs)
+    return figure
+
+
+def column_figure(chart: Chart) -> Figure:
+    """The first definition of a measure across models, to be set in a column of a page: what its title and facts would
+    say, a caption does."""
+    figure = blank(COLUMN, 2.5)
+    axes = figure.add_subplot()
+    _panel(axes, chart.panels[0])
+    axes.tick_params(labelsize=7)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set_fontsize(8)
+    handles, names = _legend(chart.panels[0].lines)
+    key = figure.legend(
+        handles, [str(i) for i in range(len(names))], loc="outside lower center", ncols=3, frameon=False
+    )
+    for text, name in zip(key.get_texts(), names, strict=True):
+        text.set(parse_math=False, text=name, fontsize=7)
     return figure
 
 
@@ -209,14 +231,17 @@ def _notes(runs: Sequence[Run], cite: bool) -> list[str]:
     return wording.identities(runs) + [source] * cite
 
 
-def _dress_sweep(figure: Figure, title: str, facts: Sequence[str], lines: Sequence[Line], runs: Sequence[Run]) -> None:
+def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
+    """An entry a measured line, and one for all published ones: their colours and markers are their models'."""
     from matplotlib.lines import Line2D
 
-    cite = any(line.published for line in lines)
     shown = [line for line in lines if not line.published]
-    handles = [Line2D([], [], **_style(line)) for line in shown]
-    names = [line.label for line in shown]
-    if cite:  # one entry for all: their colours and markers are their models'
+    handles, names = [Line2D([], [], **_style(line)) for line in shown], [line.label for line in shown]
+    if len(shown) < len(lines):
         handles.append(Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
         names.append("published")
-    dress(figure, title, facts, handles, names, _notes(runs, cite))
+    return handles, names
+
+
+def _dress_sweep(figure: Figure, title: str, facts: Sequence[str], lines: Sequence[Line], runs: Sequence[Run]) -> None:
+    dress(figure, title, facts, *_legend(lines), _notes(runs, any(line.published for line in lines)))

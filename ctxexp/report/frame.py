@@ -70,12 +70,13 @@ def dress(
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05, rect=rect)
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write `name`.png and `name`.svg, the same bytes for the same figure; the name is made safe for a file."""
+def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write `name`.png, `name`.svg ..., the same bytes for the same figure; the name is made safe for a file."""
     import matplotlib
 
     stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
-    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
+    paths = [folder / f"{stem}.{kind}" for kind in kinds]
+    undated: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     style: Any = {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
     with warnings.catch_warnings(), matplotlib.rc_context(style):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
@@ -83,9 +84,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         figure.set_dpi(150)
         if (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)
-        figure.set_layout_engine(None)  # laid out once, for both: with an engine matplotlib draws each file twice
-        with replacing(paths[0]) as part:
-            figure.savefig(part, format="png", dpi=150)
-        with replacing(paths[1]) as part:
-            figure.savefig(part, format="svg", metadata={"Date": None})
+        figure.set_layout_engine(None)  # laid out once, for all: with an engine matplotlib draws each file twice
+        for kind, path in zip(kinds, paths, strict=True):
+            with replacing(path) as part:
+                figure.savefig(part, format=kind, dpi=150, metadata=undated.get(kind))
     return paths

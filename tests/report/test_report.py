@@ -13,6 +13,7 @@ from test_figures import results
 
 from ctxexp.plugins import build_registry
 from ctxexp.report import page as report
+from ctxexp.report.charts import PAPER
 from tests.browser import headless, wait_until
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
@@ -134,6 +135,12 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
     paths = report.summarise(runs(), tmp_path / "summary", build_registry(installed=False))
     assert all(p.stat().st_size > 0 for p in paths)
     assert {"overview.png", "self_similarity.png", "report.html", "comparison.csv"} <= {p.name for p in paths}
+    printed = {p.name for p in paths if p.suffix == ".pdf"}
+    assert printed == {f"{measure}_column.pdf" for measure in PAPER}  # the headline's
+    boxes = re.findall(
+        rb"/MediaBox \[ ?0 0 ([\d.]+) [\d.]+ ?\]", (paths[0].parent / "anisotropy_column.pdf").read_bytes()
+    )
+    assert [float(width) / 72 for width in boxes] == pytest.approx([3.3])
     assert not list((tmp_path / "summary").glob("*.part"))
     with (tmp_path / "summary" / "comparison.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
