@@ -43,7 +43,8 @@ def installed(model: str, asked: list[list[str]]) -> str:
     for words in [*asked, ["--no-deps", "-e", str(PLUGINS / f"ctxexp-{model}")]]:
         done = subprocess.run([*PIP, *words], capture_output=True, text=True, check=False)
         if done.returncode:
-            return (done.stderr.strip() or "pip failed").splitlines()[-1]
+            said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            return said[-1] if said else f"pip ended with {done.returncode}"
     return "" if importlib.util.find_spec(f"ctxexp_{model}") else "its plugin can't be imported"
 
 

@@ -31,7 +31,7 @@ def title(numbers: pd.DataFrame) -> str:
     for metric, rows in numbers[numbers.model == model].groupby("measure", sort=False):
         row = largest(rows)
         said.append(
-            f"{of(row)} {number(row.with_first, metric)} → {number(row.without_first, metric)} (layer {row.layer})"
+            f"{of(row)} {number(row.with_first, metric)} → {number(row.without_first, metric)} (layer\u00a0{row.layer})"
         )
     return f"{model} without the first word of each sentence: {', '.join(said)}"
 

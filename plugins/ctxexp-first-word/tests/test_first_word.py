@@ -72,8 +72,8 @@ def test_pairs_differ_in_the_first_word_alone_and_are_compared_on_the_same_resam
 def test_what_is_said_is_what_the_numbers_are() -> None:
     numbers = frame(effects(runs()))
     assert words.title(numbers) == (
-        "smol without the first word of each sentence: intra-sentence similarity −0.01 → 0.24 (layer 2), "
-        "STS-B 9.9 → 51.5 (layer 1)"
+        "smol without the first word of each sentence: intra-sentence similarity −0.01 → 0.24 (layer\u00a02), "
+        "STS-B 9.9 → 51.5 (layer\u00a01)"
     )
     said = words.paragraph(numbers)
     assert (
