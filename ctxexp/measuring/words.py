@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
-from ctxexp.measuring.word_map import WordMap
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
 from ctxexp.vectors.layers import Layers, fewer
@@ -23,6 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger("ctxexp")
+
+
+class Onlooker(Protocol):
+    """Who is shown each layer and has a table to tell in the end."""
+
+    def take(self, reader: WordReader) -> None: ...
+    def table(self) -> pd.DataFrame: ...
 
 
 class WordRows(Rows):
@@ -46,7 +52,7 @@ class WordRows(Rows):
         *,
         seed: int = 0,
         eps: float | None = None,
-        word_map: WordMap | None = None,
+        word_map: Onlooker | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self.store, self.occurrences, self.baseline = store, occurrences, baseline

@@ -32,7 +32,7 @@ def explorer_data(runs: Sequence[Run]) -> Numbers | None:
     scores = [_scores(results) for _, results in named]
     words = _shown([results.tables["word_map"] for _, results in named], scores)
     number = {word: i for i, word in enumerate(words)}
-    occurrences: dict[tuple[str, str, int, int], list[object]] = {}
+    occurrences: dict[tuple[str, str, int, int], list[Any]] = {}
     texts: dict[str, int] = {}
     models = []
     for (label, results), score in zip(named, scores, strict=True):
@@ -52,7 +52,7 @@ def explorer_data(runs: Sequence[Run]) -> Numbers | None:
                 **{name: _packed(_in_order(x, words), FINE) for name, x in score.items()},
             }
         )
-    counts = {}
+    counts: dict[str, int] = {}
     for _, results in named:
         for table in _tables(results, "self_similarity"):
             counts = dict(zip(table["word"], table["count"].tolist(), strict=True)) | counts
@@ -117,13 +117,15 @@ def _shown(maps: Sequence[pd.DataFrame], scores: Sequence[dict[str, pd.DataFrame
 
 def _in_order(frame: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
     """(words, layers), NaN where the run doesn't have the word."""
-    return frame.reindex(words).to_numpy(np.float64)
+    result: np.ndarray = frame.reindex(words).to_numpy(np.float64)
+    return result
 
 
 def _points(table: pd.DataFrame, name: str, layers: Sequence[int]) -> np.ndarray:
     """(rows, layers, 2) on each layer's own plane, or on the common one."""
     columns = [f"{name}_{axis}_{layer}" for layer in layers for axis in "xy"]
-    return table[columns].to_numpy(np.float64).reshape(len(table), len(layers), 2)
+    result: np.ndarray = table[columns].to_numpy(np.float64).reshape(len(table), len(layers), 2)
+    return result
 
 
 def _packed(x: np.ndarray, steps: int) -> str:
