@@ -50,17 +50,16 @@ def one(word: str) -> str:
     group, sign, name = word.partition("=")
     if group in GROUPS:
         return option(group, name) if sign else choices(group)
-    rows = [row for row in values() if re.match(rf"{re.escape(group)}[.=]", row[0])]
+    rows = [key for key in values() if re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
     if not rows:
         raise UnknownName("group, key or verb", word, [*GROUPS, *registry().names(COMMAND)])
-    return columns(rows)
+    return columns((f"{key.name}={key.value}", key.about) for key in rows)
 
 
-def values() -> list[tuple[str, str]]:
+def values() -> list[Key]:
     """The config's own keys with their values, and what they are."""
-    keys = keys_of((config_folder() / "config.yaml").read_text(encoding="utf-8"))
-    own = takewhile(lambda key: key.name != "hydra", keys)
-    return [(f"{key.name}={key.value}", key.about) for key in own if key.value]
+    written = keys_of((config_folder() / "config.yaml").read_text(encoding="utf-8"))
+    return [key for key in takewhile(lambda key: key.name != "hydra", written) if key.value]
 
 
 def everything() -> str:
@@ -76,7 +75,7 @@ def everything() -> str:
         f"Groups, one option of each: group=NAME; of {' and '.join(LISTS)} also a list": [
             (g, ", ".join(names(g))) for g in GROUPS
         ],
-        "Values: key=value": values(),
+        "Values: key=value": [(f"{key.name}={key.value}", key.about) for key in values()],
         "Verbs": [(f"ctxexp {name}", registry().find(COMMAND, name).about) for name in registry().names(COMMAND)],
     }
     head = f"ctxexp measures how contextual a model's word representations are, layer by layer.\n\n{columns(examples)}"
@@ -107,18 +106,22 @@ def option(group: str, name: str) -> str:
     """What an option is, and a line for each of its keys: how it is typed, with its value, and what it is."""
     if name not in names(group):
         raise UnknownName(group, name, names(group), brought_by(group, name))
+    rows = [(f"{key.name}={key.value}", key.about) for key in keys(group, name)]
+    return "\n\n".join(filter(None, [f"{group}={name}   {about(group, name)}", columns(rows)]))
+
+
+def keys(group: str, name: str) -> Iterator[Key]:
+    """The option's keys as they are typed (`metric.sts.similarity`), of its file or else of its signature."""
     written, offer = _written(group, name), _offer(group, name)
     known = (arguments(offer.factory) if offer else None) or {}
-    keys = list(keys_of(written)) or [Key(key, _default(default), "") for key, (_, default) in known.items()]
+    found = list(keys_of(written)) or [Key(key, _default(default), "") for key, (_, default) in known.items()]
     package = re.match("# @package (.*)", written)
     place = package[1].replace("_global_", "") if package else f"{group}.{name}" if group in LISTS else group
-    rows = []
-    for key in keys:
+    for key in found:
         if key.name != "name" and key.value:
             expected = known.get(key.name, ("", None))[0]
             more = key.about or (offer and _sentence(offer, key.name)) or type_text(expected)
-            rows.append((f"{place}.{key.name}={key.value}".lstrip("."), more))
-    return "\n\n".join(filter(None, [f"{group}={name}   {about(group, name)}", columns(rows)]))
+            yield Key(f"{place}.{key.name}".lstrip("."), key.value, more)
 
 
 def keys_of(written: str) -> Iterator[Key]:

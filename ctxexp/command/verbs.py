@@ -105,12 +105,13 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
             print(f"{sent.folder}: {'there already' if sent.already else 'sent'}, {sent.link}")
 
 
-def plugins(*files: Path) -> int:
+def plugins(*files: Path, json: bool = False) -> int:
     """List what is installed, what each plugin offers, and what is broken.
 
     files: plugin files (FILE.py), listed too
+    json: as JSON, with every group's options, the config's keys and the verbs, for scripts and assistants
     """
-    return list_plugins(list(files))
+    return list_plugins(list(files), as_json=json)
 
 
 def conform(name: str, **arguments: Any) -> int:

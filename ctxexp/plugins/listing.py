@@ -1,16 +1,21 @@
-"""`ctxexp plugins [FILE.py ...]`: what is installed, what each plugin offers, and what is broken."""
+"""`ctxexp plugins [FILE.py ...]`: what is installed, offers what, or is broken; `json=true`: all names."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import warnings
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
+from ctxexp.command.help import Key, about, keys, names, values
+from ctxexp.command.names import GROUPS, registry, use
 from ctxexp.command.types import type_text, value_text
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import KINDS, OFFERED
+from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED
 from ctxexp.plugins.offers import Offer, Source
-from ctxexp.plugins.registry import Registry, build_registry
+from ctxexp.plugins.registry import Registry
 from ctxexp.progress import show
 from ctxexp.vectors.code_version import __version__
 
@@ -51,10 +56,37 @@ def _section(title: str, version: str, offers: list[Offer]) -> str:
     return "\n".join(lines)
 
 
-def main(files: list[Path]) -> int:
+def document(registry: Registry) -> dict[str, object]:
+    """Groups with their options, the config's own keys, verbs and plugins, as JSON has them."""
+    verbs = {name: registry.find(COMMAND, name) for name in registry.names(COMMAND)}
+    return {
+        "version": __version__,
+        "groups": {
+            group: {name: {"about": about(group, name), "keys": _keys(keys(group, name))} for name in names(group)}
+            for group in GROUPS
+        },
+        "values": _keys(values()),
+        "verbs": {name: {"about": verb.about, "arguments": signature(verb)} for name, verb in verbs.items()},
+        "plugins": [
+            asdict(source) | {"offers": [o.typed for o in registry.offers.values() if o.plugin == source.plugin]}
+            for source in registry.sources
+        ],
+        "broken": registry.broken,
+    }
+
+
+def _keys(found: Iterable[Key]) -> dict[str, dict[str, str]]:
+    return {key.name: {"value": key.value, "about": key.about} for key in found}
+
+
+def main(files: list[Path], *, as_json: bool = False) -> int:
     """Print the listing; 1 if an installed plugin is broken."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the listing
-        registry = build_registry(files=files)
-    show(listing(registry))
-    return 1 if registry.broken else 0
+        use([str(file) for file in files])
+        found = registry()
+    if as_json:
+        print(json.dumps(document(found), indent=1, ensure_ascii=False))
+    else:
+        show(listing(found))
+    return 1 if found.broken else 0

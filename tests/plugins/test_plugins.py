@@ -475,6 +475,14 @@ def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert re.search(rf"^mine \({re.escape(str(path))}\) sha256:\w+$", text, flags=re.MULTILINE)
     assert re.search(r"^  model=bits +Words as bits of their length\.$", text, flags=re.MULTILINE)
     assert "      width: int = 4, broken: bool = false" in text
+    assert cli.command(["plugins", str(path), "json=true"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    bits = told["groups"]["model"]["bits"]
+    assert bits["about"] == "Words as bits of their length."
+    assert {key: said["value"] for key, said in bits["keys"].items()} == {"model.width": "4", "model.broken": "false"}
+    assert told["values"]["seed"]["value"] == "0"
+    assert told["verbs"]["cache"]["arguments"].startswith("action: show | clear = show")
+    assert "model=bits" in told["plugins"][-1]["offers"]
     assert cli.command(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
     with pytest.warns(UserWarning, match="boom"):
