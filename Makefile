@@ -7,7 +7,7 @@ RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need next to nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-calibration plugins/ctxexp-claims plugins/ctxexp-first-word plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
 
-.PHONY: run showcase test setup lint ui bench new-plugin clean
+.PHONY: run showcase test setup lint docs ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
@@ -22,6 +22,10 @@ lint: setup  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: setup  ## the site: site/index.html, to be read without a network
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 ui: setup  ## MLflow's page, opened on the last sweep's charts
 	$(BIN)/ctxexp ui
@@ -46,4 +50,4 @@ setup: .venv/.ok
 	touch $@
 
 clean:
-	rm -rf .venv .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,7 @@
-"""The documentation runs: every `bash` block as typed, every Python listing as a plugin; links lead somewhere."""
+"""The documentation runs: every `bash` block as typed, every Python listing as a plugin; links lead somewhere.
+
+A block of `sh` needs what a machine may not have (a hub, data, an editor's screen): its commands are composed instead.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ from warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "plugins" / "README.md"]
+    [
+        *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "plugins" / "README.md",
+    ]
 )
 
 
@@ -27,7 +34,14 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> list[tuple[Path, str]]:
-    return [(page, block) for page in PAGES for block in blocks(page, "bash")]
+    """Each block with its page; one that stands on several pages once."""
+    return [*{block: (page, block) for page in PAGES for block in blocks(page, "bash")}.values()]
+
+
+def figures(page: Path, block: str) -> list[str]:
+    """The pictures of the gallery that stand between the block and the next."""
+    shown = page.read_text(encoding="utf-8").partition(block)[2].partition("```bash")[0]
+    return [Path(name).name for name in re.findall(r"\]\((pictures/.*?\.png)\)", shown)]
 
 
 def listings(page: Path) -> dict[str, str]:
@@ -63,6 +77,8 @@ def test_commands_run_as_they_stand(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+    for name in figures(page, block):
+        assert [*tmp_path.glob(f"mlruns/results/*/summary/{name}")], name
 
 
 @pytest.mark.slow
@@ -108,12 +124,82 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     assert metric.compute()["raw"] == pytest.approx(0.5)
 
 
-def test_the_readme_s_python_measures(common: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_the_readme_s_two_lines_measure_one_s_own_text_and_model(
+    common: Path, tmp_path: Path, template: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a clone: a file of 60 sentences and a checkpoint's folder are put where they say; so in Python, and what the
+    tutorial shows is what they print."""
+    from ctxexp.datasets.polysemy import polysemy
+    from ctxexp.models import minis
+
+    [[setup, command]] = [block.splitlines() for block in blocks(ROOT / "README.md", "sh")]
+    assert setup == "make setup"
+    assert command in (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8").replace(
+        "\npython -m", "\n.venv/bin/python -m"
+    )
+    (tmp_path / "sentences.txt").write_text("".join(f"{s.text}\n" for s in polysemy().sentences[:60]), encoding="utf-8")
+    (tmp_path / "path" / "to").mkdir(parents=True)
+    (tmp_path / "path" / "to" / "model").symlink_to(minis.folder("gpt2"))
+    shutil.copytree(template, tmp_path / "mlruns")
+    monkeypatch.chdir(tmp_path)
+    env = {**os.environ, "CTXEXP_CACHE": str(common / "docs-cache"), "HF_HUB_OFFLINE": "1"}
+    words = command.removeprefix(".venv/bin/python").split()
+    done = subprocess.run([str(warm.python), *words], env=env, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    [shown] = blocks(ROOT / "docs" / "tutorial.md", "text")
+    for line in shown.splitlines():
+        label, *numbers = re.split(r"\s+(?=-?\d\.\d)", line.strip())
+        [printed] = [x for x in (done.stdout + done.stderr).splitlines() if x.strip().startswith(label)]
+        found = [float(n) for n in re.findall(r"-?\d\.\d+", printed)]
+        assert found == pytest.approx([float(n) for n in numbers], abs=2e-3), line
+
     monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
     [block] = [b for b in blocks(ROOT / "README.md", "python") if not b.startswith("#")]
+    assert block in (ROOT / "docs" / "index.md").read_text(encoding="utf-8").replace(
+        'plot("self_similarity")\n',
+        'plot("self_similarity")  # a matplotlib figure; every number is in results.frame\n',
+    )
     names: dict[str, object] = {}
     exec(compile(block, "README", "exec"), names)
     assert set(names["results"].frame.measure) >= {"self_similarity", "anisotropy"}  # type: ignore[attr-defined]
+
+
+def test_the_tutorial_s_python_measures(common: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
+    [block] = blocks(ROOT / "docs" / "tutorial.md", "python")
+    names: dict[str, object] = {}
+    exec(compile(block, "tutorial", "exec"), names)
+    assert set(names["results"].frame.measure) >= {"self_similarity", "anisotropy"}  # type: ignore[attr-defined]
+
+
+def unrun() -> list[str]:
+    """The commands of `sh` blocks that measure, and the words `key=value` of the questions."""
+    typed = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
+    found = [m[1] for line in typed if (m := re.search(r"ctxexp ((?:-m |experiment=|[a-z_]+=)[^#]*)", line))]
+    asked = re.findall(r"`([a-z_.]+=[^`\s]+)`", (ROOT / "docs" / "faq.md").read_text(encoding="utf-8"))
+    return [*dict.fromkeys(line.split("plugins=")[0].replace(",my_transform", "").strip() for line in [*found, *asked])]
+
+
+def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
+    from composed import composed
+
+    from ctxexp.command import compose
+    from ctxexp.command.help import names
+    from ctxexp.command.overrides import choices, parse
+
+    compose.prepare()
+    for typed in unrun():
+        words = [word for word in typed.split() if word != "-m"]
+        jobs = choices(parse(words, names, None), names, multirun=True)
+        composed(*[values[-1] for values in jobs])
+
+
+def test_the_reference_has_the_whole_public_face() -> None:
+    import ctxexp
+
+    listed = re.findall(r"^::: ctxexp\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), flags=re.MULTILINE)
+    assert sorted(listed) == sorted({*ctxexp.__all__} - {"__version__"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -145,11 +231,11 @@ def written() -> list[str]:
     return [Path(name).stem for name in listings(ROOT / "plugins" / "README.md")]
 
 
-def test_every_option_in_the_readme_exists() -> None:
+def test_every_option_in_the_table_exists() -> None:
     """The table of groups names real options, and all of them."""
     from ctxexp.command.names import GROUPS, config_folders
 
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", text, flags=re.MULTILINE))
     assert set(rows) == set(GROUPS)
     for group in GROUPS:

@@ -1,0 +1,67 @@
+"""What the site needs beyond mkdocs.yml: pages that lie elsewhere, notebooks, links to source files, formulas."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from nbconvert import MarkdownExporter
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
+# Where the site has what is read outside of docs/ too: a source and its page.
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "README.md": "index.md",
+    "ctxexp/models/minis/CARD.md": "minis.md",
+    "plugins/README.md": "plugins/index.md",
+    **{
+        f"plugins/{p.parent.name}/README.md": f"plugins/{p.parent.name}.md"
+        for p in ROOT.glob("plugins/ctxexp-*/README.md")
+    },
+    **{f"docs/notebooks/{book.name}": f"notebooks/{book.stem}.md" for book in BOOKS},
+}
+SOURCES = {page: source for source, page in PAGES.items() if source != "README.md"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that lie elsewhere, and each notebook as Markdown with its pictures."""
+    for page, source in SOURCES.items():
+        if source.endswith(".md"):
+            files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+            continue
+        text, made = MarkdownExporter().from_filename(ROOT / source, {"output_files_dir": Path(source).stem})
+        files.append(File.generated(config, page, content=re.sub(r"\x1b\[[\d;]*m", "", text)))
+        for name, picture in made["outputs"].items():
+            files.append(File.generated(config, f"notebooks/{name}", content=picture))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links as the site has them, formulas as browsers draw them."""
+    here = page.file.src_uri
+    folder = (ROOT / SOURCES.get(here, f"docs/{here}")).parent
+
+    def link(found: re.Match[str]) -> str:
+        text, target, anchor = found.groups()
+        at = os.path.relpath(folder / target, ROOT).replace(os.sep, "/")
+        uri = PAGES.get(at) or at.removeprefix("docs/")
+        if uri in files.src_uris:
+            return f"[{text}]({os.path.relpath(uri, Path(here).parent)}{anchor or ''})"
+        if (folder / target).exists():  # a file of the source, which the site hasn't got
+            return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{at})" if config.repo_url else text
+        return found[0]
+
+    markdown = re.sub(r"\[([^\[\]]*)\]\((?!https?:|mailto:|#)([^()#\s]+)(#[^()\s]*)?\)", link, markdown)
+    return re.sub(r"^```math\n(.*?)^```$", formula, markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def formula(found: re.Match[str]) -> str:
+    """A display formula: MathML, which every browser draws without a script."""
+    return f'<div class="formula">{convert(found[1].strip(), display="block")}</div>'
