@@ -83,7 +83,8 @@ def main(files: list[Path], *, as_json: bool = False) -> int:
     """Print the listing; 1 if an installed plugin is broken."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the listing
-        use([str(file) for file in files])
+        if files:
+            use([str(file) for file in files])
         found = registry()
     if as_json:
         print(json.dumps(document(found), indent=1, ensure_ascii=False))

@@ -485,6 +485,7 @@ def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "model=bits" in told["plugins"][-1]["offers"]
     assert cli.command(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
+    compose.use([])
     with pytest.warns(UserWarning, match="boom"):
         broken = build_registry([("x", _Boom())], installed=False)
     assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)
