@@ -115,11 +115,9 @@ def _build(
 
     batches = _batches(encoder, lengths, batch_tokens)
     order = np.concatenate(batches)  # stored sentence s is sentences[order[s]]
-    rows_of = Rows()
+    rows_of, title = Rows(), f"encode {encoder.details.get('architecture', encoder.name)}"
     with (
-        progress.stage(
-            f"encode {encoder.details.get('architecture', encoder.name)}", total=int(lengths.sum()), unit="tokens"
-        ) as stage,
+        progress.stage(title, total=int(lengths.sum()), unit="tokens") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
         try:
