@@ -34,8 +34,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> list[tuple[Path, str]]:
-    """Each block with its page; one that stands on several pages once."""
-    return [*{block: (page, block) for page in PAGES for block in blocks(page, "bash")}.values()]
+    """Each block with its page; one that stands on several pages once, on the first."""
+    return [*{block: (page, block) for page in reversed(PAGES) for block in blocks(page, "bash")}.values()]
 
 
 def figures(page: Path, block: str) -> list[str]:
