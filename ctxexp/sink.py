@@ -73,7 +73,7 @@ class SweepReport:
 
     rows: list[Row] = field(default_factory=list)
     status: Status = "FINISHED"
-    compared: int = 0  # jobs in the comparison
+    compared: list[tuple[str, Results]] = field(default_factory=list)  # in the comparison, by label
     error: str | None = None
 
 

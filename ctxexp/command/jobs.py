@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command import compose
 from ctxexp.command.config import PLACES, Config, check, supplied_by
@@ -80,7 +80,7 @@ def _execute(cfg: DictConfig) -> None:
         store,
         name=label(config),
         key=key_of(config, study) if isinstance(study, Study) else "",
-        params=_params(shown, config),
+        params=_params(cfg, shown, config),
         config=yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),
         sweep=sweep,
     )
@@ -218,7 +218,20 @@ def summary(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _params(shown: Mapping[str, object], config: Config) -> dict[str, object]:
-    """The config as written less the places, which say nothing about the numbers; plugins by name and version."""
+def _params(cfg: DictConfig, shown: Mapping[str, object], config: Config) -> dict[str, object]:
+    """The config as written less what repeats another key of it and the places, which say nothing about the numbers;
+    plugins by name and version."""
     versions = {p.plugin: f"{p.distribution} {p.version}" for p in supplied_by(config)}
-    return {**{key: value for key, value in shown.items() if key not in PLACES}, "plugins": versions}
+    asked = _own({key: value for key, value in shown.items() if key not in PLACES}, cfg)
+    return {**asked, "plugins": versions}
+
+
+def _own(shown: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
+    """What isn't taken from another key."""
+    found: dict[str, object] = {}
+    for key, value in shown.items():
+        if isinstance(value, dict):
+            found[key] = _own(value, cfg[key])
+        elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
+            found[key] = value
+    return found

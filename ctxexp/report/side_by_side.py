@@ -45,11 +45,11 @@ def side_by_side(runs: Sequence[Run]) -> list[Row]:
         keys = [main(results, measure, task, wanted="adjusted") for results in every]
         cells = [_cells(results, key) for results, key in zip(every, keys, strict=True)]
         if any(cells):
-            rows.append(Row(_name(measure, task, every), str(next(filter(None, keys))), cells))
+            rows.append(Row(full_title(measure, task, every), str(next(filter(None, keys))), cells))
     return rows
 
 
-def _name(measure: str, task: str, runs: Sequence[Results]) -> str:
+def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
     """The measure's title with its variant."""
     said = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
     return title(measure, runs, task) + (f", {said}" if said else "")
@@ -66,14 +66,14 @@ def _cells(results: Results, key: Key | None) -> dict[str, Cell]:
 
 def _cell(held: Held, layer: int, at: str) -> Cell:
     value, low, high = (float(column[layer]) for column in held)
-    text = _number(value)
+    text = number(value)
     if known := bool(np.isfinite([low, high]).all()):
-        text += f" [{_number(low)}, {_number(high)}]"
+        text += f" [{number(low)}, {number(high)}]"
     if at != AT[0]:
         text += f" (layer {layer})"
     return Cell(layer, value, low if known else None, high if known else None, text)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three decimals for shares and cosines, one for lengths."""
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"

@@ -79,7 +79,7 @@ def mains(results: Results, measure: str) -> tuple[str, ...]:
 def main(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
     """The curve that stands for the measure: of `wanted`, its metric's choice, adjusted, raw and the others (no count,
     spread or level) the first with a finite value, or else the first; None if there is none."""
-    others = [key.statistic for key in results.held if key.statistic not in _NEVER_MAIN]
+    others = [key.statistic for key in results.held if key.statistic not in NEVER_MAIN]
     keys = [Key(measure, statistic, task) for statistic in (wanted, *mains(results, measure), *others)]
     keys = [key for key in keys if key in results.held]
     return next((key for key in keys if np.isfinite(results.held[key].value).any()), next(iter(keys), None))
@@ -124,7 +124,7 @@ def readable(statistic: str) -> str:
     return names.get(statistic, statistic.replace("_", " "))
 
 
-_NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted")
+NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted")
 _DRAWN = {  # what intervals draw anew
     "sentence": "sentences",
     "document": "documents",

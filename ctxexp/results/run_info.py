@@ -162,11 +162,6 @@ class RunInfo:
         found: dict[str, Any] = _adapter().dump_python(self, mode="json")
         return found
 
-    def said(self) -> dict[str, Any]:
-        """What the run says, in JSON's types: without what is as it is by default."""
-        found: dict[str, Any] = _adapter().dump_python(self, mode="json", exclude_defaults=True)
-        return found
-
     @classmethod
     def from_json(cls, document: object) -> RunInfo:
         """What `to_json` gave. Raises ValueError for what it can't have given."""

@@ -15,7 +15,7 @@ from ctxexp.metrics.similarity import similarities
 from ctxexp.metrics.sts import STS
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, define, main_curves, title
-from ctxexp.sinks.mlflow.values import overview
+from ctxexp.sinks.mlflow.values import means
 from ctxexp.testing import check_metric
 from tests.gold_pairs import cosines, measured, pairs
 from tests.made import results_with, told
@@ -166,7 +166,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     info = told(title="bert", corpus="sts", measures={"sts": describe("sts", metric)})
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
     assert {key.statistic for key in main_curves(results)} == {"all"}
-    assert overview(results)["sts/avg all mean"] == pytest.approx(tasks["avg/all"])
+    assert means(results)["sts/avg all mean"] == pytest.approx(tasks["avg/all"])
     assert any(
         line.split() == ["sts/STS12", "all", *[f"{tasks['STS12/all']:.3f}"] * 2]
         for line in summary(results).splitlines()

@@ -28,14 +28,14 @@ from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
 from ctxexp.sinks.disk import process
 from ctxexp.sinks.disk.finished import finished_on_disk, reuse
-from ctxexp.sinks.disk.job import Job, job, new_run
+from ctxexp.sinks.disk.job import Job, job, new_run, saved_run
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder, write_state
 from ctxexp.sinks.mlflow import database, doctor
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
-from ctxexp.sinks.mlflow.values import flat, headline, metric_name, metric_names, overview
+from ctxexp.sinks.mlflow.values import compared, flat, headline, means, metric_name, metric_names
 from tests.made import results_with, saying, told
 
 LAYERS = 5
@@ -272,26 +272,22 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     folder = run_job(store, model={"name": "bert", "layers": None}, device="cpu")
     [run] = runs(store)
     assert run.info.status == "FINISHED"
-    for key, curve in results().named.items():
-        read = history(store, run.info.run_id, key)
+    for key in compared(results()):
+        curve, read = results().held[key].value, history(store, run.info.run_id, str(key))
         assert [step for step, _ in read] == list(range(LAYERS))
         np.testing.assert_array_equal([value for _, value in read], curve)  # NaN included: a gap in the chart
-    expected = overview(results())
+    expected = means(results())
     assert {k: v for k, v in run.data.metrics.items() if "/" not in k} == expected
-    assert expected["self_similarity adjusted layer of minimum"] == 4
     assert expected["self_similarity adjusted mean"] == pytest.approx(
         np.nanmean(results().named["self_similarity/adjusted"])
     )
-    assert expected["anisotropy mean_cosine last layer"] == results().named["anisotropy/mean_cosine"][-1]
-    params = run.data.params
-    assert params["model.name"] == "bert"
-    assert params["model.layers"] == "null"
-    assert params["info.model.details.pooling"] == "mean"
+    assert run.data.params == {"model.name": "bert", "device": "cpu", "model.n_layers": str(LAYERS)}
     [data] = run.inputs.dataset_inputs
     assert (data.dataset.name, data.dataset.digest) == ("polysemy", "f" * 36)
     tags = run.data.tags
     assert tags["mlflow.runColor"] == FIXED["bert"]
     assert tags["ctxexp.kind"] == "job"
+    assert tags["ctxexp.encoder"] == "bert-mini@0"
     assert tags["mlflow.user"]
     assert tags["mlflow.source.name"]
     assert tags[process.PID] == str(os.getpid())
@@ -309,6 +305,21 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     environment = json.loads((folder / "environment.json").read_text())
     assert environment["packages"]["mlflow"]
     assert environment["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_metrics_are_what_people_compare_or_all(store: Path) -> None:
+    curve = np.linspace(1, 2, 3)
+    kept = ["m/raw", "m/adjusted", "m/baseline", "sts/STS12/all", "own/slope", "own/width"]
+    info = told(title="bert", n_layers=3, measures={"sts": {"main": "all"}})
+    found = results_with(
+        dict.fromkeys([*kept, "m/n", "m/sd", "m/undefined", "own/n", "sts/STS12/mean"], curve), info=info
+    )
+    run = run_job(store, body=lambda job: job.log(found))
+    sent = {key for key in runs(store)[0].data.metrics if "/" in key and " " not in key}
+    assert sent == set(kept)
+    sink = MlflowSink(uri=f"sqlite:///{store / 'mlflow.db'}", experiment="all", metrics="all")
+    sink.send(saved_run(run, store))
+    assert {key for key, _, _ in sink.read() if "/" in key and " " not in key} == set(found.named)
 
 
 def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
@@ -342,7 +353,8 @@ def test_names_that_mlflow_refuses() -> None:
     assert (named["sts/A (x)/all"], named["sts/A [x]/all"]) == ("sts/A _x_/all", "sts/A _x_/all 2")
     assert max(map(len, named.values())) <= 250
     assert metric_name("/recall@5 (é)//x/..") == "recall_5 _é_/x/_"
-    assert flat({"a": {"b": [1, 2], "c": True}, "d": "yes"}) == {"a.b": "[1, 2]", "a.c": "true", "d": "yes"}
+    nested = {"a": {"b": [1, 2], "c": True, "e": {"f": 1, "g": None}, "h": None}, "d": "yes", "i": {}}
+    assert flat(nested) == {"a.b": "[1, 2]", "a.c": "true", "a.e": '{"f": 1}', "d": "yes"}
 
 
 def test_foreign_run_id_variable_changes_nothing(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,14 +23,14 @@ from ctxexp.command.compose import quote
 from ctxexp.command.sweep import here
 from ctxexp.errors import Terminated
 from ctxexp.report.palette import colours
-from ctxexp.sink import Row, Sweep
+from ctxexp.sink import Row, Sweep, SweepReport
 from ctxexp.sinks.disk.closing import close_sweep, labels
 from ctxexp.sinks.disk.job import job, new_run
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder
 from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.notes import sweep_note
 from ctxexp.sinks.mlflow.sink import MlflowSink
-from ctxexp.sinks.mlflow.sweeps import note
 from tests.made import results_with
 
 APP = """
@@ -157,7 +157,7 @@ def test_a_failing_job_is_one_failed_run_and_the_sweep_goes_on(app: Path) -> Non
     assert len(set(expected.values())) == 3
     assert re.search(r"model=early +failed +before any run was open\n", out)
     assert re.search(r"model=swallowed +failed +it ended before its run began; its output says why\n", out)
-    assert f"ctxexp.sweep%60+%3D+%27{identity}%27" in out
+    assert f"runs?viewStateShareKey={identity}&" in out
     assert not list(app.glob("mlruns"))
     assert not (app / "mlflow.db").exists()
 
@@ -330,10 +330,9 @@ def test_summary_that_fails_hides_no_job(app: Path) -> None:
 
 def test_note_is_a_table_of_linked_jobs() -> None:
     row = Row("bert", [], "FAILED", "a | b\nc", Path(), Path(), "http://h/#/experiments/1/runs/0")
-    lines = note([row], ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
-    assert lines[0] == "[Curves of all jobs](#/experiments/1/runs?x)"
+    lines = sweep_note(SweepReport([row]), ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
+    assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's *Compare* page shows last")
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
-    assert note([row], ["0123456789"]).splitlines() == lines[2:]
 
 
 def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import sys
@@ -24,12 +25,19 @@ from ctxexp.sinks.disk.state import job_folder, new_id
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.links import sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow.tags import VIEW
 from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
 from tests.browser import headless
 from tests.made import results_with, told
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
+HEADLINES = {
+    "anisotropy/mean_cosine": "Anisotropy",
+    "self_similarity/adjusted": "Self-similarity",
+    "intra_sentence_similarity/adjusted": "Intra-sentence sim.",
+    "max_explainable_variance/adjusted": "Max. expl. variance",
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +52,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
         run = new_run(folder, store, name=name, key=name, params={}, config="", sweep=sweep.id)
         with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
             curve = np.linspace(0.9, 0.2, layers) - number / 20
-            keys = ("self_similarity/adjusted", "self_similarity/raw", "anisotropy/mean_cosine")
-            running.log(results_with(dict.fromkeys(keys, curve), info=told(title=name, n_layers=layers)))
+            keys = ("word_norm/raw", *HEADLINES, "self_similarity/raw", "self_similarity/sd")
+            about = told(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
+            running.log(results_with(dict.fromkeys(keys, curve), info=about))
     report = close_sweep(sweep, sinks, lambda pairs, folder: [])
     assert report.error is None
     return sweep
@@ -72,8 +81,6 @@ def browser(tmp_path: Path) -> Iterator[object]:
 
 def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
     link = last_sweep_link(where(stored), "study", address)
-    experiment = database.experiment(database.client(where(stored)), "study", stored.store)
-    assert link == sweep_link(address, experiment, stored.id)
     browser.get(link)
     curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
         [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""
@@ -82,14 +89,19 @@ def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, 
     while True:
         found = browser.execute_script(curves)
         text = browser.find_element("tag name", "body").text
-        if any(set(strokes) == three for strokes in found):
+        if len([strokes for strokes in found if set(strokes) == three]) == len(HEADLINES):
             break
         assert time.monotonic() < deadline, f"no chart with three curves: {found}\n{text}"
         time.sleep(0.25)
     for name in MODELS:
         assert f"\n{name}\n" in text  # the run list
     assert "3 matching runs" in text
-    assert "self_similarity/adjusted" in text
+    assert "MLflow Assistant" in text  # a first visit
+    places = [text.index(f"\n{title}\n") for title in HEADLINES.values()]
+    assert places == sorted(places)
+    assert len(found) == len(HEADLINES)  # the others are folded
+    for folded in ("self_similarity (2)", "word_norm (1)"):
+        assert re.search(folded.replace(" (", r"\s*\(").replace(")", r"\)"), text), text
     assert "comparison" not in text  # the summary run is in no legend
 
 
@@ -120,6 +132,17 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
     assert said[2].startswith("curves: http://127.0.0.1:")
     assert stored.id in said[2]
     assert used  # the port is free again
+
+
+def test_a_link_names_the_view_where_there_is_one() -> None:
+    plain = sweep_link("sqlite:///x", "1", "s", {})
+    assert "searchFilter=tags.%60ctxexp.sweep%60+%3D+%27s%27" in plain
+    assert "viewStateShareKey" not in plain
+    view = sweep_link("sqlite:///x", "1", "s", {f"{VIEW}s": "..."})
+    assert view == (
+        "http://127.0.0.1:5000/#/experiments/1/runs?viewStateShareKey=s&compareRunsMode=CHART"
+        "&workflowType=machine_learning"
+    )
 
 
 def test_link_of_an_empty_store(stored: Sweep) -> None:

@@ -37,16 +37,15 @@ def close_sweep(
     report.status = next((s for s in ends if s in statuses), "FINISHED")
     if not report.rows:
         return report
-    compared, problems = _compared(report.rows)
-    report.compared = len(compared)
+    report.compared, problems = _compared(report.rows)
     problems = [*([stopped] if stopped else []), *problems]
     try:
         write_json(
             sweep.summary / JOBS,
             [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows],
         )
-        if compared:
-            summarise(compared, sweep.summary)
+        if report.compared:
+            summarise(report.compared, sweep.summary)
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
         # An interrupt may leave a library half imported: then its traceback says nothing.
         why = f"{type(error).__name__}: {error}; `ctxexp report` makes it" if stopped else describe(error)

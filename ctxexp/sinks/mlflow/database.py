@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 DATABASE = "mlflow.db"
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # else its page is about traces, in versions that ask it
 
 
 def prepare(folder: Path | str, uri: str | None = None) -> str:
@@ -69,7 +70,7 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
         if found is None:
             location = sqlite.artifact_root(Path(folder)) if uri.startswith("sqlite") else None
             try:
-                return str(client.create_experiment(name, artifact_location=location))
+                return str(client.create_experiment(name, artifact_location=location, tags=KIND))
             except MlflowException as error:
                 found = client.get_experiment_by_name(name)  # another process was faster
                 if found is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from ctxexp.sinks.disk.credentials import redact
-from ctxexp.sinks.mlflow.tags import KIND, SWEEP
+from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
+
+CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 
 
 def base(uri: str) -> str:
@@ -19,18 +22,19 @@ def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
     return f"{base(uri)}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
 
 
-def sweep_link(uri: str, experiment_id: str, sweep: str) -> str:
+def jobs_filter(sweep: str) -> str:
+    """What finds the jobs of a sweep among an experiment's runs."""
+    return f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'"
+
+
+def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:
     """The page where MLflow overlays the curves of a sweep's jobs; `uri` is the store's or the UI's address.
 
-    MLflow's front page and its Compare button show no curves: this is the experiment's run list with charts.
+    With the sweep's view, if the experiment's `tags` hold one; else the run list with all charts. MLflow's front page
+    and its Compare button show no curves.
     """
-    query = {
-        "searchFilter": f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'",
-        "orderByKey": "attributes.start_time",
-        "orderByAsc": "true",
-        "startTime": "ALL",
-        "lifecycleFilter": "Active",
-        "workflowType": "machine_learning",
-        "compareRunsMode": "CHART",
-    }
-    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query)}"
+    query = {"viewStateShareKey": sweep}
+    if f"{VIEW}{sweep}" not in tags:  # beside a filter the page ignores a view
+        order = {"orderByKey": "attributes.start_time", "orderByAsc": "true", "startTime": "ALL"}
+        query = {"searchFilter": jobs_filter(sweep), **order, "lifecycleFilter": "Active"}
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query | CHARTS)}"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from ctxexp.sinks.disk.state import STATE
 from ctxexp.sinks.mlflow import database, doctor, sweeps
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import run_link, sweep_link
-from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, SWEEP, tags_of
-from ctxexp.sinks.mlflow.values import flat, headline, metric_names, overview
+from ctxexp.sinks.mlflow.notes import job_note
+from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
+from ctxexp.sinks.mlflow.values import compared, flat, headline, means, metric_names
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -41,10 +42,16 @@ class MlflowSink(Sink):
 
     client: MlflowClient
 
-    def __init__(self, *, uri: str | None = None, experiment: str = "ctxexp") -> None:
+    def __init__(
+        self,
+        *,
+        uri: str | None = None,
+        experiment: str = "ctxexp",
+        metrics: Literal["compared", "all"] = "compared",
+    ) -> None:
         if not experiment.strip():
             raise ConfigError(f"sink mlflow: experiment={experiment!r}: expected a name")
-        self.uri, self.experiment = uri, experiment
+        self.uri, self.experiment, self.metrics = uri, experiment, metrics
         self.experiment_id = self.run_id = ""
         self._began = 0
         self._folder = Path()
@@ -122,21 +129,30 @@ class MlflowSink(Sink):
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        metrics, infinite, extra = [], [], overview(results)
-        few = results.info.model.layers
-        names = metric_names([*results.named, *extra])
-        for key, values in results.named.items():
+        few = {str(key): results.held[key].value for key in compared(results)}
+        curves = results.named if self.metrics == "all" else few
+        metrics, infinite, extra = [], [], means(results)
+        info = results.info
+        names = metric_names([*curves, *extra])
+        for key, values in curves.items():
             if np.isinf(values).any():
                 infinite.append(key)
             metrics += [
                 Metric(names[key], v if math.isfinite(v) else math.nan, self._began, layer)
                 for layer, v in enumerate(values.tolist())
-                if not few or layer in few or not math.isnan(v)
+                if not info.model.layers or layer in info.model.layers or not math.isnan(v)
             ]
         metrics += [Metric(names[k], v, self._began, 0) for k, v in extra.items()]
-        tags = [RunTag("ctxexp.infinite", ", ".join(infinite)[:MAX_TAG])] if infinite else []
+        said = {
+            "ctxexp.infinite": ", ".join(infinite),
+            "ctxexp.encoder": info.model.encoder,
+            "ctxexp.version": info.version,
+            NOTE: job_note(results, folder, self.experiment_id, self.run_id),
+        }
+        tags = [RunTag(key, text[:MAX_TAG]) for key, text in said.items() if text]
+        sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
         with self._failures("log"):
-            self._batches(metrics, [Param(k, v) for k, v in flat({"info": results.info.said()}).items()], tags)
+            self._batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
             self._inputs(_dataset(results))
             self.send_files(folder)
             self.client.set_tag(self.run_id, LOGGED, "true")
@@ -208,7 +224,9 @@ class MlflowSink(Sink):
             return ""
         uri = self.uri or ""
         hint = "" if uri.startswith("http") else "\n            after `make ui` (or `ctxexp ui`), which serves them"
-        return sweep_link(uri, self.experiment_id, sweep.id) + hint
+        with failures(f"cannot read {redact(uri)}"):
+            tags = self.client.get_experiment(self.experiment_id).tags
+        return sweep_link(uri, self.experiment_id, sweep.id, tags) + hint
 
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.store, prepared=bool(run.sweep))

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from ctxexp.errors import TrackingError
 from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
-from ctxexp.sink import Row, Sweep, SweepReport
+from ctxexp.sink import Sweep, SweepReport
 from ctxexp.sinks.disk import environment
 from ctxexp.sinks.disk.credentials import redact
+from ctxexp.sinks.mlflow import views
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import sweep_link
-from ctxexp.sinks.mlflow.tags import COLOUR, KEY, KIND, LOGGED, SWEEP, source_tags
+from ctxexp.sinks.mlflow.notes import sweep_note
+from ctxexp.sinks.mlflow.tags import COLOUR, KEY, KIND, LOGGED, NOTE, SWEEP, source_tags
 from ctxexp.sinks.mlflow.values import headline
 
 if TYPE_CHECKING:
@@ -59,7 +61,6 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
     `run_ids` belong to the report's rows; empty where a job has none.
     """
     client, uri = sink.client, redact(sink.uri or "")
-    link = sweep_link(uri, sink.experiment_id, sweep.id)
     colour = colours([row.label for row in report.rows])
     with failures(f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"):
         held = {run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")}
@@ -75,15 +76,19 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
         for run_id, run in held.items():  # of jobs that left nothing on this disk
             if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
                 client.set_terminated(run_id, "KILLED")
+        if report.compared:
+            views.install(client, sink.experiment_id, sweep.id, report.compared)
+        tags = client.get_experiment(sink.experiment_id).tags
+        link = sweep_link(uri, sink.experiment_id, sweep.id, tags)
         counts = Counter(row.status for row in report.rows)
         sink.open(
-            f"comparison of {report.compared} jobs" if report.compared else "comparison (no job finished)",
+            f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
             {
                 **source_tags(environment.source()),
                 KIND: "summary",
                 SWEEP: sweep.id,
                 COLOUR: SUMMARY_COLOUR,
-                "mlflow.note.content": note(report.rows, run_ids, link),
+                NOTE: sweep_note(report, run_ids, link),
                 **{f"ctxexp.jobs_{status.lower()}": str(n) for status, n in counts.items()},
             },
             {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
@@ -103,15 +108,3 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
     sink.finish("FAILED" if broken else report.status, "\n".join(errors) or None)
     if failed:
         raise failed
-
-
-def note(rows: Sequence[Row], run_ids: Sequence[str], link: str = "") -> str:
-    """The jobs as a Markdown table, shown on the summary run's page."""
-    lines = ["| job | status | run | error |", "|---|---|---|---|"]
-    for row, run_id in zip(rows, run_ids, strict=True):
-        error = headline(row.error or "").replace("|", "/")
-        run = f"[{run_id[:8]}](#{row.link.partition('#')[2]})" if run_id else ""
-        lines.append(f"| {row.label} | {row.status}{' (reused)' if row.reused else ''} | {run} | {error} |")
-    if link:
-        lines = [f"[Curves of all jobs](#{link.partition('#')[2]})", "", *lines]
-    return "\n".join(lines)[:7900]

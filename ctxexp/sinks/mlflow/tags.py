@@ -11,7 +11,8 @@ from ctxexp.sinks.disk.process import process_tags
 # `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the folder on disk, so that
 # sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
 SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
-COLOUR = "mlflow.runColor"
+COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
+VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep behind it
 MAX_TAG = 8000
 
 # MLflow's own columns User, Source and Version, which its client leaves empty.

@@ -41,7 +41,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
         return None
     where, sweep = address or uri, runs[0].data.tags.get(SWEEP)
     if sweep:
-        return sweep_link(where, found.experiment_id, sweep)
+        return sweep_link(where, found.experiment_id, sweep, found.tags)
     return run_link(where, found.experiment_id, runs[0].info.run_id, "model-metrics")
 
 

@@ -1,4 +1,4 @@
-"""Results and configuration as what MLflow stores: names it allows, flat texts, a few scalars."""
+"""Results and configuration as what MLflow stores: the curves that people compare, names it allows, flat texts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,35 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ctxexp.report.wording import main_curves
+from ctxexp.report.wording import NEVER_MAIN, main_curves, mains
 from ctxexp.results import Results
+from ctxexp.results.values import Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 
 
-def overview(results: Results) -> dict[str, float]:
-    """Per measure its main curve's mean over layers, last layer and layer of the minimum.
+def compared(results: Results) -> list[Key]:
+    """The values that people compare: a measure's adjusted, raw and baseline, and what its metric calls its main one;
+    of a measure without these, all but counts, spreads and levels."""
+    kept: dict[tuple[str, str, str], list[Key]] = {}
+    for key in results.held:
+        kept.setdefault((key.measure, key.task, key.place), []).append(key)
+    found: list[Key] = []
+    for (measure, *_), keys in kept.items():
+        wanted = {*mains(results, measure), "baseline"}
+        few = [key for key in keys if key.statistic in wanted]
+        found += few or [key for key in keys if key.statistic not in NEVER_MAIN]
+    return found
 
-    MLflow's run list shows last values only, hence these. No slash: their charts come last, after the curves.
-    """
+
+def means(results: Results) -> dict[str, float]:
+    """Each main curve's mean over layers. MLflow's run list shows last values alone, which of a curve are the last
+    layer's. No slash: their charts come after the curves."""
     found = {}
     for key in main_curves(results):
         curve = results.held[key].value
-        kept = np.where(np.isfinite(curve), curve, np.nan)
-        some = bool(np.isfinite(kept).any())
-        name = f"{key.subject} {key.statistic}"
-        found[f"{name} mean"] = float(np.nanmean(kept)) if some else math.nan
-        found[f"{name} last layer"] = float(kept[-1]) if kept.size else math.nan
-        found[f"{name} layer of minimum"] = float(np.nanargmin(kept)) if some else math.nan
+        finite = curve[np.isfinite(curve)]
+        found[f"{key.subject} {key.statistic} mean"] = float(finite.mean()) if finite.size else math.nan
     return found
 
 
@@ -52,13 +61,18 @@ def metric_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Nested values as MLflow params: dotted keys, texts as they are, all else as JSON; too long ones say so."""
+    """Values nested once as MLflow params: dotted keys, texts as they are, all else as JSON; too long ones say so.
+    Options that are not set, null or empty, are left out."""
     found: dict[str, str] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            found.update(flat(value, f"{name}."))
+        if value in (None, "", [], {}):
             continue
+        if isinstance(value, Mapping):
+            if not prefix:
+                found.update(flat(value, f"{name}."))
+                continue
+            value = {option: one for option, one in value.items() if one is not None}
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) > MAX_VALUE:
             note = " ... (whole in run.json or results.json)"

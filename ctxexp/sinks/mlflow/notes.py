@@ -1,0 +1,49 @@
+"""What MLflow's page says of a run: its numbers as a table, a figure, and where curves lie side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.report.side_by_side import full_title, number
+from ctxexp.report.wording import main_curves, readable
+from ctxexp.results import Results
+from ctxexp.sink import SweepReport
+from ctxexp.sinks.mlflow.values import headline
+
+COMPARE = "MLflow's *Compare* page shows last layers alone; the chart icon above the list of runs shows curves."
+
+
+def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
+    """A job's main curves as a Markdown table, a row a layer, and the figure of the first that is drawn in `folder`."""
+    keys, lines = main_curves(results), []
+    if keys:
+        names = [f"{full_title(key.measure, key.task, [results])}, {readable(key.statistic)}" for key in keys]
+        lines = [f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]
+    for layer in results.info.model.layers or range(results.n_layers if keys else 0):
+        cells = [_cell(*(column[layer] for column in results.held[key])) for key in keys]
+        lines.append(f"| {layer} | {' | '.join(cells)} |")
+    figures = [f"figures/{key.subject}.png" for key in sorted(keys, key=lambda key: key.statistic != "adjusted")]
+    if drawn := next((path for path in figures if (folder / path).exists()), None):
+        lines += ["", f"![{drawn}](get-artifact?path={drawn}&run_uuid={run_id})"]
+    files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
+    return "\n".join([*lines, "", f"All values, tables and figures are among its [files]({files}). {COMPARE}"])
+
+
+def _cell(value: float, low: float, high: float) -> str:
+    if not np.isfinite(value):
+        return ""
+    return number(value) + (f" [{number(low)}, {number(high)}]" if np.isfinite([low, high]).all() else "")
+
+
+def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
+    """The jobs as a Markdown table, shown on the summary run's page."""
+    lines = [f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
+    lines += ["| job | status | run | error |", "|---|---|---|---|"]
+    for row, run_id in zip(report.rows, run_ids, strict=True):
+        error = headline(row.error or "").replace("|", "/")
+        run = f"[{run_id[:8]}](#{row.link.partition('#')[2]})" if run_id else ""
+        lines.append(f"| {row.label} | {row.status}{' (reused)' if row.reused else ''} | {run} | {error} |")
+    return "\n".join(lines)[:7900]
