@@ -45,7 +45,7 @@ def dress(
     heads = textwrap.wrap(title, int(width * 8.5))
     whole = [fact if len(fact) > 50 else fact.replace(" ", "\u00a0") for fact in facts if fact]  # wrapped between facts
     small = textwrap.wrap("; ".join(whole), int(width * 14))
-    feet = [line for note in notes for line in textwrap.wrap(note, int(width * 17), break_on_hyphens=False)]
+    feet = [line for note in notes for line in textwrap.wrap(note, int(width * 15.5), break_on_hyphens=False)]
     room, lengths = int(width * 12), [len(name) + 7 for name in names]
     columns = len(names) if sum(lengths) <= room else max(1, room // max(lengths))
     head = 0.2 + 0.24 * len(heads) + 0.17 * len(small)

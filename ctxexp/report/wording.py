@@ -175,9 +175,10 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
 def identities(runs: Sequence[Run]) -> list[str]:
     """What each label stands for: "bert: <encoder>, 5 layers of 128"; runs that don't say are left out.
 
-    An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot.
+    An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot. Labels of one
+    encoder share a line: "bert, bert (no first word): <encoder>".
     """
-    said = []
+    said: dict[str, list[str]] = {}
     for label, results in unique_labels(runs):
         name = one_line(results.info.model.encoder)
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
@@ -188,8 +189,8 @@ def identities(runs: Sequence[Run]) -> list[str]:
             else ""
         )
         if name or size:
-            said.append(f"{label}: " + ", ".join(part for part in (name, size) if part))
-    return said
+            said.setdefault(", ".join(part for part in (name, size) if part), []).append(label)
+    return [f"{', '.join(labels)}: {what}" for what, labels in said.items()]
 
 
 def _has_baseline(results: Results, measure: str) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ctxexp.report.charts import looks, sweep_charts
 from ctxexp.report.figures import sweep_figure
 from ctxexp.report.palette import FIXED, PALETTE, colours
+from ctxexp.report.wording import identities
 from ctxexp.results import Results
 from tests.made import results_with, told
 
@@ -102,3 +103,4 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
     drawn = [line for line in axes.lines if line.get_color() == FIXED["bert"]]
     assert len({(line.get_linestyle(), str(line._dash_pattern)) for line in drawn}) == 3  # type: ignore[attr-defined]
     assert [line.dash for line in chart.panels[0].lines] == [1, 2, 0, 0, 0]
+    assert identities(runs)[0].startswith("bert (no first word), bert + flow, bert: b")
