@@ -28,7 +28,8 @@ from ctxexp.files.writing import full
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.figures import run_figures
-from ctxexp.report.page import summarise
+from ctxexp.report.page import REPORT, summarise
+from ctxexp.report.side_by_side import on_terminal
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 from ctxexp.sinks.disk.closing import JOBS, Summarise, close_sweep
@@ -188,10 +189,15 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
         show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
+    if report.compared:
+        show(f"\n{on_terminal(report.compared)}")
     for table in written(sweep.summary):
         show(f"\n{table}")
     charts = sinks.charts(sweep)
-    show(f"comparison: {sweep.summary}" + (f"\ncharts:     {charts}" if charts else ""))
+    page = sweep.summary / REPORT
+    show(f"comparison: {sweep.summary}" + (f"\nreport:     {page}" if page.exists() else ""))
+    if charts:
+        show(f"charts:     {charts}")
     return 0 if report.status == "FINISHED" and not report.error else 1
 
 

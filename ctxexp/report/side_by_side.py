@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import StringIO
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ctxexp.report.wording import Run, figure_of, main, title, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Held, Key
 
+WIDTH = 200  # characters of a table on a terminal
 AT = ("last layer", "highest layer", "lowest layer")
 
 
@@ -47,6 +49,24 @@ def side_by_side(runs: Sequence[Run]) -> list[Row]:
         if any(cells):
             rows.append(Row(full_title(measure, task, every), str(next(filter(None, keys))), cells))
     return rows
+
+
+def on_terminal(runs: Sequence[Run]) -> str:
+    """The same as text: each curve's value at the last layer with its interval, and its highest one, with its layer."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("", "", box=SIMPLE_HEAD, show_edge=False)
+    for label, _ in unique_labels(runs):
+        table.add_column(Text(label))
+    for row in side_by_side(runs):
+        for at, name in zip(AT[:2], (f"{row.title}, {row.curve.rpartition('/')[2]}", ""), strict=True):
+            table.add_row(Text(name), at, *(Text(cells[at].text if at in cells else "") for cells in row.cells))
+    console = Console(file=StringIO(), width=WIDTH, record=True, color_system=None)
+    console.print(table)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
 def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:

@@ -23,13 +23,14 @@ from ctxexp.command.compose import quote
 from ctxexp.command.sweep import here
 from ctxexp.errors import Terminated
 from ctxexp.report.palette import colours
+from ctxexp.report.side_by_side import on_terminal
 from ctxexp.sink import Row, Sweep, SweepReport
 from ctxexp.sinks.disk.closing import close_sweep, labels
 from ctxexp.sinks.disk.job import job, new_run
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.notes import sweep_note
+from ctxexp.sinks.mlflow.notes import job_note, sweep_note
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with
 
@@ -333,6 +334,36 @@ def test_note_is_a_table_of_linked_jobs() -> None:
     lines = sweep_note(SweepReport([row]), ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
     assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's *Compare* page shows last")
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
+
+
+def test_a_jobs_note_is_its_table_by_layer_and_a_figure(tmp_path: Path) -> None:
+    curves = {"self_similarity/adjusted": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
+    found = results_with(curves)
+    lines = job_note(found, tmp_path, "1", "r").splitlines()
+    assert lines[:4] == [
+        "| layer | Self similarity, adjusted | Word norm, raw |",
+        "|---|---|---|",
+        "| 0 | 0.500 | 1.250 |",
+        "| 1 |  | 12.5 |",
+    ]
+    assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "word_norm.png").touch()
+    assert "get-artifact?path=figures/word_norm.png&run_uuid=r" in job_note(found, tmp_path, "1", "r")
+    assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
+
+
+def test_a_sweep_ends_with_its_runs_side_by_side() -> None:
+    one = results_with({"self_similarity/adjusted": np.array([0.5, 0.25])})
+    other = results_with({"self_similarity/adjusted": np.array([0.125, 0.75]), "word_norm/raw": np.array([3.0, 2.0])})
+    rows = [re.split(r"  +", line.strip()) for line in on_terminal([("bert", one), ("[gpt2]", other)]).splitlines()]
+    assert rows[0] == ["bert", "[gpt2]"]
+    assert rows[2:] == [
+        ["Self similarity, adjusted", "last layer", "0.250", "0.750"],
+        ["highest layer", "0.500 (layer 0)", "0.750 (layer 1)"],
+        ["Word norm, raw", "last layer", "2.000"],
+        ["highest layer", "3.000 (layer 0)"],
+    ]
 
 
 def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:

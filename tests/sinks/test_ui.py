@@ -23,7 +23,7 @@ from ctxexp.sinks.disk.job import job, new_run
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder, new_id
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.links import sweep_link
+from ctxexp.sinks.mlflow.links import served, sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.tags import VIEW
 from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
@@ -122,11 +122,20 @@ def test_upload_through_the_server(stored: Sweep, address: str) -> None:
     client.delete_experiment(runs[0].info.experiment_id)
 
 
+def sweep_charts(sweep: Sweep) -> str:
+    sink = MlflowSink(experiment="study")
+    sink.prepare(sweep.store)
+    return sink.charts(sweep)
+
+
 def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> None:
     said: list[str] = []
+    links: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        serve(where(stored), "study", port, say=said.append, until=lambda: True)
+        serve(where(stored), "study", port, say=said.append, until=lambda: links.append(sweep_charts(stored)) or True)
+    assert links[0] == said[2].removeprefix("curves: ")  # what a sweep prints meanwhile has the port that is used
+    assert served(where(stored)) is None  # it says so no more
     used = free_port(port + 1)
     assert f"port {port} is taken; using" in said[1]
     assert said[2].startswith("curves: http://127.0.0.1:")

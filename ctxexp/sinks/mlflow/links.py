@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlencode
 
 from ctxexp.sinks.disk.credentials import redact
+from ctxexp.sinks.mlflow.sqlite import sqlite_path
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 
 
 def base(uri: str) -> str:
-    """The UI's address: the server itself, or where `ctxexp ui` serves a local store."""
-    return redact(uri).rstrip("/") if uri.startswith("http") else "http://127.0.0.1:5000"
+    """The UI's address: the server itself, or where `ctxexp ui` serves a local store, or would."""
+    return redact(uri).rstrip("/") if uri.startswith("http") else served(uri) or "http://127.0.0.1:5000"
+
+
+def address_file(uri: str) -> Path:
+    """Where `ctxexp ui` notes the address at which it serves a SQLite store."""
+    return sqlite_path(uri).with_suffix(".ui")
+
+
+def served(uri: str) -> str | None:
+    """The address at which a UI serves this local store now; None if none answers."""
+    if not uri.startswith("sqlite"):
+        return None
+    try:
+        address = address_file(uri).read_text(encoding="utf-8")
+        socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
+    except (OSError, ValueError, OverflowError):
+        return None
+    return address
 
 
 def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from ctxexp.report.side_by_side import full_title, number
 from ctxexp.report.wording import main_curves, readable
@@ -23,19 +22,14 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
         names = [f"{full_title(key.measure, key.task, [results])}, {readable(key.statistic)}" for key in keys]
         lines = [f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]
     for layer in results.info.model.layers or range(results.n_layers if keys else 0):
-        cells = [_cell(*(column[layer] for column in results.held[key])) for key in keys]
+        values = [float(results.held[key].value[layer]) for key in keys]
+        cells = [number(value) if math.isfinite(value) else "" for value in values]
         lines.append(f"| {layer} | {' | '.join(cells)} |")
     figures = [f"figures/{key.subject}.png" for key in sorted(keys, key=lambda key: key.statistic != "adjusted")]
     if drawn := next((path for path in figures if (folder / path).exists()), None):
-        lines += ["", f"![{drawn}](get-artifact?path={drawn}&run_uuid={run_id})"]
+        lines += ["", f'<img src="get-artifact?path={drawn}&run_uuid={run_id}" width="560">']
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
     return "\n".join([*lines, "", f"All values, tables and figures are among its [files]({files}). {COMPARE}"])
-
-
-def _cell(value: float, low: float, high: float) -> str:
-    if not np.isfinite(value):
-        return ""
-    return number(value) + (f" [{number(low)}, {number(high)}]" if np.isfinite([low, high]).all() else "")
 
 
 def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:

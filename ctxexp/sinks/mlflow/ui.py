@@ -14,11 +14,12 @@ import urllib.request
 from collections.abc import Callable, Iterator
 
 from ctxexp.errors import TrackingError
+from ctxexp.files.writing import write_text
 from ctxexp.sinks.disk.credentials import mask, redact
 from ctxexp.sinks.disk.process import terminated_like_interrupted
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.links import base, run_link, sweep_link
+from ctxexp.sinks.mlflow.links import address_file, base, run_link, sweep_link
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP
 
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
@@ -108,10 +109,24 @@ def serve(
             link = last_sweep_link(uri, experiment, address)
             say(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
             say("Ctrl-C ends the server")
-            while not (until and until()):
-                time.sleep(0.2)
+            with _noted(uri, address):
+                while not (until and until()):
+                    time.sleep(0.2)
     except KeyboardInterrupt:
         say("server ended")
+
+
+@contextlib.contextmanager
+def _noted(uri: str, address: str) -> Iterator[None]:
+    """Say beside a SQLite store where it is served, so that sweeps print links that work."""
+    if not uri.startswith("sqlite"):
+        yield
+        return
+    write_text(address_file(uri), address)
+    try:
+        yield
+    finally:
+        address_file(uri).unlink(missing_ok=True)
 
 
 def free_port(port: int) -> int:
