@@ -287,6 +287,6 @@ def _sweep(kit: _Kit) -> None:
     ]
     sweep.summary.mkdir(parents=True)
     (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
-    first.close(sweep, SweepReport(rows, "FAILED", compared=1), [sink.about(), {}])
+    first.close(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.about(), {}])
     if not isinstance(charts := first.charts(sweep), str):
         raise Broken(f"charts() gave {charts!r}; expected a text, empty if there is no such place")

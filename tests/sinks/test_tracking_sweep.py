@@ -349,7 +349,8 @@ def test_a_jobs_note_is_its_table_by_layer_and_a_figure(tmp_path: Path) -> None:
     assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "word_norm.png").touch()
-    assert "get-artifact?path=figures/word_norm.png&run_uuid=r" in job_note(found, tmp_path, "1", "r")
+    figures = "Figures: [word_norm](#/experiments/1/runs/r/artifacts/figures/word_norm.png)."
+    assert figures in job_note(found, tmp_path, "1", "r").splitlines()
     assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
 
 

@@ -16,7 +16,7 @@ COMPARE = "MLflow's *Compare* page shows last layers alone; the chart icon above
 
 
 def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
-    """A job's main curves as a Markdown table, a row a layer, and the figure of the first that is drawn in `folder`."""
+    """A job's main curves as a Markdown table, a row a layer, and links to the figures in its `folder`."""
     keys, lines = main_curves(results), []
     if keys:
         names = [f"{full_title(key.measure, key.task, [results])}, {readable(key.statistic)}" for key in keys]
@@ -25,11 +25,13 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
         values = [float(results.held[key].value[layer]) for key in keys]
         cells = [number(value) if math.isfinite(value) else "" for value in values]
         lines.append(f"| {layer} | {' | '.join(cells)} |")
-    figures = [f"figures/{key.subject}.png" for key in sorted(keys, key=lambda key: key.statistic != "adjusted")]
-    if drawn := next((path for path in figures if (folder / path).exists()), None):
-        lines += ["", f'<img src="get-artifact?path={drawn}&run_uuid={run_id}" width="560">']
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
-    return "\n".join([*lines, "", f"All values, tables and figures are among its [files]({files}). {COMPARE}"])
+    drawn = [key.subject for key in keys if (folder / "figures" / f"{key.subject}.png").exists()]
+    links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in drawn)
+    lines += ["", f"Figures: {links}."] if drawn else []
+    return "\n".join(
+        [*lines, "", f"All values, with their intervals, and tables are among its [files]({files}). {COMPARE}"]
+    )
 
 
 def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
