@@ -39,7 +39,8 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def frame(found: Sequence[Effect]) -> pd.DataFrame:
-    """A row a measure, model and layer: both values, their difference and its 95% interval."""
+    """A row a measure, model and layer: both values, their difference and its 95% interval; and both values against a
+    chance level of each group's own size, NaN for a measure without one."""
     import pandas as pd
 
     parts = []
@@ -50,11 +51,19 @@ def frame(found: Sequence[Effect]) -> pd.DataFrame:
             "difference": effect.moved.value,
             "low": effect.moved.low,
             "high": effect.moved.high,
+            "with_first_matched": _matched(effect.whole, effect.key),
+            "without_first_matched": _matched(effect.without, effect.key),
         }
         layers = {"layer": np.arange(len(effect.moved.value))}
         about = {"measure": effect.metric, "model": effect.model, "corpus": effect.whole.info.corpus.name}
         parts.append(pd.DataFrame({**about, **layers, **curves}))
     return pd.concat(parts, ignore_index=True)
+
+
+def _matched(results: Results, key: Key) -> np.ndarray:
+    """The curve against random groups of each group's own size, (n_layers,): similarity falls with length."""
+    held = results.held.get(key._replace(statistic=f"size_matched_{key.statistic}"))
+    return np.full(len(results.held[key].value), np.nan) if held is None else held.value
 
 
 def _effect(metric: str, whole: Results, runs: Sequence[Run]) -> Effect | None:

@@ -87,7 +87,16 @@ def _sentence(model: str, rows: pd.DataFrame) -> str:
     ends = [_range(moving[column], metric) for column in ("with_first", "without_first")]
     said = f"{what} is {ends[0]} with first words and {ends[1]} without in {_layers(moving.layer.tolist())}"
     largest_in = f"; the difference is largest in layer {top.layer}" * (len(moving) > 1)
-    return f"{said}{largest_in}: {interval(top)}."
+    return f"{said}{largest_in}: {interval(top)}.{_matched(moving, metric)}"
+
+
+def _matched(rows: pd.DataFrame, metric: str) -> str:
+    """What is left of it against random sentences of the same lengths; nothing where that wasn't measured."""
+    columns = ["with_first_matched", "without_first_matched"]
+    if not set(columns) <= set(rows.columns) or rows[columns].isna().any(axis=None):
+        return ""
+    ends = [_range(rows[column], metric) for column in columns]
+    return f" Against random sentences of each sentence's own length it is {ends[0]} and {ends[1]} there."
 
 
 def _moves(row: pd.Series) -> bool:

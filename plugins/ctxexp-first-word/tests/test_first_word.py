@@ -66,6 +66,7 @@ def test_pairs_differ_in_the_first_word_alone_and_are_compared_on_the_same_resam
     assert (moved.high - moved.low).max() < 0.1  # the noise of 5 that both share is gone
     assert frame(found).columns.tolist() == [
         "measure", "model", "corpus", "layer", "with_first", "without_first", "difference", "low", "high",
+        "with_first_matched", "without_first_matched",
     ]  # fmt: skip
 
 
@@ -90,6 +91,17 @@ def test_what_is_said_is_what_the_numbers_are() -> None:
 def test_a_difference_counts_where_its_whole_interval_is_beyond_what_matters() -> None:
     wide = [made(ISS, [0.0]), made(ISS, [0.3], control="no first word", spread=0.5)]
     assert "no more than +0.300 [" in words.paragraph(frame(effects([("a", wide[0]), ("b", wide[1])])))
+
+
+def test_what_is_left_against_random_sentences_of_the_same_length_is_said() -> None:
+    numbers = frame(effects(runs()))
+    assert numbers.with_first_matched.isna().all()
+    assert "own length" not in words.paragraph(numbers)
+    numbers["with_first_matched"], numbers["without_first_matched"] = numbers.with_first - 0.08, 0.02
+    assert (
+        "Against random sentences of each sentence's own length it is −0.09 to −0.08 and 0.02 there."
+        in words.paragraph(numbers)
+    )
 
 
 def test_the_table_has_each_curve_where_it_moves_most() -> None:
