@@ -82,7 +82,7 @@ def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png",
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.set_dpi(150)
-        if (engine := figure.get_layout_engine()) is not None:
+        if figure.axes and (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)
         figure.set_layout_engine(None)  # laid out once, for all: with an engine matplotlib draws each file twice
         for kind, path in zip(kinds, paths, strict=True):

@@ -170,7 +170,7 @@ def test_parallel_jobs_lose_nothing(app: Path) -> None:
     code, _, err = sweep(app, *launcher, f"model={','.join(models)}", "seed=1,2")
     assert code == 0, err
     found = runs(app)
-    names = {f"{model} seed={seed}" for model in models for seed in (1, 2)}
+    names = {f"{model} (seed {seed})" for model in models for seed in (1, 2)}
     assert set(found) == names | {f"comparison of {jobs} jobs"}
     assert {run.info.status for run in found.values()} == {"FINISHED"}
     assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
@@ -179,7 +179,7 @@ def test_parallel_jobs_lose_nothing(app: Path) -> None:
     for name in names:
         history = client.get_metric_history(found[name].info.run_id, "self_similarity/adjusted")
         assert sorted(m.step for m in history) == [0, 1, 2, 3, 4]
-        assert min(m.value for m in history) == int(name[-1])
+        assert min(m.value for m in history) == int(name[-2])
     assert [e.name for e in client.search_experiments()] == ["study", "Default"]
 
 

@@ -17,7 +17,9 @@ from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoded, Encoder, check_encoded
-from ctxexp.models.huggingface import huggingface
+from ctxexp.models.choices import Reading
+from ctxexp.models.transformer.build import from_files
+from ctxexp.models.transformer.checkpoints import resolve
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.testing.report import Broken
@@ -46,9 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 def encoder(folder: Path, **choices: object) -> TransformerEncoder:
-    made = huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
-    assert isinstance(made, TransformerEncoder)
-    return made
+    return from_files(resolve(str(folder)), Reading(device="cpu", **choices))  # type: ignore[arg-type]
 
 
 def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
