@@ -154,8 +154,11 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
+    weights = [one_line(r.info.model.weights) for _, r in runs]
+    if "" in weights:  # beside others there is a model that hasn't that choice
+        weights = []
     for kind, plural, words in (
-        ("weights", "kinds of weights", [one_line(r.info.model.weights) for _, r in runs]),
+        ("weights", "kinds of weights", weights),
         ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
         ("control:", "controls", controls),
         ("transform", "transforms", used),

@@ -212,6 +212,12 @@ def test_a_panel_never_mixes_statistics() -> None:
     assert [(p.statistic, [line.label for line in p.lines]) for p in chart.panels] == [("adjusted", ["bert"])]
 
 
+def test_a_choice_of_weights_is_said_only_of_runs_that_all_have_one() -> None:
+    bert, elmo, file = results("bert", 3), results("elmo", 2), results("smol", 3, weights="")
+    assert "weights mini" in wording.facts([("bert", bert), ("elmo", elmo)])
+    assert not any("weights" in fact for fact in wording.facts([("bert", bert), ("smol", file)]))
+
+
 def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     def overlays(**options: Any) -> dict[str, np.ndarray]:
         panels = (panel for chart in charts.sweep_charts(runs, **options) for panel in chart.panels)
