@@ -38,7 +38,7 @@ def test_intervals_are_about_as_wide_as_they_should_be(size: int) -> None:
 def test_documents_are_drawn_whole_where_they_are_known() -> None:
     world = World(np.random.default_rng(0), n=60, size=6, words=WORDS)
     alone = Corpus("alone", world.corpus.sentences)
-    widths = {}
+    widths, values = {}, []
     for corpus in (world.corpus, alone):
         occurrences = Occurrences.of(world, corpus)
         found = measure(world, occurrences, METRICS, OnePerSentence(size=60, redraws=0, exact=True), seed=0)
@@ -46,7 +46,8 @@ def test_documents_are_drawn_whole_where_they_are_known() -> None:
             key: float((found.named[f"{key}_ci_high"] - found.named[f"{key}_ci_low"])[0]) for key in CURVES
         }
         assert found.info.resampled.n == (10 if corpus.documents else 60)
-        assert found.named["self_similarity/raw"][0] == pytest.approx(found.named["self_similarity/raw"][0])
+        values.append(found.named["self_similarity/raw"][0])
+    assert values[0] == values[1]  # what is drawn anew moves the interval alone
     key = "intra_sentence_similarity/raw"
     assert widths["document"][key] > 1.3 * widths["sentence"][key]
 
