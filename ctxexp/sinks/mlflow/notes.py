@@ -1,4 +1,4 @@
-"""What MLflow's page says of a run: its numbers as a table, a figure, and where curves lie side by side."""
+"""What MLflow's page says of a run: its numbers as a table, links to its figures, and where curves lie side by side."""
 
 from __future__ import annotations
 
