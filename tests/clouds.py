@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -41,3 +42,28 @@ def planted(n: int = 400, d: int = 24, *, dominant: int = 3) -> tuple[np.ndarray
     strength[:dominant] = 3
     x = z @ (rotation(d, 1) * strength @ rotation(d, 2)) + 10 * rng.normal(size=d)
     return x.astype(np.float32), cosines(z)
+
+
+def check_memory(factory: Callable[[], Any]) -> None:
+    """Fitting many rows, and moving some at a time, hold less than a copy of all in float64."""
+    x = cloud(50_000, 128)
+    tracemalloc.start()
+    try:
+        fitted = factory().fit(x)
+        in_fit = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        for at in range(0, len(x), 5000):
+            fitted.apply(x[at : at + 5000])
+        in_apply = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert in_fit < 1.1 * x.nbytes  # a copy in float64 would be 2
+    assert in_apply < 1.1 * x.nbytes
+
+
+def check_no_rows_and_views(factory: Callable[[], Any], name: str) -> None:
+    """No rows give no rows, and a view that isn't contiguous what its copy gives."""
+    x = cloud()
+    fitted = factory().fit(x)
+    assert len(fitted.apply(x[:0])) == 0, name
+    np.testing.assert_allclose(fitted.apply(x[::-2]), fitted.apply(x[::-2].copy()), atol=1e-4, err_msg=name)
