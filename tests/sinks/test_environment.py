@@ -30,3 +30,17 @@ def test_asking_for_the_commit_leaves_the_repository_alone(tmp_path: Path, monke
     environment._git.cache_clear()
     file.write_text("other")
     assert environment.git() == {"commit": git("rev-parse", "HEAD"), "dirty": True}
+
+
+def test_a_status_that_git_could_not_give_is_not_called_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    made = ["-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "m"]
+    subprocess.run(["git", "-C", tmp_path, *made], check=True)
+    (tmp_path / ".git" / "index").write_bytes(b"damaged")  # git knows the commit, not what has changed
+    monkeypatch.setattr(environment, "PACKAGE", tmp_path / "package")
+    found = environment.git()
+    assert found is not None
+    assert found["dirty"] is None
+    said = environment.source()
+    assert said["commit"] == found["commit"]
+    assert "dirty" not in said

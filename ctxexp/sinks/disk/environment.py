@@ -20,10 +20,10 @@ from ctxexp.vectors.code_version import PACKAGE
 
 
 class Commit(TypedDict):
-    """A checkout: its commit, and whether tracked files differ from it."""
+    """A checkout: its commit, and whether tracked files differ from it (None: git didn't say in time)."""
 
     commit: str
-    dirty: bool
+    dirty: bool | None
 
 
 @functools.cache
@@ -40,7 +40,8 @@ def _git(folder: Path) -> Commit | None:
     commit = git("rev-parse", "HEAD")
     if commit is None:
         return None
-    return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
+    changes = git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
 
 
 def git() -> Commit | None:
@@ -67,7 +68,9 @@ def command() -> str:
 def source() -> dict[str, str]:
     """Who started this process, how, and from which commit."""
     found = git()
-    commit = {"commit": found["commit"], "dirty": str(found["dirty"]).lower()} if found else {}
+    commit = {"commit": found["commit"]} if found else {}
+    if found and found["dirty"] is not None:
+        commit["dirty"] = str(found["dirty"]).lower()
     return {"user": user(), "command": command(), **commit}
 
 
