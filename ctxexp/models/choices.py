@@ -110,6 +110,16 @@ def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None
         )
 
 
+def chosen_layers(layers: Sequence[int] | None, n_layers: int, source: str) -> tuple[int, ...] | None:
+    """The layers that were asked for, ascending; None for all. Raises `ConfigError` for one that the model hasn't."""
+    check_layers(layers)
+    if layers is None or len(layers) == n_layers == max(layers) + 1:
+        return None
+    if beyond := [i for i in layers if i >= n_layers]:
+        raise ConfigError(f"model.layers={list(layers)}: no layer {beyond[0]}: {source} has layers 0 to {n_layers - 1}")
+    return tuple(sorted(layers))
+
+
 def check_placing(
     device_map: str | None = None, quantization: str | None = None, device: str = "auto", **_others: object
 ) -> None:

@@ -32,8 +32,7 @@ class Known(Encoder):
     def __init__(self, said: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
         """Raises KeyError for a description that isn't whole."""
         layers = None if said["layers"] is None else tuple(said["layers"])
-        vars(self).update({key: said[key] for key in SAID}, layers=layers, _load=load)
-        self.layers = None if said["layers"] is None else tuple(said["layers"])
+        vars(self).update({key: said[key] for key in SAID} | {"layers": layers}, _load=load)
 
     def __getattribute__(self, name: str) -> Any:
         """Whatever isn't described is the whole encoder's."""

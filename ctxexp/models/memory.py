@@ -28,18 +28,19 @@ def from_transformers(
     long: Long = "window",
     stride: int | None = None,
     linear: Linear = "auto",
+    layers: Sequence[int] | None = None,
 ) -> Encoder:
     """All layers of a transformers model in memory, on the device and in the type that it has, set to `eval()`.
 
     Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit. `name` is what figures call
     it (None: what it was loaded from, else its class); the vectors' cache is keyed by a hash of weights, tokenizer and
     config. A model that is trained on is another model: take it anew, or its old name is refused. A pooler counts as
-    the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long`, `stride` and `linear`
-    as there.
+    the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long`, `stride`, `linear` and
+    `layers` as there.
     """
     from ctxexp.models.transformer.build import from_memory
 
-    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear)
+    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear, layers=layers)
     return from_memory(model, tokenizer, reading, name)
 
 

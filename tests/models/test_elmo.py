@@ -269,6 +269,28 @@ def test_an_empty_sentence_has_no_vectors(state: str) -> None:
     assert list(encoder(state=state).encode([])) == []
 
 
+@pytest.mark.parametrize("state", ["reset", "carry"])
+def test_a_few_layers_are_the_full_runs_to_the_bit(state: str) -> None:
+    texts = ["a b c d", "e", "f", "g h i j k", "j k"]
+    slots = {"slots": 2} if state == "carry" else {}
+    full = vectors(encoder(state=state, **slots), *texts)
+    for chosen in ((0,), (1,), (0, 2), (2, 1)):
+        one = encoder(state=state, layers=chosen, **slots)
+        kept = sorted(chosen)
+        assert (one.n_layers, list(one.given)) == (3, kept)
+        assert f" layers={','.join(map(str, kept))} " in one.name
+        for few, every in zip(vectors(one, *texts), full, strict=True):
+            np.testing.assert_array_equal(few, every[kept])
+    assert encoder(state=state, layers=(0, 1, 2), **slots).name == encoder(state=state, **slots).name
+
+
+def test_layers_that_a_file_lacks_are_refused_before_its_weights_are_read() -> None:
+    with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: ctxexp mini elmo has layers 0 to 2$"):
+        elmo(layers=[0, 3])
+    with pytest.raises(ConfigError, match=r"^model\.layers=\[1, 1\]: expected different layers"):
+        elmo(layers=[1, 1])
+
+
 def test_bfloat16_stays_near_float32() -> None:
     (exact,), (half,) = (vectors(encoder(dtype=d), "how near are these two") for d in ("float32", "bfloat16"))
     assert exact.dtype == np.float32

@@ -101,3 +101,18 @@ def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus) -> Non
         measured(folder, corpus, FEW, "sentence.mixes=[last2]")
     with pytest.raises(ConfigError, match=r"no_sinks judges .* in every layer, of which only 0, 2 are there; leave"):
         measured(folder, corpus, FEW, "control=no_sinks")
+
+
+def test_of_a_model_in_memory_too(folder: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
+    few, full = (ctxexp.from_transformers(model, tokenizer, linear="plain", layers=which) for which in ([2, 0], None))
+    assert few.given == FEW
+    assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
+    (some,), (every,) = (one.encode([Sentence.of(WORDS)]) for one in (few, full))
+    np.testing.assert_array_equal(some.layers, every.layers[list(FEW)])
+    with pytest.raises(ConfigError, match=r"^model\.layers=\[3\]: no layer 3: mine has layers 0 to 2$"):
+        ctxexp.from_transformers(model, tokenizer, name="mine", layers=[3])
+    with pytest.raises(ConfigError, match=r"^model\.layers=\[\]: expected different layers, counted from 0"):
+        ctxexp.from_transformers(model, tokenizer, layers=[])

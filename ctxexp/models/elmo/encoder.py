@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 from ctxexp.dataset import Sentence
 from ctxexp.errors import UnknownName
 from ctxexp.model import EmbeddingTable, Encoded, Encoder
-from ctxexp.models.choices import check_slots
+from ctxexp.models.choices import check_slots, chosen_layers
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
 from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.vectors.device import resolve_device, resolve_dtype
@@ -43,12 +44,14 @@ class ElmoEncoder(Encoder):
         slots: int = 1,
         device: str = "auto",
         dtype: str = "float32",
+        layers: Sequence[int] | None = None,
     ) -> None:
         if state not in ("reset", "carry"):
             raise UnknownName("state of model elmo", state, ("reset", "carry"))
         check_slots(state, slots)
         self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
+        self.layers = chosen_layers(layers, self.n_layers, source)
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
         with torch.device("meta"):
@@ -58,7 +61,8 @@ class ElmoEncoder(Encoder):
         self._row_of: dict[str, int] = {}
         self._table = torch.empty(0, options.projection)
         how = f"state=carry slots={slots}" if self.sequential else "state=reset"
-        self.name = f"elmo {identity} {how} dtype={dtype}"
+        few = f" layers={','.join(map(str, self.layers))}" if self.layers is not None else ""
+        self.name = f"elmo {identity} {how}{few} dtype={dtype}"
         self.details = {
             "checkpoint": source,
             "revision": "-",
@@ -73,20 +77,17 @@ class ElmoEncoder(Encoder):
             "slots": slots,
             "dtype": dtype,
         }
+        del self._network.layers[max(self.given) :]  # no layer depends on those above it
 
     @classmethod
-    def untrained(
-        cls, options: ElmoOptions, *, seed: int, source: str, state: str, slots: int, device: str, dtype: str
-    ) -> ElmoEncoder:
-        """The same shape with the original's initialisation, drawn from `seed`."""
+    def untrained(cls, options: ElmoOptions, *, seed: int, source: str, **choices: Any) -> ElmoEncoder:
+        """The same shape with the original's initialisation, drawn from `seed`; `choices` as an encoder takes them."""
         weights = ElmoNetwork(options, generator=torch.Generator().manual_seed(seed)).state_dict()
         digest = hashlib.sha256(repr(options).encode())
         for value in weights.values():
             digest.update(value.numpy().tobytes())
         identity = f"untrained:{digest.hexdigest()[:16]}"
-        return cls(
-            options, weights, source=source, identity=identity, state=state, slots=slots, device=device, dtype=dtype
-        )
+        return cls(options, weights, source=source, identity=identity, **choices)
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """The vectors of each sentence, in order; with state=carry the states start at zero with the call."""
@@ -136,7 +137,7 @@ class ElmoEncoder(Encoder):
         if state is None:
             options, n = self.options, self.slots
             c = torch.zeros(2, n, options.cells, device=self._device)
-            state = [(c, c.new_zeros(2, n, options.projection))] * options.n_layers
+            state = [(c, c.new_zeros(2, n, options.projection))] * len(self._network.layers)
         order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
         lengths = [len(sentences[k]) + 2 for k in order]
         start = [(c[:, order], m[:, order]) for c, m in state]
@@ -151,7 +152,8 @@ class ElmoEncoder(Encoder):
     def _run(
         self, sentences: Sequence[Sentence], lengths: Sequence[int] | None, state: State | None
     ) -> tuple[list[np.ndarray], State]:
-        """Each sentence's (n_layers, n_words, dim), and the states after them; longest first if `lengths` differ."""
+        """Each sentence's given layers (n, n_words, dim), and the states after them; longest first if `lengths`
+        differ."""
         longest = max(len(sentence) for sentence in sentences)
         begin, end, row_of = self._row_of[BEGIN], self._row_of[END], self._row_of
         rows = np.full((longest + 2, len(sentences)), end)
@@ -160,11 +162,11 @@ class ElmoEncoder(Encoder):
             rows[1 : len(sentence) + 1, number] = [row_of[word] for word in sentence.words]
         x = self._table[torch.from_numpy(rows).to(self._device)]
         outputs, state = self._network.contextual(x, lengths, state)
-        shape = len(sentences), self.n_layers, longest, 2, self.options.projection
+        shape = len(sentences), len(self.given), longest, 2, self.options.projection
         layers = torch.empty(shape, dtype=self._out, device=self._device)
-        layers[:, 0] = x[1:-1].transpose(0, 1).unsqueeze(2)
-        for number, y in enumerate(outputs, start=1):
-            layers[:, number] = y[:, 1:-1].permute(2, 1, 0, 3)
+        for at, number in enumerate(self.given):
+            y = outputs[number - 1].permute(2, 1, 0, 3) if number else x.transpose(0, 1).unsqueeze(2)
+            layers[:, at] = y[:, 1:-1]
         whole = layers.flatten(3).cpu().numpy()
         return [array[:, : len(s)] for array, s in zip(whole, sentences, strict=True)], state
 

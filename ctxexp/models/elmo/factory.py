@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed
+from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed, chosen_layers
 from ctxexp.models.elmo.files import read_weights, sha256
 from ctxexp.models.elmo.locate import locate, published
 from ctxexp.models.elmo.options import read_options
@@ -21,6 +22,7 @@ def elmo(
     weight_file: str | None = None,
     state: State = "reset",
     slots: int = 1,
+    layers: Sequence[int] | None = None,
     device: str = "auto",
     dtype: Dtype = "float32",
     seed: int = 0,
@@ -33,6 +35,7 @@ def elmo(
       where the sentence before left them).
     slots: of state=carry: sentences a batch, each slot with a state of its own. 1 is what Ethayarajh's (2019) code did,
       64 what AllenNLP's embed_sentences does.
+    layers: the numbers of the layers to encode and measure, as in [0,2]; null: all.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
@@ -54,9 +57,10 @@ def elmo(
         options_path, weight_path, source = folder / "options.json", folder / "weights.hdf5", "ctxexp mini elmo"
 
     options = read_options(options_path)
+    layers = chosen_layers(layers, options.n_layers + 1, source or str(options_path))
     weight_path = None if weights == "untrained" else weight_path
     identity = f"{sha256(weight_path)[:16] if weight_path else 'untrained'}:{sha256(options_path)[:16]}"
-    how: dict[str, Any] = {"state": state, "slots": slots, "device": device, "dtype": dtype}
+    how: dict[str, Any] = {"state": state, "slots": slots, "device": device, "dtype": dtype, "layers": layers}
 
     def load() -> Encoder:
         from ctxexp.models.elmo.encoder import ElmoEncoder

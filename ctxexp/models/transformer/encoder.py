@@ -10,7 +10,7 @@ import torch
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import EmbeddingTable, Encoded, Encoder
-from ctxexp.models.choices import Reading
+from ctxexp.models.choices import Reading, chosen_layers
 from ctxexp.models.transformer.checkpoints import Checkpoint, called
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.loading import Loaded, probe, state_hash, versions, window_size
@@ -46,7 +46,7 @@ class TransformerEncoder(Encoder):
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
-        self.layers = self._chosen()
+        self.layers = chosen_layers(reading.layers, self.n_layers, checkpoint.source)
         if not reading.final_norm:
             self._catch_before(norm)
         own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
@@ -92,18 +92,6 @@ class TransformerEncoder(Encoder):
             "dtype": reading.dtype,
             "untrained": loaded.untrained,
         }
-
-    def _chosen(self) -> tuple[int, ...] | None:
-        """The layers that were asked for, ascending; None for all. Raises ConfigError for one that the model hasn't."""
-        asked = self.reading.layers
-        if asked is None or len(asked) == self.n_layers == max(asked) + 1:
-            return None
-        if beyond := [i for i in asked if i >= self.n_layers]:
-            raise ConfigError(
-                f"model.layers={list(asked)}: no layer {beyond[0]}: {self.checkpoint.source} has layers 0 to "
-                f"{self.n_layers - 1}"
-            )
-        return tuple(sorted(asked))
 
     def _catch_before(self, norm: str | None) -> None:
         """Keep what enters the final norm; raises ModelError for a model without one."""
