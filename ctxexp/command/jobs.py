@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import signal
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,7 @@ from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.figures import run_figures
 from ctxexp.report.page import REPORT, summarise
+from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import on_terminal
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
@@ -92,6 +95,7 @@ def _execute(cfg: DictConfig) -> None:
         if not isinstance(study, Study):
             raise study
         results = measured(study, config, folder, Progress())
+        results = replace(results, info=replace(results.info, protocol=_protocol(run_of.params)))
         running.save(results)
         run_figures(results, folder / "figures", published=config.figures.published)
         if not sweep:
@@ -190,7 +194,7 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
     if report.compared:
-        show(f"\n{on_terminal(report.compared)}")
+        show(f"\n{on_terminal(over_seeds(report.compared))}")
     for table in written(sweep.summary):
         show(f"\n{table}")
     charts = sinks.charts(sweep)
@@ -230,6 +234,12 @@ def _params(cfg: DictConfig, shown: Mapping[str, object], config: Config) -> dic
     versions = {p.plugin: f"{p.distribution} {p.version}" for p in supplied_by(config)}
     asked = _own({key: value for key, value in shown.items() if key not in PLACES}, cfg)
     return {**asked, "plugins": versions}
+
+
+def _protocol(params: Mapping[str, object]) -> str:
+    """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
+    text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _own(shown: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:

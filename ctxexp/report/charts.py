@@ -14,6 +14,7 @@ from ctxexp.report.wording import (
     AVERAGE,
     Run,
     about,
+    averaged,
     axis_label,
     canonical,
     define,
@@ -111,15 +112,22 @@ def headlines(names: Sequence[str]) -> list[str]:
 
 
 def looks(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
-    """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style."""
-    families: dict[str, list[tuple[bool, int, str]]] = {}
+    """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style. Where all
+    are of one encoder, each transform has a colour instead."""
+    alone = len({results.info.model.encoder or label for label, results in runs}) == 1
+    families: dict[tuple[str, str], list[tuple[bool, int, str]]] = {}
     for i, (label, results) in enumerate(runs):
         info = results.info
         changed = (info.control, info.transform.name) != ("none", "none")
-        families.setdefault(info.model.encoder or label, []).append((changed, i, label))
-    members = [[label for _, _, label in sorted(family)] for family in families.values()]
-    shade = colours([first for first, *_ in members])
-    return {label: (shade[family[0]], dash) for family in members for dash, label in enumerate(family)}
+        transform = info.transform.name if alone and info.transform.name != "none" else ""
+        families.setdefault((info.model.encoder or label, transform), []).append((changed, i, label))
+    members = {transform or sorted(family)[0][2]: sorted(family) for (_, transform), family in families.items()}
+    ends = {label: averaged(results) for label, results in runs}
+    named = {name: name.removesuffix(ends.get(name, "")) for name in members}  # a mean over seeds has its runs' colour
+    hue = colours(list(named.values()))
+    return {
+        label: (hue[named[name]], dash) for name, family in members.items() for dash, (*_, label) in enumerate(family)
+    }
 
 
 def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool) -> Panel:

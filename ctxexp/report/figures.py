@@ -152,15 +152,10 @@ def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
         axes = figure.add_subplot(rows, columns, position)
         _panel(axes, chart.panels[0])
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
-        axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=20, parse_math=False)
-        axes.text(
-            0,
-            1.025,
-            textwrap.shorten(chart.panels[0].definition, 68, placeholder=" …"),
-            fontsize=8.5,
-            color=FAINT,
-            **style,
-        )
+        under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 76)
+        pad = 8 + 12 * len(under)
+        axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=pad, parse_math=False)
+        axes.text(0, 1.025, "\n".join(under), fontsize=8.5, color=FAINT, **style)
     asks = any(chart.name in charts.PAPER for chart in shown)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     everything = Chart("overview", heading, tuple(c.panels[0] for c in shown))

@@ -23,6 +23,7 @@ from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.explorer import explorer_data
 from ctxexp.report.palette import PALETTE
+from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
 from ctxexp.report.wording import Run
 from ctxexp.results.run_info import RunInfo
@@ -65,7 +66,7 @@ def _about(info: RunInfo) -> dict[str, object]:
         "baseline size": info.baseline.size,
         "intervals over": resampled.unit,
         "intervals of pairs over": resampled.pairs,
-        "seed": info.seed,
+        "seed": list(info.seeds) or info.seed,
         "corpus choices": text.choices,
         "encoder details": model.details,
     }
@@ -75,10 +76,12 @@ def summarise(
     runs: Sequence[Run], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
 ) -> list[Path]:
     """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths. `links` are
-    where sinks show the runs, by label."""
+    where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv have every
+    run."""
     published = any(results.info.published for _, results in runs)
-    paths = figures.sweep_figures(runs, folder, published=published)
-    paths.append(write_report(runs, folder / REPORT, published=published, links=links))
+    shown = over_seeds(runs)
+    paths = figures.sweep_figures(shown, folder, published=published)
+    paths.append(write_report(shown, folder / REPORT, published=published, links=links))
     paths += sweep_tables.write_tables(runs, folder, registry)
     paths += sweep_tables.write_figures(runs, folder, registry)
     comparison = folder / COMPARISON
@@ -107,6 +110,7 @@ def write_report(
         source=f"{reference.SOURCE}; {reference.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
+        seeds=any(results.info.seeds for _, results in runs),
         explorer=data["explorer"] is not None,
         labels=[model["label"] for model in data["models"]],
         places=AT,

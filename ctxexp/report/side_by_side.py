@@ -81,14 +81,19 @@ def _cells(results: Results, key: Key | None) -> dict[str, Cell]:
         return {}
     last = max(results.info.model.layers, default=len(held.value) - 1)
     places = (last, int(np.nanargmax(held.value)), int(np.nanargmin(held.value)))
-    return {at: _cell(held, layer, at) for at, layer in zip(AT, places, strict=True) if np.isfinite(held.value[layer])}
+    spread = bool(results.info.seeds)
+    return {
+        at: _cell(held, layer, at, spread)
+        for at, layer in zip(AT, places, strict=True)
+        if np.isfinite(held.value[layer])
+    }
 
 
-def _cell(held: Held, layer: int, at: str) -> Cell:
+def _cell(held: Held, layer: int, at: str, spread: bool) -> Cell:
     value, low, high = (float(column[layer]) for column in held)
     text = number(value)
     if known := bool(np.isfinite([low, high]).all()):
-        text += f" [{number(low)}, {number(high)}]"
+        text += f" ± {number((high - low) / 2)}" if spread else f" [{number(low)}, {number(high)}]"
     if at != AT[0]:
         text += f" (layer {layer})"
     return Cell(layer, value, low if known else None, high if known else None, text)

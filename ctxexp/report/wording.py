@@ -146,11 +146,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         fits = []
     if set(used) == {"none"} or not transforms:
         used = []
-    resampled = [
-        one_line(r.info.resampled.unit or r.info.resampled.pairs)
-        for _, r in runs
-        if measure is None or _has_interval(r, measure)
-    ]
+    resampled = [drawn_anew(r) for _, r in runs if measure is None or _has_interval(r, measure)]
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
@@ -164,7 +160,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         ("transform", "transforms", used),
         ("fitted on", "fitted texts", fits),
         ("baseline:", "baselines", chance),
-        ("intervals over:", "units of intervals", [_DRAWN.get(unit, unit) for unit in resampled]),
+        ("intervals over:", "units of intervals", resampled),
     ):
         known = sorted(set(words) - {""})
         if known:
@@ -194,6 +190,19 @@ def identities(runs: Sequence[Run]) -> list[str]:
         if name or size:
             said.setdefault(", ".join(part for part in (name, size) if part), []).append(label)
     return [f"{', '.join(labels)}: {what}" for what, labels in said.items()]
+
+
+def averaged(results: Results) -> str:
+    """What the label of a mean over seeds ends with; empty for a run."""
+    return f", mean of {len(results.info.seeds)} seeds ± sd" if results.info.seeds else ""
+
+
+def drawn_anew(results: Results) -> str:
+    """What the run's intervals are over; empty if it has none."""
+    if seeds := results.info.seeds:
+        return f"{len(seeds)} seeds (mean ± standard deviation)"
+    unit = one_line(results.info.resampled.unit or results.info.resampled.pairs)
+    return _DRAWN.get(unit, unit)
 
 
 def _has_baseline(results: Results, measure: str) -> bool:

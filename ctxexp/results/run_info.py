@@ -146,6 +146,8 @@ class RunInfo:
     measures: dict[str, MeasureInfo] = field(default_factory=dict)
     tables: dict[str, TableInfo] = field(default_factory=dict)
     seed: int = 0
+    seeds: tuple[int, ...] = ()  # of the runs that this is the mean of
+    protocol: str = ""  # a digest of every choice but the seed, as the command has them
     bootstrap: int = 0
     resampled: Resampled = Resampled()
     encoded: int = 0  # sentences that no cache had

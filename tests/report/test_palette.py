@@ -104,3 +104,16 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
     assert len({(line.get_linestyle(), str(line._dash_pattern)) for line in drawn}) == 3  # type: ignore[attr-defined]
     assert [line.dash for line in chart.panels[0].lines] == [1, 2, 0, 0, 0]
     assert identities(runs)[0].startswith("bert (no first word), bert + flow, bert: b")
+
+
+def test_of_one_model_each_transform_has_a_hue() -> None:
+    def run(label: str, transform: str, **info: str) -> tuple[str, Results]:
+        return label, results_with({"m/raw": np.ones(2)}, info=told(encoder="b", transform=transform, **info))
+
+    runs = [run("bert + whitening", "whitening"), run("bert", "none"), run("bert + center", "center")]
+    runs += [run("bert (shuffled) + center", "center", control="shuffled")]
+    look = looks(runs)
+    assert look["bert"] == (FIXED["bert"], 0)
+    assert [dash for _, dash in look.values()] == [0, 0, 0, 1]
+    assert look["bert (shuffled) + center"][0] == look["bert + center"][0]
+    assert len({colour for colour, _ in look.values()}) == 3

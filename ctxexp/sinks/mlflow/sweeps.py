@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
+from ctxexp.report.charts import looks
 from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
 from ctxexp.sink import Sweep, SweepReport
@@ -62,6 +63,9 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
     """
     client, uri = sink.client, redact(sink.uri or "")
     colour = colours([row.label for row in report.rows])
+    hues = {label: hue for label, (hue, _) in looks(report.compared).items()}
+    if len(set(hues.values())) == len(hues):  # else twins, which the figures tell apart by line style, need shades
+        colour |= hues
     with failures(f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"):
         held = {run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")}
         for row, run_id in zip(report.rows, run_ids, strict=True):

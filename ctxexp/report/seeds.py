@@ -1,0 +1,60 @@
+"""Runs that differ in their seed alone, as one: the mean over seeds with its spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ctxexp.report.wording import Run, averaged
+from ctxexp.results import Results
+from ctxexp.results.values import Held, Values
+
+
+def over_seeds(runs: Sequence[Run]) -> list[Run]:
+    """The runs; in the place of several that share every choice but the seed one stands, their mean.
+
+    Its curves are means over seeds, and the ends of its intervals a standard deviation (ddof 1) below and above, NaN
+    where one of the runs has no value. A curve that not all of them have is left out. Tables are those of the first
+    seed. The spread is that of the seeds' choices alone: the text is the same, so that it is no confidence interval.
+    """
+    families: dict[str, list[Run]] = {}
+    for number, (label, results) in enumerate(runs):
+        families.setdefault(results.info.protocol or f"run {number}", []).append((label, results))
+    found: list[Run] = []
+    for family in families.values():
+        seeds = [results.info.seed for _, results in family]
+        alone = len(family) == 1 or len(set(seeds)) < len(seeds)
+        found += family if alone else [_mean(family)]
+    return found
+
+
+def _mean(family: Sequence[Run]) -> Run:
+    """The labels without what tells the seeds apart, and the mean."""
+    every = [results for _, results in family]
+    first = every[0]
+    label = min((_bare(label, results.info.seed) for label, results in family), key=len)
+    values = Values()
+    for key in first.held:
+        stacked = [results.held[key].value for results in every if key in results.held]
+        if len(stacked) == len(every) and len({len(curve) for curve in stacked}) == 1:
+            values.held[key] = _about(np.stack(stacked))
+    encoders = {results.info.model.encoder for results in every}
+    model = first.info.model if len(encoders) == 1 else replace(first.info.model, encoder="")
+    info = replace(first.info, model=model, seeds=tuple(results.info.seed for results in every))
+    mean = Results.of(values, tables=first.tables, info=info)
+    return label + averaged(mean), mean
+
+
+def _about(curves: np.ndarray) -> Held:
+    """Mean and standard deviation over the first axis of (seeds, n)."""
+    mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1)
+    return Held(mean, mean - sd, mean + sd)
+
+
+def _bare(label: str, seed: int) -> str:
+    """The label that a sweep gave a job, without what tells it from its other seeds."""
+    name, _, told = label.removesuffix(")").rpartition(" (") if label.endswith(")") else (label, "", "")
+    others = [part for part in told.split(", ") if part not in ("", f"seed {seed}")]
+    return f"{name} ({', '.join(others)})" if others else name

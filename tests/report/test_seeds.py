@@ -1,0 +1,106 @@
+"""Runs that differ in their seed alone: one mean with its spread, named where it is shown."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_figures import results, texts
+
+from ctxexp.plugins import build_registry
+from ctxexp.report import charts, figures, page
+from ctxexp.report.palette import FIXED
+from ctxexp.report.seeds import over_seeds
+from ctxexp.report.side_by_side import on_terminal
+from ctxexp.report.wording import Run
+from ctxexp.results.values import Held, Key
+
+SELF = Key("self_similarity", "adjusted")
+
+
+def run(label: str, seed: int, *, protocol: str = "a", model: str = "bert") -> Run:
+    made = results(model, 5, seed=seed)
+    return label, replace(made, info=replace(made.info, seed=seed, protocol=protocol))
+
+
+def family() -> list[Run]:
+    return [run(f"bert (seed {seed})", seed) for seed in (3, 4, 5)]
+
+
+def test_a_mean_over_seeds_has_their_standard_deviation_as_its_interval() -> None:
+    [(label, mean)] = over_seeds(family())
+    assert label == "bert, mean of 3 seeds ± sd"
+    assert mean.info.seeds == (3, 4, 5)
+    for key in (SELF, Key("anisotropy", "mean_cosine"), Key("word_norm", "raw")):
+        curves = [one.held[key].value.tolist() for _, one in family()]
+        for layer, values in enumerate(zip(*curves, strict=True)):
+            expected = sum(values) / 3
+            sd = (sum((value - expected) ** 2 for value in values) / 2) ** 0.5
+            found = [float(column[layer]) for column in mean.held[key]]
+            assert found == pytest.approx([expected, expected - sd, expected + sd], abs=1e-12)
+
+
+def test_only_runs_of_one_protocol_and_of_different_seeds_are_one() -> None:
+    others = [run("elmo (seed 3)", 3, protocol="b", model="elmo"), run("x", 3, protocol="c"), run("y", 3, protocol="c")]
+    found = over_seeds([*others, *family(), run("old", 9, protocol=""), run("older", 8, protocol="")])
+    labels = ["elmo (seed 3)", "x", "y", "bert, mean of 3 seeds ± sd", "old", "older"]
+    assert [label for label, _ in found] == labels
+    assert over_seeds(found) == found
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (("bert (pooling first, seed 3)", "bert (pooling first, seed 4)"), "bert (pooling first)"),
+        (("bert (untrained) (seed 3)", "bert (untrained) (seed 4)"), "bert (untrained)"),
+        (("bert #2", "bert"), "bert"),
+        (("bert (untrained)", "bert (untrained) #2"), "bert (untrained)"),
+    ],
+)
+def test_its_label_is_theirs_less_the_seed(labels: tuple[str, str], said: str) -> None:
+    [(label, _)] = over_seeds([run(label, seed) for label, seed in zip(labels, (3, 4), strict=True)])
+    assert label == f"{said}, mean of 2 seeds ± sd"
+
+
+def test_what_a_seed_lacks_the_mean_lacks() -> None:
+    runs = family()
+    frame = runs[1][1].frame.copy()
+    at = (frame["measure"] == "self_similarity") & (frame["statistic"] == "adjusted")
+    frame.loc[at & (frame["layer"] == 2), "value"] = np.nan
+    runs[1] = runs[1][0], replace(runs[1][1], frame=frame[frame["measure"] != "word_norm"])
+    [(_, mean)] = over_seeds(runs)
+    held = mean.held[SELF]
+    assert isinstance(held, Held)
+    assert np.isnan(np.stack(held)).all(axis=0).tolist() == [False, False, True, False, False]
+    assert "word_norm" not in mean.measures()
+
+
+def test_encoders_that_the_seed_makes_are_not_called_by_one_of_them() -> None:
+    runs = [
+        (label, replace(r, info=replace(r.info, model=replace(r.info.model, encoder=label)))) for label, r in family()
+    ]
+    [(_, mean)] = over_seeds(runs)
+    assert mean.info.model.encoder == ""
+
+
+def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
+    runs = [*family(), run("elmo", 3, protocol="b", model="elmo")]
+    shown = over_seeds(runs)
+    assert charts.looks(shown)["bert, mean of 3 seeds ± sd"] == (FIXED["bert"], 0)
+    drawn = charts.sweep_charts(shown)
+    figure = texts(figures.overview_figure(drawn, shown))
+    assert "bert, mean of 3 seeds ± sd" in figure
+    assert "intervals over: 3 seeds (mean ± standard deviation)" in texts(figures.sweep_figure(drawn[0], shown[:1]))
+    table = on_terminal(shown)
+    value, low, _ = (float(column[-1]) for column in shown[0][1].held[SELF])
+    assert f"{value:.3f} ± {value - low:.3f}" in table
+    assert " ± sd" in table.splitlines()[0]
+    page.summarise(runs, tmp_path, build_registry(installed=False))
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "mean of 3 seeds ± sd" in text
+    assert "with the standard deviation over the seeds in its place" in text
+    with (tmp_path / "comparison.csv").open(encoding="utf-8") as file:
+        assert {row["run"] for row in csv.DictReader(file)} == {label for label, _ in runs}
