@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
 
@@ -66,13 +66,19 @@ class Sense:
     label: str
 
 
+Tags = tuple[tuple[str, ...], ...]
+"""A label for each word of each sentence, "" for none."""
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Sentences of one data set, with whatever gold annotation it brings.
 
     `choices` names every choice that shaped the sentences (tokenizer, case, deduplication, ...): they are
     logged with each run. `documents` numbers the document of each sentence, where it is known: sentences of one are not
-    independent, so that intervals draw whole documents.
+    independent, so that intervals draw whole documents. `tags` are what else is known of words, by kind (`lemma`,
+    `pos`, `period` ...). Data sets may derive from it to hold more; what they hold may point to words by their tags,
+    which follow them, never by numbers.
     """
 
     name: str
@@ -81,6 +87,7 @@ class Corpus:
     senses: tuple[Sense, ...] = ()
     choices: dict[str, str] = field(default_factory=dict)
     documents: tuple[int, ...] | None = None
+    tags: dict[str, Tags] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, sentences: Iterable[Sequence[str]]) -> Corpus:
@@ -116,7 +123,7 @@ def fingerprint(sentences: Iterable[Sentence]) -> str:
 
 
 def deduplicated(corpus: Corpus) -> Corpus:
-    """The corpus with each text once, first occurrences in order; pairs and senses follow their sentence.
+    """The corpus with each text once, first occurrences in order; pairs, senses and tags follow their sentence.
 
     Five copies of a sentence are one context, not five: without this a word can look context-independent because its
     sentences are equal.
@@ -129,7 +136,23 @@ def deduplicated(corpus: Corpus) -> Corpus:
     if corpus.documents is not None:
         kept = dict(zip(reversed(position), reversed(corpus.documents), strict=True))  # where each first stands
         documents = tuple(kept[i] for i in range(len(first)))
-    return Corpus(corpus.name, tuple(first), pairs, senses, {**corpus.choices, "deduplicate": "true"}, documents)
+    return replace(
+        corpus,
+        sentences=tuple(first),
+        pairs=pairs,
+        senses=senses,
+        choices={**corpus.choices, "deduplicate": "true"},
+        documents=documents,
+        tags={kind: _once(tags, position, len(first)) for kind, tags in corpus.tags.items()},
+    )
+
+
+def _once(tags: Tags, position: Sequence[int], n: int) -> Tags:
+    """The tags of n sentences, of which each may be there several times: the first tag of each word."""
+    held: list[tuple[str, ...]] = [()] * n
+    for i, of in zip(position, tags, strict=True):
+        held[i] = tuple(a or b for a, b in zip(held[i], of, strict=True)) if held[i] else of
+    return tuple(held)
 
 
 def check_corpus(corpus: Corpus) -> None:
@@ -147,6 +170,9 @@ def check_corpus(corpus: Corpus) -> None:
         )
     check_sentences(corpus)
     check_gold(corpus)
+    for kind, tags in corpus.tags.items():
+        if list(map(len, tags)) != list(map(len, corpus.sentences)):
+            raise DataError(f"corpus {corpus.name!r}: tags {kind!r} are not one a word of each of its sentences")
 
 
 def check_sentences(corpus: Corpus) -> None:

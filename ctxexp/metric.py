@@ -6,14 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.maths.influence import by_leaving_out, of_mean_cosine
+from ctxexp.maths.summary import summary
 from ctxexp.measuring.described import Described
 from ctxexp.model import EmbeddingTable
+
+if TYPE_CHECKING:
+    from ctxexp.measuring.occurrences import Text
 
 Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
@@ -115,6 +120,13 @@ class Metric(Described, ABC):
     extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
     sample: int | None = None  # so many random groups only
     size_matched: bool = False
+
+    def require(self, corpus: Corpus) -> None:  # optional
+        """Raise DataError unless the corpus has what is measured: called before anything is encoded."""
+
+    def meet(self, text: Text) -> None:  # optional
+        """What is measured, before the first group, for metrics that need to know more of a block's `rows` than which
+        of them belong together; not called where pairs or tables are measured."""
 
     @abstractmethod
     def update(self, group: Group) -> None:
@@ -275,17 +287,6 @@ class GroupMean(Metric):
         """raw (mean), median, sd (ddof 1) over defined groups; n groups; undefined groups."""
         values = self.collected()[1]
         return {**summary(values[np.isfinite(values)]), "undefined": float(np.count_nonzero(~np.isfinite(values)))}
-
-
-def summary(values: np.ndarray) -> dict[str, float]:
-    """raw (mean), median, sd (ddof 1) and n of finite values, whatever their order, to the last bit."""
-    ordered = np.sort(values)
-    return {
-        "raw": float(ordered.mean()) if ordered.size else float("nan"),
-        "median": float(np.median(ordered)) if ordered.size else float("nan"),
-        "sd": float(ordered.std(ddof=1)) if ordered.size > 1 else float("nan"),
-        "n": float(ordered.size),
-    }
 
 
 def paired(group: Group) -> Pairs:

@@ -19,6 +19,7 @@ from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, MetricError, blamed
 from ctxexp.measuring.measure import build, measure
+from ctxexp.measuring.occurrences import Text
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.tables import TableRows
@@ -141,6 +142,7 @@ class Study:
         if pairs := [label for label, probe in probes.items() if probe.over == "pair"]:
             require_pairs(self.corpus, pairs)
         for label, probe in probes.items():
+            probe.require(self.corpus)
             if not self.corpus.senses and probe.over == "sense":
                 raise DataError(
                     f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
@@ -150,11 +152,12 @@ class Study:
     def _words(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The measured words, in the space that the transform makes."""
         store, occurrences = spaces.words(self.corpus)
-        text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
+        fit_on = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
         half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
-        space = transformed(store, occurrences, calibration, text=text)
+        space = transformed(store, occurrences, calibration, text=fit_on)
         points = WordMap(store, occurrences, self.corpus, dim=space.dim, most=self.explorer) if self.explorer else None
-        return WordRows(space, occurrences, self.baseline, seed=self.seed, eps=half, word_map=points)
+        text = Text(self.corpus, store, occurrences, self.encoder)
+        return WordRows(space, occurrences, self.baseline, seed=self.seed, eps=half, word_map=points, text=text)
 
     def _pairs(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The sentences of the gold pairs, each layer and mix in a space of its own."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import replace
+from itertools import chain, pairwise
 from typing import Literal
 
 import numpy as np
@@ -17,8 +18,8 @@ class Shuffled(Control):
 
     `how` contexts: all words of the corpus change places with each other, so that each stands in the context of other
     sentences. `how` order: the words of each sentence change places within it. Texts are the words joined by single
-    spaces. Senses follow their word; pairs keep their gold similarity, so that correlations with it show the chance
-    level under `contexts`, and what the order of words adds under `order`.
+    spaces. Senses and tags follow their word; pairs keep their gold similarity, so that correlations with it show the
+    chance level under `contexts`, and what the order of words adds under `order`.
     """
 
     name = "shuffled"
@@ -44,5 +45,9 @@ class Shuffled(Control):
             # of the sentences that begin there, only the last has words
             sentence = int(np.searchsorted(starts, at, side="right")) - 1
             senses.append(Sense(sentence, at - int(starts[sentence]), sense.label))
+        tags = {}
+        for kind, of in corpus.tags.items():
+            flat = list(chain.from_iterable(of))
+            tags[kind] = tuple(tuple(flat[i] for i in source[a:b].tolist()) for a, b in pairwise(starts))
         choices = {**corpus.choices, "control": self.words}
-        return Corpus(corpus.name, sentences, corpus.pairs, tuple(senses), choices, corpus.documents)
+        return replace(corpus, sentences=sentences, senses=tuple(senses), choices=choices, tags=tags)

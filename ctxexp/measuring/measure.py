@@ -91,6 +91,8 @@ class _Pass:
         """Read the rows at a place and take what each metric says of them."""
         reader = self.rows.at(place)
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
+        for label, instance in instances.items():
+            reader.guard(label, instance, "meet()", partial(self.rows.introduce, instance))
         units = self.rows.units if self.bootstrap else None
         shares = {label: Shares(units) for label in instances} if units else {}
         with precision(reader.eps):

@@ -11,6 +11,7 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.measuring.units import Units, units_of
+from ctxexp.model import Encoder
 
 
 class Shelf(Protocol):
@@ -183,6 +184,16 @@ class Occurrences:
         if kind == "corpus":
             return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
         raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, sense, occurrence, corpus")
+
+
+@dataclass(frozen=True)
+class Text:
+    """What is measured: the corpus, the store of its rows, the index of those, and the model that made them."""
+
+    corpus: Corpus
+    store: Shelf
+    occurrences: Occurrences
+    encoder: Encoder
 
 
 def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:

@@ -85,6 +85,9 @@ class Rows(ABC):
     def prepare(self, probes: Mapping[str, Metric]) -> None:  # noqa: B027  # optional
         """Draw what is drawn, before any place is read; `probes` are the metrics to come, by label (optional)."""
 
+    def introduce(self, metric: Metric) -> None:  # noqa: B027  # optional
+        """Tell a place's instance of a metric what is measured (optional)."""
+
     def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
         """Take the metrics' chance levels at the place that was read last; with `influence`, how much units move them
         too (optional)."""

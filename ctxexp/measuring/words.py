@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.baseline import Baseline
 from ctxexp.measuring.chances import Chances
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
@@ -37,7 +37,7 @@ class WordRows(Rows):
     Chance levels are the `baseline`'s. One layer and one block (or the largest single group) are in memory at a time;
     results don't depend on `block_bytes` (up to the last bits of float32 sums). `eps` is the machine epsilon of the
     type that the vectors were computed in, where that is coarser than the type they come in
-    (`ctxexp.maths.geometry.precision`). A `word_map` is shown each layer.
+    (`ctxexp.maths.geometry.precision`). A `word_map` is shown each layer, and every metric meets the `text`.
     """
 
     stage: ClassVar[tuple[str, str]] = ("measuring", "layers")
@@ -53,12 +53,13 @@ class WordRows(Rows):
         seed: int = 0,
         eps: float | None = None,
         word_map: Onlooker | None = None,
+        text: Text | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self.store, self.occurrences, self.baseline = store, occurrences, baseline
         self.seed, self.eps = seed, eps or 0.0
         self.places = [Place.of(layer) for layer in store.numbers]
-        self.units, self.word_map = occurrences.units, word_map
+        self.units, self.word_map, self.text = occurrences.units, word_map, text
         self.buffer = Gather(store.dim, block_bytes)
         self.reader: WordReader | None = None
 
@@ -79,6 +80,10 @@ class WordRows(Rows):
         samples = self.chances.sample.samples
         self.reader = WordReader(place, vectors, self.occurrences, self.buffer, samples=samples, eps=self.eps)
         return self.reader
+
+    def introduce(self, metric: Metric) -> None:
+        if self.text is not None:
+            metric.meet(self.text)
 
     def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         assert self.reader is not None

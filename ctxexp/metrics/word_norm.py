@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.maths.geometry import norms
-from ctxexp.metric import Block, Group, Metric, Over, summary
+from ctxexp.maths.summary import summary
+from ctxexp.metric import Block, Group, Metric, Over
 
 
 class WordNorm(Metric):

@@ -78,12 +78,14 @@ def test_shuffling_keeps_lengths_counts_and_senses(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["contexts", "order"])
-def test_senses_follow_their_very_word(how: str) -> None:
+def test_senses_and_tags_follow_their_very_word(how: str) -> None:
     """With words that are all different, each label must find its own again."""
     lists = [[f"w{i}x{j}" for j in range(i % 5)] for i in range(40)]
     senses = tuple(Sense(i, j, word) for i, words in enumerate(lists) for j, word in enumerate(words))
-    plain = Corpus("one each", tuple(Sentence.of(words) for words in lists), senses=senses)
+    tags = {"self": tuple(map(tuple, lists))}
+    plain = Corpus("one each", tuple(Sentence.of(words) for words in lists), senses=senses, tags=tags)
     shuffled = Shuffled(how=how).corpus(plain, 7)  # type: ignore[arg-type]
+    assert shuffled.tags["self"] == tuple(s.words for s in shuffled.sentences)
     assert [shuffled.sentences[s.sentence].words[s.position] for s in shuffled.senses] == [s.label for s in senses]
 
 

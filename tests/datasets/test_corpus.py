@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ctxexp.command.run import load_corpus
@@ -121,3 +123,22 @@ def test_a_sentence_belongs_to_the_document_where_it_first_stands() -> None:
     assert deduplicated(Corpus("x", sentences)).documents is None
     with pytest.raises(DataError, match=r"corpus 'x': documents of 2 sentences, but it has 5; expected one document"):
         check_corpus(Corpus("x", sentences, documents=(0, 1)))
+
+
+def test_tags_stay_with_their_words() -> None:
+    """Copies of a sentence fill each other's gaps; what a data set holds beside stays."""
+
+    class Dated(Corpus):
+        pass
+
+    corpus = Dated("x", Corpus.of("x", [["a", "b"], ["c"], ["a", "b"]]).sentences)
+    tags = (("", "N"), ("V",), ("D", "X"))
+    corpus = replace(corpus, tags={"pos": tags})
+    check_corpus(corpus)
+    once = deduplicated(corpus)
+    assert isinstance(once, Dated)
+    assert once.tags == {"pos": (("D", "N"), ("V",))}
+    with pytest.raises(DataError, match=r"corpus 'x': tags 'pos' are not one a word of each of its sentences"):
+        check_corpus(replace(corpus, tags={"pos": tags[:2]}))
+    with pytest.raises(DataError, match="tags 'pos' are not one a word"):
+        check_corpus(replace(corpus, tags={"pos": (("", "N"), (), ("D", "X"))}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +20,7 @@ from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.metric import Block, Group, GroupMean, Metric, Over
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
@@ -29,6 +30,8 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import Encoded, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
+from ctxexp.study import Study, Vectors
+from ctxexp.testing import check_metric
 from ctxexp.vectors.encode import open_store
 
 DIM = 24
@@ -561,3 +564,39 @@ def test_random_groups_are_no_rows_so_that_a_mean_over_them_has_no_interval() ->
     assert set(draws) == {5.0}
     assert results.interval("norm", "raw") is None
     assert results.interval("norm", "adjusted") is None
+
+
+def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> None:
+    """And may refuse a corpus before anything is encoded."""
+
+    class Places(Metric):
+        over = "occurrence"
+
+        def require(self, corpus: Corpus) -> None:
+            if "s" not in corpus.tags:
+                raise DataError("no tags")
+
+        def meet(self, text: Text) -> None:
+            self.text, self.seen = text, 0
+
+        def update_block(self, block: Block) -> None:
+            assert block.rows is not None
+            self.seen += int(self.text.occurrences.places[block.rows].sum())
+
+        def update(self, group: Group) -> None: ...
+
+        def compute(self) -> dict[str, float]:
+            return {"raw": float(self.seen)}
+
+    words = sentences(20)
+    plain = Corpus.of("x", words)
+    study = partial(Study, encoder=Hashed(), metrics={"places": Places}, bootstrap=0, explorer=0)
+    with pytest.raises(DataError, match="no tags"):
+        study(corpus=plain).run(Vectors(cache=tmp_path / "none"), folder=tmp_path)
+    assert not (tmp_path / "none").exists()
+    found = study(corpus=replace(plain, tags={"s": tuple(map(tuple, words))})).run(
+        Vectors(cache=tmp_path), folder=tmp_path
+    )
+    assert found.values("places", "raw").tolist() == [sum(sum(range(len(s))) for s in words)] * 2  # type: ignore[union-attr]
+    said = check_metric(Places)
+    assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]
