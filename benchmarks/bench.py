@@ -166,8 +166,9 @@ def measuring_against_naive(corpus: Corpus, encoder: Any, cache: Path) -> None:
         "naive double loop over every pair, SVDs, sentences / measuring", f"{full / measuring:,.0f}x", "at least 900x"
     )
     report("the released way (pair list, 1,000 of it drawn) / measuring", f"{released / measuring:,.0f}x")
-    share = (indexing + measuring) / (encoding + indexing + measuring)
-    report("measuring's share of a first run", f"{share:.1%}", "at most 6%")
+    shares_of_run = [(indexing + part) / (encoding + indexing + part) for part in (core, measuring)]
+    report("measuring's share of a first run, the paper's measures", f"{shares_of_run[0]:.1%}", "at most 6%")
+    report("    with centred MEV and norms, as by default", f"{shares_of_run[1]:.1%}")
 
 
 def main() -> None:

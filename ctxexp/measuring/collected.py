@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,24 +16,60 @@ from ctxexp.metric import Estimate, Metric
 INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each
 
 
+class Split:
+    """Where the rows of some groups fall: which of them one group has in one block of units.
+
+    Groups are the same at every place and for most measures, so the last answer is kept: it takes a sort of all rows.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self.units = units
+        self._of: tuple[np.ndarray, np.ndarray] | None = None
+
+    def of(self, rows: np.ndarray, group: np.ndarray) -> Parts:
+        """Of store rows (m,) in the groups `group` (m,)."""
+        if self._of is None or not all(map(np.array_equal, self._of, (rows, group))):
+            blocks, n = self.units.of_row[rows], self.units.n_blocks
+            part, of_row = np.unique(blocks + n * group, return_inverse=True)
+            self._of, self._parts = (rows, group), Parts(blocks, of_row.astype(np.int32), part // n)
+        return self._parts
+
+
+class Parts(NamedTuple):
+    """What `Split` found of m rows in some groups, whose parts in one block each are p in number."""
+
+    blocks: np.ndarray  # (m,) each row's block of units
+    of_row: np.ndarray  # (m,) its part
+    group: np.ndarray  # (p,) each part's group
+
+
 @dataclass
 class Shares:
     """What each block of units contributes to a mean over groups, from the influences of the groups' rows."""
 
-    units: Units
+    split: Split
     known: int = 0  # groups whose rows' influence is known
-    total: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n_blocks,)
-    errors: list[np.ndarray] = field(default_factory=list)  # (w,) each group's standard error
+    total: np.ndarray | None = None  # (n_blocks,)
+    errors: np.ndarray | None = None  # (groups,) each group's standard error
+    _taken: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, rows: np.ndarray, influence: np.ndarray) -> None:
         """Take the influences (w, n) of the store rows (w, n) of some groups."""
-        self.known += int(np.isfinite(influence).all(axis=1).sum())
-        blocks = self.units.of_row[rows]
-        moved = self.units.summed(blocks, influence)
-        self.total = self.total + moved if self.total.size else moved
-        of_unit, at = np.unique(blocks + self.units.n_blocks * np.arange(len(rows))[:, None], return_inverse=True)
-        squares = np.bincount(at.ravel(), influence.ravel()) ** 2  # a group's rows in one unit move it together
-        self.errors.append(np.sqrt(np.bincount(of_unit // self.units.n_blocks, squares, minlength=len(rows))))
+        self._taken.append((rows, influence))
+
+    def close(self) -> None:
+        """Add up what was taken, in one go: a place's groups come in thousands of small blocks."""
+        if not self._taken:
+            return
+        sizes = np.concatenate([np.full(len(rows), rows.shape[1]) for rows, _ in self._taken])
+        rows = np.concatenate([rows.ravel() for rows, _ in self._taken])
+        influence = np.concatenate([moved.ravel() for _, moved in self._taken])
+        self._taken.clear()
+        parts = self.split.of(rows, np.repeat(np.arange(len(sizes)), sizes))
+        self.total = self.split.units.summed(parts.blocks, influence)
+        squares = np.bincount(parts.of_row, influence) ** 2  # a group's rows in one unit move it together
+        self.errors = np.sqrt(np.bincount(parts.group, squares, minlength=len(sizes)))
+        self.known = int(np.isfinite(self.errors).sum())
 
 
 @dataclass
@@ -52,6 +89,8 @@ class Collected:
     ) -> None:
         """What the instance that saw a place says of it."""
         self.stats[place] = stats
+        if shares is not None:
+            shares.close()
         self.shares.append(shares)
         if (found := instance.collected()) is not None:
             self.keys, scores = found
@@ -65,8 +104,8 @@ class Collected:
     @property
     def errors(self) -> np.ndarray:
         """(groups, layers): the standard error of each score; NaN where rows' influence isn't known."""
-        unknown = [np.full(len(self.keys), np.nan)]
-        return np.stack([np.concatenate(s.errors if s and s.errors else unknown) for s in self.shares], axis=1)
+        unknown = np.full(len(self.keys), np.nan)
+        return np.stack([s.errors if s and s.errors is not None else unknown for s in self.shares], axis=1)
 
     @property
     def statistics(self) -> list[str]:
@@ -84,7 +123,7 @@ class Collected:
         if self.probe.over in INFLUENCED:
             known = np.isfinite(scores).sum(axis=0)
             pairs = zip(self.shares, known, strict=True)
-            return np.stack([s.total / n if s and s.known and n else nothing for s, n in pairs])
+            return np.stack([s.total / n if s and s.total is not None and s.known and n else nothing for s, n in pairs])
         if self.probe.over == "sample":
             return np.stack([nothing] * scores.shape[1])
         where = np.array(self.keys, np.int64)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ctxexp.errors import MetricError, short
 from ctxexp.maths.geometry import precision, sharing
-from ctxexp.measuring.collected import INFLUENCED, Collected, Shares
+from ctxexp.measuring.collected import INFLUENCED, Collected, Shares, Split
 from ctxexp.measuring.curves import write
 from ctxexp.measuring.described import describe
 from ctxexp.measuring.rows import Place, Reader, Rows, guard
@@ -85,6 +85,7 @@ class _Pass:
         self.probes = {label: probes[label] for label in metrics}
         rows.prepare(self.probes)
         self.chosen = {label: rows.chosen(probe) for label, probe in self.probes.items()}
+        self.split = Split(rows.units) if bootstrap and rows.units else None
         self.collected = {label: Collected(probe, self.chosen[label]) for label, probe in self.probes.items()}
 
     def measure(self, place: Place) -> None:
@@ -93,8 +94,7 @@ class _Pass:
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
         for label, instance in instances.items():
             reader.guard(label, instance, "meet()", partial(self.rows.introduce, instance))
-        units = self.rows.units if self.bootstrap else None
-        shares = {label: Shares(units) for label in instances} if units else {}
+        shares = {label: Shares(self.split) for label in instances} if self.split else {}
         with precision(reader.eps):
             fed = self._feed(reader, instances, shares)
             self.rows.look(instances, influence=self.bootstrap > 0)
