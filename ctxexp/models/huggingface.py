@@ -22,11 +22,14 @@ def huggingface(
     revision: a branch, tag or commit of the hub.
     trust_remote_code: run the model code that a checkpoint brings along.
     """
-    return _encoder(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
+    return checkpoint_encoder(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
 
 
-def _encoder(checkpoint: Checkpoint, reading: Reading, **choices: Any) -> Encoder:
-    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them."""
+def checkpoint_encoder(checkpoint: Checkpoint, reading: Reading, **choices: Any) -> Encoder:
+    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them.
+
+    What a plugin with a checkpoint of its own calls, its arguments taken by `ctxexp.models.choices.reads`.
+    """
 
     def load() -> Encoder:
         from ctxexp.models.transformer.build import from_files
@@ -55,4 +58,4 @@ def choose(
         found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
     else:
         found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
-    return _encoder(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)
+    return checkpoint_encoder(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models.choices import Dtype, Long, Pooling, Reading
+from ctxexp.models.choices import Reading, reads
 from ctxexp.plugins import Register
 
 
+@reads
 def sentence_transformer(
-    *,
-    checkpoint: str,
-    revision: str | None = None,
-    pooling: Pooling = "mean",
-    final_norm: bool = True,
-    long: Long = "window",
-    stride: int | None = None,
-    lowered: bool = False,
-    device: str = "auto",
-    dtype: Dtype = "float32",
+    *, reading: Reading, checkpoint: str, revision: str | None = None, lowered: bool = False
 ) -> ctxexp.Encoder:
     """All layers of the transformer inside a sentence-transformers model.
 
     checkpoint: a folder, or an id of the hub (its cache is looked in first); safetensors only.
     revision: a branch, tag or commit of the hub.
-    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
-    final_norm: whether the last layer is taken after the model's final norm.
-    long: window (windows of the model's max_seq_length) or refuse.
-    stride: pieces from one window's start to the next; null is half a window.
     lowered: words.lower=true is set, which a few checkpoints ask for.
-    device: auto, cpu, cuda or mps.
-    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
+
+    A window is the model's own max_seq_length.
     """
     from ctxexp.models.transformer.checkpoints import describe
     from ctxexp.models.transformer.encoder import TransformerEncoder
@@ -50,10 +39,7 @@ def sentence_transformer(
         )
     commit = re.search(r"[\\/]snapshots[\\/]([0-9a-f]{40})", str(folder))
     limit = settings.get("max_seq_length")
-    window = limit if isinstance(limit, int) else None
-    reading = Reading(
-        pooling=pooling, final_norm=final_norm, long=long, stride=stride, window=window, device=device, dtype=dtype
-    )
+    reading = replace(reading, window=limit if isinstance(limit, int) else None)
     found = describe(folder, source=checkpoint, revision=commit.group(1) if commit else "")
     return TransformerEncoder(found, reading, load(found, reading))
 

