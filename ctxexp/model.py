@@ -92,6 +92,11 @@ class Encoder(ABC):
         """How many of their pieces the model's tokenizer doesn't know, and of how many: each run states the share."""
         return 0, 0
 
+    def tokens(self, sentences: Sequence[Sentence]) -> Iterable[np.ndarray]:
+        """Where each unit of each sentence stands among the model's own tokens: (units, 2), the number of its first
+        and how many are pooled in it."""
+        return (np.stack([np.arange(len(s)), np.ones(len(s), np.int64)], axis=1) for s in sentences)
+
     def sentences(self) -> Encoder | None:
         """A view that gives vectors of whole sentences, for metrics over pairs (`ctxexp.vectors.pool`); None: it has
         none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -188,12 +188,16 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class Text:
-    """What is measured: the corpus, the store of its rows, the index of those, and the model that made them."""
+    """What is measured: the corpus, the store of its rows, the index of those, and the model that made them.
+
+    `derived` is for what metrics make of it once for all layers, each under a key of its own.
+    """
 
     corpus: Corpus
     store: Shelf
     occurrences: Occurrences
     encoder: Encoder
+    derived: dict[Hashable, object] = field(default_factory=dict)
 
 
 def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:

@@ -94,6 +94,13 @@ def test_pieces_as_units(folder: Folder) -> None:
     assert encoded.units[0].isalpha()
     assert all(unit.startswith("##") for unit in encoded.units[1:])
     assert len(encoded.units) + 2 == pieces.lengths([SENTENCES[1]])[0]  # [CLS] and [SEP] have no unit
+    whole = encoder(folder("bert"))
+    for sentence, length, at in zip(SENTENCES, whole.lengths(SENTENCES), whole.tokens(SENTENCES), strict=True):
+        first, counts = at.T
+        assert first[0] == 1
+        assert np.array_equal(first[1:], first[0] + np.cumsum(counts)[:-1])  # every piece is of one word
+        assert first[-1] + counts[-1] == length - 1
+        assert len(at) == len(sentence)
     np.testing.assert_allclose(encoded.layers.mean(1), next(iter(mean.encode([SENTENCES[1]]))).layers[:, 0], atol=1e-6)
     assert pieces.name != mean.name
 

@@ -139,6 +139,11 @@ class TransformerEncoder(Encoder):
         """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
         return self._read.unknown(self._waiting.peek(sentences))
 
+    def tokens(self, sentences: Sequence[Sentence]) -> Iterator[np.ndarray]:
+        """Of each sentence, its units' first pieces and how many pieces are pooled in each, (units, 2)."""
+        for read in self._read(sentences):
+            yield np.stack([read.at[np.cumsum(read.counts) - read.counts], read.counts], axis=1)
+
     def sentences(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""
         return TransformerSentences(self)

@@ -1,0 +1,132 @@
+"""What word vectors vary with, layer by layer: a column a model, a row a text, components stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.papers.sweep_tables import SweepTable
+from ctxexp.report import wording
+from ctxexp.report.frame import blank, dress
+from ctxexp.report.palette import FAINT, INK, PALETTE
+from ctxexp.report.wording import Run
+from ctxexp.results import Results
+from ctxexp_senses.components.metric import CONTEXT
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "variance_components"
+PARTS = {  # from the foot up: what is of the word alone, its place, then what is context
+    "word": (PALETTE[3], "word"),
+    "form": (PALETTE[8], "form (case, inflection)"),
+    "position": (PALETTE[9], "position"),
+    "sense": (PALETTE[0], "sense"),
+    "document": (PALETTE[5], "document"),
+    "sentence": (PALETTE[4], "sentence"),
+    "rest": (PALETTE[1], "rest: this word in this sentence"),
+}
+DECIMALS = 4
+
+
+def frame(runs: Sequence[Run]) -> pd.DataFrame:
+    """A row a run, task and layer: model, corpus, words (all, or ambiguous), layer, each share with its interval."""
+    import pandas as pd
+
+    rows = []
+    for label, results in wording.unique_labels(runs):
+        for measure in (m for m, about in results.info.measures.items() if about.name == NAME):
+            found = results.frame[results.frame["measure"] == measure]
+            for (task, layer), group in found.groupby(["task", "layer"], sort=False):
+                row = {"model": label, "corpus": results.info.corpus.name, "words": task or "all", "layer": int(layer)}
+                for each in group.itertuples():
+                    row[str(each.statistic)] = each.value
+                    if np.isfinite(each.low):
+                        row |= {f"{each.statistic}_low": each.low, f"{each.statistic}_high": each.high}
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def table(runs: Sequence[Run]) -> SweepTable | None:
+    """Each model's shares in its last layer, and where context is largest; None without any."""
+    numbers = frame(runs)
+    if numbers.empty:
+        return None
+    parts = [part for part in PARTS if part in numbers]
+    shown = []
+    for (model, corpus, words), rows in numbers.groupby(["model", "corpus", "words"], sort=False):
+        last = rows.sort_values("layer").iloc[-1]
+        most = rows.loc[rows.context.idxmax()] if rows.context.notna().any() else last
+        cells = [f"{last.context:.3f} [{last.context_low:.3f}, {last.context_high:.3f}]"]
+        cells += ["" if np.isnan(last[part]) else f"{last[part]:.3f}" for part in parts]
+        shown.append([model, corpus, words, str(last.layer), *cells, f"{most.context:.3f} (layer {most.layer})"])
+    columns = ["model", "corpus", "words", "layer", "context [95%]", *parts, "most context"]
+    notes = [f"context: {', '.join(part for part in CONTEXT if part in parts)} together; unbiased, so may be below 0"]
+    return SweepTable("What word vectors vary with, in the last layer", numbers, columns, shown, notes)
+
+
+def figure(runs: Sequence[Run]) -> Figure | None:
+    """A column a model, a row a text and its ambiguous words; None without any."""
+    numbers = frame(runs)
+    if numbers.empty:
+        return None
+    models = list(dict.fromkeys(numbers.model))
+    kinds = list(dict.fromkeys(zip(numbers.corpus, numbers.words, strict=True)))
+    drawn = blank(max(6.4, 2.9 * len(models) + 0.8), 2.5 * len(kinds) + 0.3)
+    grid = drawn.subplots(len(kinds), len(models), squeeze=False, sharey=True)
+    for i, (corpus, words) in enumerate(kinds):
+        for j, model in enumerate(models):
+            mine = numbers[(numbers.model == model) & (numbers.corpus == corpus) & (numbers.words == words)]
+            _panel(grid[i, j], mine, first=i == 0, side=f"{corpus}, {words} words" if j == 0 else "", model=model)
+    there = [part for part in PARTS if part in numbers]
+    handles = [_patch(PARTS[part][0]) for part in there]
+    facts = ["share of the variance of the vectors, all dimensions together", "whiskers: 95% interval of all context"]
+    facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}"]
+    title = "Of all that varies in a layer's word vectors, how much is context?"
+    shown = [(label, results) for label, results in runs if _has(results)]
+    dress(drawn, title, facts, handles, [PARTS[part][1] for part in there], wording.identities(shown))
+    return drawn
+
+
+def _has(results: Results) -> bool:
+    return any(about.name == NAME for about in results.info.measures.values())
+
+
+def _patch(colour: str) -> object:
+    from matplotlib.patches import Patch
+
+    return Patch(color=colour)
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str) -> None:
+    """The components of each layer as a bar; what is below 0 hangs below."""
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    if first:
+        axes.set_title(model, loc="left", fontsize=10.5, color=INK, parse_math=False)
+    if side:
+        axes.set_ylabel(side, fontsize=9.5, parse_math=False)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=9, length=3)
+    if rows.empty:
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=9, color=FAINT)
+        return
+    x = rows.layer.to_numpy()
+    top, foot = np.zeros(len(x)), np.zeros(len(x))
+    for part, (colour, _) in PARTS.items():
+        if part not in rows or rows[part].isna().all():
+            continue
+        height = rows[part].fillna(0).to_numpy()
+        axes.bar(x, height, 0.86, bottom=np.where(height < 0, foot, top), color=colour, linewidth=0)
+        top, foot = top + np.maximum(height, 0), foot + np.minimum(height, 0)
+    low, high = (1 - rows[f"context_{end}"].to_numpy() for end in ("high", "low"))
+    axes.vlines(x, low, high, color=INK, linewidth=1.4, zorder=4)
+    axes.axhline(0, color=INK, linewidth=0.6)
+    axes.set_ylim(min(-0.02, float(foot.min()) - 0.01), max(1.02, float(top.max()) + 0.01))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)

@@ -1,0 +1,107 @@
+"""What a layer's word vectors vary with: the word, its form, its sense, its place, its sentence, and the rest."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.measuring.bootstrap import Curve, Resamples, interval
+from ctxexp.measuring.occurrences import Text
+from ctxexp.metric import Block, Estimate, Group, Metric, Over
+from ctxexp_senses.components.design import Design, ambiguous, population
+from ctxexp_senses.components.estimate import Moved, components, shares
+from ctxexp_senses.components.squares import squares
+from ctxexp_senses.known import known
+
+CONTEXT = ("sense", "sentence", "document", "rest")
+"""What depends on the text around a word."""
+AMBIGUOUS = "ambiguous"
+
+
+class VarianceComponents(Metric):
+    """Shares of the variance of a layer's word vectors, in [0, 1] but for noise: components over their sum.
+
+    Rows follow x = mean + word + form + sense + position + sentence + document + rest, each part a vector, variance the
+    sum over dimensions. `word`: a word is its spelling without case, or lemma and part of speech where the corpus tags
+    them; `form`: its spellings, so case, and inflection where lemmas are known; `sense`: labelled senses within a form.
+    These are fixed: which words there are is part of the question. `position` (number of the word in its sentence),
+    `sentence` and, where the corpus has documents, `document` (then `sentence` is what is left within one) are random
+    effects that all words share; `rest` is what a word does by itself in one sentence. `context` is sense, sentence,
+    document and rest together.
+
+    Estimates are unbiased, and so may be below 0: sequential sums of squares (word, then form, then sense; Henderson's
+    method III 1953 for the others, fitted after these), each solved for its exact expectation with a variance of the
+    rest for every word; the components of `word`, `form` and `sense` are then of these very words. Intervals draw
+    sentences, or documents, anew. Of words with sense labels only the labelled occurrences count; words need
+    `min_contexts` sentences, and two occurrences in one form and sense. Where the corpus has senses, `ambiguous/...`
+    decomposes the words with several. A factor that can't be told apart, such as the sentence where each holds one
+    row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows.
+    """
+
+    over: ClassVar[Over] = "corpus"
+    title = "What word vectors vary with"
+    unit: ClassVar[str] = "share of variance"
+    main: ClassVar[str] = "context"
+    definition = "share of the variance that is sense, sentence, document or rest, not word, form or position"
+    invariances = frozenset({"rotation", "scale", "shift", "permutation"})
+
+    def __init__(self) -> None:
+        self._text: Text | None = None
+        self._parts: dict[str, dict[str, Moved]] = {}
+        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
+
+    def meet(self, text: Text) -> None:
+        self._text = text
+
+    def update(self, group: Group) -> None:
+        raise MetricError("variance_components: a group alone doesn't say which rows these are; measure a corpus")
+
+    def update_block(self, block: Block) -> None:
+        if self._text is None or block.rows is None:
+            return super().update_block(block)
+        others: dict[str, Moved] = {}
+        for name, design in self._designs(self._text).items():
+            x = block.x[0][np.searchsorted(block.rows[0], design.known.rows)]
+            n_blocks = self._text.occurrences.units.n_blocks
+            self._parts[name] = components(design, squares(x, design), n_blocks, others)
+            others = others or self._parts[name]
+        return None
+
+    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+        self._resample = rng, replicates
+
+    def compute(self) -> dict[str, float | Estimate]:
+        if self._text is None:
+            return {"context": float("nan")}
+        rng, replicates = self._resample
+        resamples = Resamples(self._text.occurrences.units, replicates, rng)
+        designs, found = self._designs(self._text), dict[str, float | Estimate]()
+        for task, parts in self._parts.items():
+            said: dict[str, float | Estimate] = {
+                name: estimated(share, resamples) for name, share in shares(parts, CONTEXT).items()
+            }
+            said["total"] = sum(part.value for part in parts.values())
+            said["n"] = float(len(designs[task].known))
+            found |= {f"{task}/{name}" if task else name: value for name, value in said.items()}
+        return found
+
+    def _designs(self, text: Text) -> dict[str, Design]:
+        """All rows, and those of ambiguous words where there are any, by task."""
+        key = "ctxexp_senses.designs"
+        if key not in text.derived:
+            whole = Design.of(population(known(text), min_contexts=text.occurrences.min_contexts))
+            some = ambiguous(whole)
+            several = some is not None and len(some) < len(whole.known)
+            told = [factor.name for factor in whole.crossed]
+            text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some, others=told)} if some and several else {})
+        held: dict[str, Design] = text.derived[key]  # type: ignore[assignment]
+        return held
+
+
+def estimated(share: Moved, resamples: Resamples) -> Estimate:
+    """The number with its interval and replicates."""
+    drawn = resamples.of(Curve(np.array([share.value]), share.moved[None]))
+    low, high = interval(drawn)
+    return Estimate(share.value, float(low[0]), float(high[0]), drawn[0])

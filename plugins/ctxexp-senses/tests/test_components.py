@@ -1,0 +1,238 @@
+"""Variance components: against dense matrices, on planted worlds, on shuffled labels, and on words without context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_senses.components import design as designs
+from ctxexp_senses.components.design import Design, ambiguous, population
+from ctxexp_senses.components.estimate import components, shares
+from ctxexp_senses.components.figure import figure, frame, table
+from ctxexp_senses.components.metric import VarianceComponents
+from ctxexp_senses.components.planted import SIZES, World, coverage, estimated
+from ctxexp_senses.components.squares import squares
+from ctxexp_senses.known import Known, Labels
+
+import ctxexp
+from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp.errors import MetricError
+from ctxexp.metric import Group
+from ctxexp.model import Encoded, Encoder
+from ctxexp.study import Study, Vectors, Words
+
+
+def small(seed: int = 0, *, of_document: int = 3) -> tuple[Design, np.ndarray]:
+    """A design of a few hundred rows, and vectors without any structure."""
+    known, x, _ = World(SIZES, seed=seed, n_words=15).drawn(60, of_document=of_document)
+    some = population(known, min_contexts=3)
+    return Design.of(some), np.random.default_rng(seed).normal(size=(len(some), 5)) + x[some.rows, :5]
+
+
+def dense(codes: np.ndarray) -> np.ndarray:
+    return (codes[:, None] == np.unique(codes)).astype(np.float64)
+
+
+def averaging(z: np.ndarray) -> np.ndarray:
+    """(n, n): a level's mean in place of each of its rows."""
+    result: np.ndarray = z @ np.diag(1 / z.sum(axis=0)) @ z.T
+    return result
+
+
+@pytest.mark.parametrize("limit", [designs.SMALL, 1])
+def test_expectations_are_traces_of_dense_matrices(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to the products: dense for few levels, by cells for many."""
+    monkeypatch.setattr(designs, "SMALL", limit)
+    design, _ = small()
+    n, cell = len(design.known), design.levels["cell"]
+    outside = np.eye(n) - averaging(dense(cell.of_row))
+    of_word = dense(design.levels["word"].of_row)
+    assert [factor.name for factor in design.crossed] == ["position", "sentence", "document"]
+    for i, a in enumerate(design.crossed):
+        form = outside @ averaging(dense(a.of_row)) @ outside  # the squares of a are tr(form x x')
+        np.testing.assert_allclose(a.own, of_word.T @ np.diag(form), atol=1e-9)
+        for k, b in enumerate(design.crossed):
+            z = dense(b.of_row)
+            put = (of_word.T @ (outside @ z) ** 2).sum(axis=1)
+            np.testing.assert_allclose(b.within, put / design.free, atol=1e-9)
+            np.testing.assert_allclose(design.expected[i, k], np.trace(z.T @ form @ z) - a.own @ b.within, atol=1e-8)
+    for name, level in design.levels.items():
+        means = averaging(dense(level.of_row))
+        for factor in design.crossed:
+            expected = of_word.T @ np.diag(means @ dense(factor.of_row) @ dense(factor.of_row).T @ means)
+            np.testing.assert_allclose(factor.of_means[name], expected, atol=1e-9)
+
+
+def test_squares_are_those_of_dense_matrices_and_rows_shares_their_derivatives() -> None:
+    design, x = small()
+    found = squares(x.astype(np.float32), design)
+    y = x.astype(np.float32).astype(np.float64)
+    y -= y.mean(axis=0)
+    cells = averaging(dense(design.levels["cell"].of_row))
+    rest = y - cells @ y
+    np.testing.assert_allclose(found.within, (rest**2).sum(axis=1), rtol=1e-9)
+    for name, level in design.levels.items():
+        np.testing.assert_allclose(found.means[name].sum(), ((averaging(dense(level.of_row)) @ y) ** 2).sum())
+    for factor in design.crossed:
+        form = averaging(dense(factor.of_row))
+        np.testing.assert_allclose(found.crossed[factor.name].sum(), np.vdot(rest, form @ rest))
+
+    def weighted(weights: np.ndarray) -> float:
+        """Sum of squares of the sentences with rows that count so often."""
+        of = design.levels["cell"].of_row
+        total = np.bincount(of, weights)
+        means = np.stack([np.bincount(of, weights * column) / total for column in y.T], axis=1)
+        z = dense(design.crossed[1].of_row)
+        sums = z.T @ (weights[:, None] * (y - means[of]))
+        return float(((sums**2).sum(axis=1) / (z.T @ weights)).sum())
+
+    for row in (0, 17, 101):
+        step = np.zeros(len(y))
+        step[row] = 1e-5
+        slope = (weighted(1 + step) - weighted(1 - step)) / 2e-5
+        np.testing.assert_allclose(found.crossed["sentence"][row], slope, rtol=1e-4, atol=1e-6)
+
+
+def test_planted_components_come_back_with_their_intervals() -> None:
+    """60 texts of a world of sentences; `planted` as a script simulates more, and documents (.92 to .96)."""
+    told = coverage(World(SIZES), worlds=60, n_sentences=150)
+    for name, numbers in told.items():
+        assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.006), name
+        assert numbers["coverage"] >= 0.83, name  # 4 standard errors below .95 are .84
+    assert np.mean([numbers["coverage"] for numbers in told.values()]) >= 0.9
+
+
+def test_shuffled_senses_and_sentences_have_no_share() -> None:
+    """Labels that mean nothing, within each form; words in the sentences of others."""
+    known, x, units = World(SIZES, seed=3).drawn(400)
+    rng = np.random.default_rng(0)
+    senses = known.sense.codes.copy()
+    for form in range(len(known.form)):
+        mine = np.flatnonzero(known.form.codes == form)
+        senses[mine] = rng.permutation(senses[mine])
+    plain = estimated(known, x, units)
+    shuffled = estimated(
+        replace(known, sense=Labels(senses, known.sense.names), sentence=rng.permutation(known.sentence)), x, units
+    )
+    for name in ("sense", "sentence"):
+        assert plain[name][2] > 0.02
+        assert shuffled[name][2] < 0 < shuffled[name][3]
+        assert abs(shuffled[name][1]) < 0.005
+
+
+def test_what_the_spelling_alone_decides_is_word_and_form() -> None:
+    """Exactly, as in ELMo's layer 0: nothing is left once the form is known."""
+    known, _, units = World(SIZES, seed=1).drawn(200, of_document=4)
+    x = np.random.default_rng(0).normal(size=(len(known.form), 6)).astype(np.float32)[known.form.codes]
+    found = estimated(known, x, units)
+    for name in ("sense", "position", "sentence", "document", "rest"):
+        assert abs(found[name][1]) < 1e-6
+    assert found["word"][1] + found["form"][1] == pytest.approx(1, abs=1e-6)
+
+
+def test_invariances() -> None:
+    design, x = small(1)
+    plain = shares(components(design, squares(x, design), 20, {}), ())
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
+    for y in (x @ turn, 7 * x, x + 100):
+        for name, share in shares(components(design, squares(y, design), 20, {}), ()).items():
+            assert share.value == pytest.approx(plain[name].value, abs=1e-9), name
+
+
+def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
+    """A sentence of one row each has no share of its own, unless more rows told its variance."""
+    known, x, units = World(SIZES, seed=2).drawn(300)
+    one = np.flatnonzero(known.position == known.sentence % 5)
+    some = population(known.taken(one), min_contexts=2)
+    assert [factor.name for factor in Design.of(some).crossed] == ["position"]
+    whole = Design.of(population(known, min_contexts=2))
+    others = components(whole, squares(x[whole.known.rows], whole), units.n_blocks, {})
+    design = Design.of(some, others=[factor.name for factor in whole.crossed])
+    assert [factor.name for factor in design.crossed] == ["position", "sentence"]
+    part = components(design, squares(x[some.rows], design), units.n_blocks, others)
+    assert part["sentence"].value == others["sentence"].value
+    alone = components(Design.of(some), squares(x[some.rows], Design.of(some)), units.n_blocks, {})
+    assert part["rest"].value + part["sentence"].value == pytest.approx(alone["rest"].value, rel=0.05)
+
+
+def test_words_with_labels_count_where_they_are_labelled() -> None:
+    known = Known(
+        np.arange(8), Labels.of("aaaabbbb"), Labels.of("aaaabbbb"), Labels.of(["x", "x", "y", "", "", "", "", ""]),
+        np.zeros(8, int), np.ones(8, int), np.arange(8), None, np.arange(8),
+    )  # fmt: skip
+    assert population(known, min_contexts=3).rows.tolist() == [0, 1, 2, 4, 5, 6, 7]
+    assert population(known, min_contexts=4).rows.tolist() == [4, 5, 6, 7]
+    several = ambiguous(Design.of(population(known, min_contexts=3)))
+    assert several is not None
+    assert several.rows.tolist() == [0, 1, 2]
+    with pytest.raises(MetricError, match="no word stands in min_contexts=9 sentences, and twice in one"):
+        population(known, min_contexts=9)
+    with pytest.raises(MetricError, match="a group alone doesn't say which rows these are"):
+        VarianceComponents().update(Group("corpus", np.zeros((3, 2))))
+
+
+class Mixed(Encoder):
+    """Layer 0 knows the spelling alone, layer 1 the sentence too; tokens are half words, so that places are even."""
+
+    name, n_layers, dim = "mixed", 2, 8
+
+    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+        found = []
+        for sentence in batch:
+            words = np.stack([np.random.default_rng(list(w.encode())).normal(size=8) for w in sentence.words])
+            effect = np.random.default_rng(list(sentence.text.encode())).normal(size=8)
+            found.append(Encoded(sentence.words, np.stack([words, words + effect]).astype(np.float32)))
+        return found
+
+    def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
+        return [np.stack([2 * np.arange(len(s)), np.full(len(s), 2)], axis=1) for s in sentences]
+
+
+def text(n: int = 80) -> Corpus:
+    """Sentences of ten words in two cases; the first word is labelled, with a sense that changes nothing."""
+    rng = np.random.default_rng(0)
+    sentences, senses = [], []
+    for i in range(n):
+        words = [w.upper() if rng.random() < 0.3 else w for w in rng.choice([*"abcdefghij"], 7).tolist()]
+        sentences.append(Sentence.of(["target", *words]))
+        senses.append(Sense(i, 0, "xy"[i % 2]))
+    return Corpus("made", tuple(sentences), senses=tuple(senses))
+
+
+def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
+    study = Study(
+        corpus=text(), encoder=Mixed(), metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
+    )
+    found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    first, second = (
+        {name: found.values("c", name)[i] for name in ("word", "form", "sense", "position", "sentence", "rest")}  # type: ignore[index]
+        for i in (0, 1)
+    )
+    assert first["word"] + first["form"] == pytest.approx(1, abs=1e-6)
+    assert first["form"] > 0.2
+    assert second["sentence"] == pytest.approx(0.5, abs=0.08)
+    assert abs(second["rest"]) < 0.03
+    assert found.values("c", "n", task="ambiguous").tolist() == [80, 80]  # type: ignore[union-attr]
+    low, high = found.interval("c", "sense", task="ambiguous") or (0, 0)
+    assert low[1] < 0 < high[1]  # type: ignore[index]
+    assert found.info.measures["c"].main == "context"
+
+    numbers = frame([("mixed", found)])
+    assert numbers[["model", "corpus", "words", "layer"]].to_numpy().tolist() == [
+        ["mixed", "made", words, i] for words in ("all", "ambiguous") for i in (0, 1)
+    ]
+    made = table([("mixed", found)])
+    assert made is not None
+    assert made.shown[0][:4] == ["mixed", "made", "all", "1"]
+    drawn = figure([("mixed", found)])
+    assert drawn is not None
+    assert len(drawn.axes) == 2
+    heights = sum(patch.get_height() for patch in drawn.axes[0].patches if patch.get_x() > 0.5)
+    assert heights == pytest.approx(1)
+    assert figure([]) is table([]) is None
+
+
+def test_positions_are_the_models_tokens() -> None:
+    assert [t.tolist() for t in ctxexp.Encoder.tokens(Mixed(), [Sentence.of(["a", "b"])])] == [[[0, 1], [1, 1]]]
