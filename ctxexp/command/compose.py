@@ -25,13 +25,15 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command.config import MISSING, Config, check
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
 from ctxexp.command.overrides import choices, parse, plain
-from ctxexp.command.run import preflight
+from ctxexp.command.run import check_objective, preflight
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, KINDS, Factory, arguments
+from ctxexp.plugins.published import brought_by
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
+OPTIMISING = ("optuna", "ax", "nevergrad")  # sweepers
 MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
 
 # So that Hydra's own files lie where ours do: it knows no `~`.
@@ -71,10 +73,10 @@ def quote(value: str) -> str:
 
 
 class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
-    """Adds the config folders that plugins offer."""
+    """Adds the config folders that plugins offer, and the user's."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        for folder in registry().folders:
+        for folder in config_folders()[1:]:
             search_path.append("ctxexp-plugin", f"file://{folder}")
 
 
@@ -134,7 +136,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
         for job in itertools.islice(jobs, MAX_CHECKED):
             whole = _composed(job)
             try:
-                _check_hydra(whole.hydra, multirun=multirun)
+                _check_hydra(whole.hydra, multirun=multirun, objective=whole.get("objective"))
                 plain_values = resolved(whole)
             except ConfigError:
                 raise
@@ -146,6 +148,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
                     f"plugins={config.plugins}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"
                 )
+            check_objective(config)
             try:
                 preflight(config)
             except CtxexpError as error:
@@ -164,11 +167,16 @@ def _composed(overrides: Sequence[str]) -> DictConfig:
     return made
 
 
-def _check_hydra(hydra: DictConfig, *, multirun: bool) -> None:
+def _check_hydra(hydra: DictConfig, *, multirun: bool, objective: object) -> None:
     """Raise ConfigError for what Hydra allows and a run can't have."""
     if OmegaConf.select(hydra, "job.chdir", throw_on_missing=False):
         raise ConfigError(
             "hydra.job.chdir=true: runs stay in the folder where the command was typed, since paths are relative to it"
+        )
+    sweeper = OmegaConf.select(hydra, "runtime.choices.hydra/sweeper", throw_on_missing=False)
+    if multirun and not objective and sweeper in OPTIMISING:
+        raise ConfigError(
+            f"hydra/sweeper={sweeper} needs a number to optimise, as in objective=self_similarity/adjusted@last"
         )
     mode = OmegaConf.select(hydra, "mode", throw_on_missing=False)
     if mode == RunMode.MULTIRUN and not multirun:
@@ -239,7 +247,7 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(here) or 'no such place'})"
     if found := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = found.group(1).rpartition("/")
-        return f"no {group} {name!r}{near(name, _options(group))}"
+        return f"no {group} {name!r}{brought_by(group, name)}{near(name, _options(group))}"
     if found := re.search(r"You must specify '([^']+)'", text):
         return f"{found.group(1)} needs a value, as in {found.group(1)}=NAME"
     return line(text)

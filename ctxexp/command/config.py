@@ -18,6 +18,7 @@ from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import KINDS, Factory, Offer, Registry, Source, arguments
+from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import PluginInfo
 from ctxexp.sink import Sink
 from ctxexp.vectors.mixes import check_mixes
@@ -26,7 +27,8 @@ MISSING = "???"
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 CONTRACTS = {"control": Control, "sink": Sink}  # what is built at once, so that it says what it thinks of its values
-PLACES = ("tracking", "sink", "cache", "resume", "figures", "experiment", "plugins")  # no number comes from them
+# No number comes from these.
+PLACES = ("tracking", "sink", "cache", "resume", "figures", "objective", "experiment", "plugins")
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 T = TypeVar("T")
@@ -153,6 +155,7 @@ class Choices:
     figures: Figures
     weights: Weights
     plugins: list[str]
+    objective: str | None = None
     experiment: object = None
 
     def __post_init__(self) -> None:
@@ -160,6 +163,8 @@ class Choices:
             raise ConfigError(f"fit_on={self.fit_on!r}: no such choice{near(self.fit_on, FIT_ON)}")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
             raise ConfigError(f"device={self.device!r}: no such choice{near(self.device, DEVICES)}")
+        if self.objective is not None:
+            Objective.read(self.objective)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +230,7 @@ def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
             raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
     values: dict[str, object] = {}
     for key, expected in hints.items():
-        if key not in node and key != "experiment":
+        if key not in node and key not in vars(kind):  # it has no default
             raise ConfigError(f"{place}{key} is missing from the config")
         if is_dataclass(expected):
             if not isinstance(inner := node[key], Mapping):

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import compose, jobs
-from ctxexp.command.names import config_folder, registry
+from ctxexp.command.names import config_folder, look_in, registry
 from ctxexp.command.overrides import plain
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.writing import full, unwritten
@@ -57,6 +57,7 @@ def measure(argv: list[str]) -> int:
         absolute = dict(zip(asked.overrides, taken, strict=True))
         sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
         asked.overrides = taken
+    look_in(asked.config_dir)
     compose.prepare()
     if not asked.shell_completion:
         for broken in registry().broken:
@@ -93,10 +94,10 @@ def measure(argv: list[str]) -> int:
         ) from error
 
 
-def task(cfg: DictConfig) -> None:
-    """One job; runs in a worker process under some launchers, so it is importable and prepares itself."""
+def task(cfg: DictConfig) -> float | None:
+    """One job; its objective. Runs in a worker process under some launchers: importable, it prepares itself."""
     _log_to_stderr()
-    jobs.execute(cfg)
+    return jobs.execute(cfg)
 
 
 def _log_to_stderr() -> None:

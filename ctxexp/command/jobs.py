@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import signal
 import sys
@@ -24,7 +25,7 @@ from ctxexp.command.names import registry, use
 from ctxexp.command.run import label, measured, preflight, study_of
 from ctxexp.command.secrets import as_written
 from ctxexp.command.sweep import current_sweep, here, sinks_of
-from ctxexp.errors import CtxexpError, Terminated, line
+from ctxexp.errors import CtxexpError, Terminated, line, said
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import full
 from ctxexp.papers.sweep_tables import write_tables, written
@@ -35,6 +36,7 @@ from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import on_terminal
 from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
+from ctxexp.results.objective import Objective
 from ctxexp.sinks.disk.closing import JOBS, Summarise, close_sweep
 from ctxexp.sinks.disk.finished import reuse
 from ctxexp.sinks.disk.job import describe, job, new_run
@@ -53,12 +55,14 @@ def tell(error: str) -> None:
         show(f"error: {error}", sys.stderr)
 
 
-def execute(cfg: DictConfig) -> None:
-    """Run one job; a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on."""
+def execute(cfg: DictConfig) -> float | None:
+    """Run one job; a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on. The job's
+    objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
     end_with_parent()
     try:
         with plain_interrupts():
-            _execute(cfg)
+            value = _execute(cfg)
+        return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
         words = describe(error)
@@ -66,9 +70,10 @@ def execute(cfg: DictConfig) -> None:
             tell(line(words))
         else:
             show(words, sys.stderr)
+    return None
 
 
-def _execute(cfg: DictConfig) -> None:
+def _execute(cfg: DictConfig) -> float | None:
     values, shown = compose.resolved(cfg), as_written(cfg)
     use(values.get("plugins"))
     compose.prepare()
@@ -78,7 +83,7 @@ def _execute(cfg: DictConfig) -> None:
     sinks = sinks_of(config.sink)
     if not sweep:
         sinks.prepared(store)
-    study = _loaded(config)
+    study, wanted = _loaded(config), Objective.read(config.objective) if config.objective else None
     run_of = new_run(
         folder,
         store,
@@ -90,22 +95,27 @@ def _execute(cfg: DictConfig) -> None:
     )
     if config.resume and run_of.key and (held := reuse(run_of, sinks, overrides=overrides)):
         show(f"{run_of.name}: finished before, results in {held}")
-        return
+        return wanted.of(Results.load(held)) if wanted else None
     with job(run_of, sinks, overrides=overrides) as running:
         if not isinstance(study, Study):
             raise study
         results = measured(study, config, folder, Progress())
-        results = replace(results, info=replace(results.info, protocol=_protocol(run_of.params)))
+        named = replace(results.info, protocol=_protocol(run_of.params), objective=config.objective or "")
+        results = replace(results, info=named)
         running.save(results)
         run_figures(results, folder / "figures", published=config.figures.published)
         if not sweep:
             write_tables([(run_of.name, results)], folder, registry())
         running.log(results)
+        objective = wanted.of(results) if wanted else None
     show(summary(results))
+    if objective is not None:
+        show(f"objective {config.objective}: {objective:.6g}")
     if not sweep:
         for table in written(folder):
             show(f"\n{table}")
         show(f"results: {folder}" + (f"\nrun:     {running.link}" if running.link else ""))
+    return objective
 
 
 def _loaded(config: Config) -> Study | CtxexpError:
@@ -142,6 +152,8 @@ def conduct(application: Callable[[], object], *, multirun: bool, summarise: Sum
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
+            if multirun and _failed:  # whoever optimises over jobs can't go on where they fail
+                status, stopped, other = 1, f"the sweeper stopped at failed jobs: {said(error)}", None
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
         elif status:
@@ -186,11 +198,13 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     report = close_sweep(sweep, sinks, summarise, stopped=stopped)
     if not report.rows:
         return 1
+    wanted = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}
+    objectives = {label: f"{one.text} = {one.of(results):.6g}" for label, (one, results) in wanted.items()}
     width = max(len(row.label) for row in report.rows)
     show("\njobs")
     for row in report.rows:
-        error = " ".join(row.error.strip().splitlines()[-1:]) if row.error else ""
-        show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {error}")
+        told = " ".join(row.error.strip().splitlines()[-1:]) if row.error else objectives.get(row.label, "")
+        show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {told}")
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
     if report.compared:

@@ -14,6 +14,7 @@ GROUPS = (*KINDS, "weights", "experiment")
 LISTS = ("metric", "sink")  # groups of which a run may have several
 
 _files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
+_folder: Path | None = None  # what --config-dir named
 
 
 @cache
@@ -49,5 +50,11 @@ def config_folder() -> Path:
 
 
 def config_folders() -> list[Path]:
-    """The folders that config files are looked up in: our own, then those of plugins."""
-    return [config_folder(), *map(Path, registry().folders)]
+    """The folders that config files are looked up in: our own, those of plugins, the user's."""
+    return [config_folder(), *map(Path, registry().folders), *([_folder] if _folder else [])]
+
+
+def look_in(folder: str | None) -> None:
+    """Look config files up in this folder too; None: no longer."""
+    global _folder
+    _folder = Path(folder).absolute() if folder else None

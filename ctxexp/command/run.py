@@ -7,18 +7,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ctxexp.command.config import Config, supplied_by
+import numpy as np
+
+from ctxexp.command.config import Config, Part, supplied_by
 from ctxexp.dataset import Corpus, check_corpus, deduplicated
 from ctxexp.datasets.download import cache_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near
 from ctxexp.files.paths import user_path
-from ctxexp.metric import Metric
+from ctxexp.metric import Group, Metric, Pairs
 from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
 from ctxexp.models.transformer.checkpoints import called
 from ctxexp.progress import Progress
+from ctxexp.report.wording import AVERAGE
 from ctxexp.results import Results
+from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.transform import Calibration
@@ -29,11 +33,15 @@ from ctxexp.vectors.pool import POOLINGS, WORDS
 def study_of(config: Config) -> Study:
     """The study that the config describes, its texts and its model loaded; `title` is what charts call it."""
     fitted_on, corpus = fit_text(config), load_corpus(config)
+    check_objective(config, corpus)
     config.transform.make()  # its mistakes, before anything is encoded
+    encoder = load_encoder(config)
+    if config.objective:
+        Objective.read(config.objective).require(encoder.given)
     return Study(
         corpus=corpus,
         fit_on=deduplicated(fitted_on()) if fitted_on else None,
-        encoder=load_encoder(config),
+        encoder=encoder,
         metrics={label: part.make for label, part in config.metric.items()},
         baseline=config.baseline.make(),
         transform=config.transform.make,
@@ -129,6 +137,40 @@ def preflight(config: Config) -> None:
         if (pooling := config.sentence.pooling) not in POOLINGS:
             raise ConfigError(f"sentence.pooling={pooling!r}: no such pooling{near(pooling, POOLINGS)}")
     fit_text(config)
+
+
+def check_objective(config: Config, corpus: Corpus | None = None) -> None:
+    """Raise ConfigError for an objective that no run of this config has; the tasks of gold pairs are known once the
+    corpus is."""
+    if config.objective is None:
+        return
+    key = Objective.read(config.objective).key
+    if key.measure not in config.metric:
+        raise ConfigError(f"objective={config.objective}: no measure {key.measure!r}{near(key.measure, config.metric)}")
+    if (known := statistics(config.metric[key.measure])) and key.statistic not in known:
+        why = f"{key.measure} has no {key.statistic!r}{near(key.statistic, known)}"
+        raise ConfigError(f"objective={config.objective}: {why}")
+    if corpus and (tasks := {pair.subset.split("/")[0] or "other" for pair in corpus.pairs}):
+        tasks = {*tasks, AVERAGE} if len(tasks) > 1 else {""}
+        if key.task not in tasks and config.metric[key.measure].make().over == "pair":
+            named = [f"{key.measure}/{task}/{key.statistic}".replace("//", "/") for task in tasks]
+            raise ConfigError(f"objective={config.objective}: no such task{near(str(key), named)}")
+
+
+def statistics(part: Part) -> set[str]:
+    """The names of what a metric gives of one task, its chance level's among them; empty where it can't be asked."""
+    try:
+        metric: Metric = part.make()
+        if metric.over == "pair":
+            gold, x = np.array([0.0, 1, 0, 1]), np.random.default_rng(0).normal(size=(4, 2, 8))
+            metric.update(Group("task", x, pairs=Pairs(gold, [("a word", "some words")] * 4)))
+        found = set(metric.compute())
+    except Exception:  # it needs files, or rows of its own kind; what it says is said by the run
+        return set()
+    if metric.has_null and "raw" in found:
+        found |= {"baseline", "adjusted"}
+    prefix = "size_matched_"
+    return found | ({f"{prefix}baseline", f"{prefix}adjusted"} if metric.size_matched else set())
 
 
 def _check_data(config: Config) -> None:

@@ -16,6 +16,7 @@ from ctxexp.command.names import registry
 from ctxexp.command.secrets import hide
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
+from ctxexp.progress import show
 from ctxexp.sink import Sink, Sweep
 from ctxexp.sinks.disk.dead import close_dead_jobs
 from ctxexp.sinks.disk.job import describe
@@ -89,6 +90,11 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
         _current = Sweep(sweep, folder, time.time(), tuple(_overrides(config))), sinks
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
+        found = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
+        if found.is_file():
+            show(f"\nthe optimum, in {found}:\n{found.read_text(encoding='utf-8').rstrip()}")
 
     def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: object) -> None:
         tracking = config.tracking

@@ -37,7 +37,17 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
+HYDRAS: dict[str, dict[str, tuple[str, ...]]] = {  # Hydra's own plugins, which others publish
+    "hydra-optuna-sweeper": {"hydra/sweeper": ("optuna",)},
+    "hydra-ax-sweeper": {"hydra/sweeper": ("ax",)},
+    "hydra-nevergrad-sweeper": {"hydra/sweeper": ("nevergrad",)},
+    "hydra-submitit-launcher": {"hydra/launcher": ("submitit_local", "submitit_slurm")},
+    "hydra-ray-launcher": {"hydra/launcher": ("ray", "ray_aws")},
+    "hydra-rq-launcher": {"hydra/launcher": ("rq",)},
+}
+
+
 def brought_by(kind: str, name: str) -> str:
-    """`; pip install ... brings it`, or nothing where no plugin of ours does."""
-    found = [plugin for plugin, names in PUBLISHED.items() if name in names.get(kind, ())]
+    """`; pip install ... brings it`, or nothing where no plugin that we know does."""
+    found = [plugin for plugin, names in {**PUBLISHED, **HYDRAS}.items() if name in names.get(kind, ())]
     return "".join(f"; the plugin {plugin} brings it: pip install {plugin}" for plugin in found)

@@ -147,6 +147,7 @@ class RunInfo:
     tables: dict[str, TableInfo] = field(default_factory=dict)
     seed: int = 0
     seeds: tuple[int, ...] = ()  # of the runs that this is the mean of
+    objective: str = ""  # what stands for it where something optimises over runs
     protocol: str = ""  # a digest of every choice but the seed, as the command has them
     bootstrap: int = 0
     resampled: Resampled = Resampled()

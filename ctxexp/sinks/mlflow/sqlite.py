@@ -87,7 +87,7 @@ def _migrate(path: Path, root: str) -> None:
 
     make: Any = SqlAlchemyStore  # MLflow leaves it untyped
     make(sqlite_uri(path), root).engine.dispose()
-    make._engine_map.pop(sqlite_uri(path), None)
+    getattr(make, "_engine_map", {}).pop(sqlite_uri(path), None)  # MLflow keeps engines since 3.6
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode=wal")  # stays in the file: readers and writers don't block each other

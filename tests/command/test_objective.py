@@ -1,0 +1,153 @@
+"""The number that a run returns to a sweeper, and sweepers and launchers that are or aren't installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from warm import Warm
+
+from ctxexp.command import compose
+from ctxexp.command.cli import command
+from ctxexp.command.names import look_in
+from ctxexp.errors import ConfigError, MetricError
+from ctxexp.results.objective import Objective
+from ctxexp.results.run_info import ModelInfo, RunInfo
+from tests.made import results_with
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _prepared() -> None:
+    compose.prepare()
+
+
+CURVE = [0.5, np.nan, 0.75, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("m/adjusted@last", 0.25),
+        ("m/adjusted@2", 0.75),
+        ("m/adjusted@highest", 0.75),
+        ("m/adjusted@lowest", 0.25),
+        ("m/adjusted@mean", 0.5),
+        ("m/adjusted@1", np.nan),
+        ("m/none@mean", np.nan),
+        ("sts/STS12/all@0", 4.0),
+        ("sts.last2/all", 7.0),
+    ],
+)
+def test_an_objective_is_a_curve_at_a_place_or_a_value_off_the_layers(text: str, value: float) -> None:
+    curves = {"m/adjusted": CURVE, "m/none": [np.nan] * 4, "sts/STS12/all": [4.0, 5, 6, 7]}
+    results = results_with(curves, {"sts.last2/all": 7.0})
+    assert Objective.read(text).of(results) == pytest.approx(value, nan_ok=True)
+
+
+def test_of_some_layers_the_last_is_the_last_that_was_measured() -> None:
+    info = RunInfo(model=ModelInfo(n_layers=4, layers=(0, 2)))
+    results = results_with({"m/adjusted": CURVE}, info=info)
+    assert Objective.read("m/adjusted@last").of(results) == 0.75
+    with pytest.raises(ConfigError, match="no layer 3; the model gives 0, 2"):
+        Objective.read("m/adjusted@3").of(results)
+    with pytest.raises(MetricError, match=r"objective=m/raw@last: this run has no such value\..*m/adjusted"):
+        Objective.read("m/raw@last").of(results)
+
+
+@pytest.mark.parametrize("text", ["m/adjusted", "m", "m@last", "m/adjusted@end", "sts.last2/all@last", "m/a@-1", ""])
+def test_what_is_no_objective_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a curve and a place, as in self_similarity/adjusted@last"):
+        Objective.read(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("objective=slef_similarity/raw@last", "no measure 'slef_similarity'; did you mean 'self_similarity' or "),
+        ("objective=self_similarity/rwa@last", "self_similarity has no 'rwa'; did you mean 'raw'? (adjusted, basel"),
+        ("objective=anisotropy/adjusted@last", "anisotropy has no 'adjusted'. (mean_cosine, n, positive_pairs)"),
+        ("objective=self_similarity/size_matched_adjusted@last", "self_similarity has no 'size_matched_adjusted'"),
+        ("metric=sts dataset=sts_b objective=sts/al@last", "sts has no 'al'; did you mean 'all'?"),
+    ],
+)
+def test_a_wrong_objective_is_refused_with_what_there_is(words: str, message: str) -> None:
+    loaded = "torch" in sys.modules
+    with pytest.raises(ConfigError) as refused:
+        compose.check_command(words.split(), multirun=False)
+    assert str(refused.value).startswith(f"{words.split()[-1]}: {message}")
+    assert ("torch" in sys.modules) == loaded
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "metric=sense_separation objective=sense_separation/adjusted@last",
+        "metric.intra_sentence_similarity.size_matched=true "
+        "objective=intra_sentence_similarity/size_matched_adjusted@0",
+        "objective=anisotropy/mean_cosine@highest",
+    ],
+)
+def test_a_right_one_is_not(words: str) -> None:
+    assert compose.check_command(words.split(), multirun=False) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("hydra/sweeper=ax", "no hydra/sweeper 'ax'; the plugin hydra-ax-sweeper brings it: pip install hydra-ax-swe"),
+        (
+            "hydra/launcher=submitit_local",
+            "no hydra/launcher 'submitit_local'; the plugin hydra-submitit-launcher brings it: pip install hydra-sub",
+        ),
+        ("hydra/launcher=submtit", "no hydra/launcher 'submtit'. (basic, joblib"),
+    ],
+)
+def test_a_sweeper_that_is_not_installed_says_what_brings_it(word: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        compose.check_command([word, "model=bert,elmo"], multirun=True)
+    assert str(refused.value).startswith(message)
+
+
+def test_an_experiment_that_names_one_says_so_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a folder of the user's own, which experiments may lie in."""
+    (tmp_path / "experiment").mkdir()
+    text = "# @package _global_\ndefaults:\n  - override /hydra/launcher: ray\n"
+    (tmp_path / "experiment" / "mine.yaml").write_text(text)
+    try:
+        assert command(["--config-dir", str(tmp_path), "-m", "experiment=mine", "model=bert,elmo"]) == 2
+    finally:
+        look_in(None)
+    assert "no hydra/launcher 'ray'; the plugin hydra-ray-launcher brings it" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="no experiment 'mine'"):
+        compose.check_command(["experiment=mine"], multirun=False)
+
+
+def test_what_optimises_needs_an_objective() -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="pip install 'ctxexp[optuna]'")
+    words = ["hydra/sweeper=optuna", "transform=whitening", "transform.shrinkage=interval(0,1)"]
+    with pytest.raises(ConfigError, match="hydra/sweeper=optuna needs a number to optimise, as in objective="):
+        compose.check_command(words, multirun=True)
+    assert compose.check_command([*words, "objective=self_similarity/raw@last"], multirun=True) == []
+
+
+@pytest.mark.slow
+def test_optuna_finds_the_best_of_what_it_tried_and_failed_trials_do_not_end_it(tmp_path: Path, warm: Warm) -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="pip install 'ctxexp[optuna]'")
+    sweep = ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=3", "hydra.sweeper.direction=maximize"]
+    sweep += ["hydra.sweeper.sampler.seed=1", "transform=whitening", "transform.shrinkage=interval(0,2)"]
+    one = ["metric=[self_similarity,anisotropy]", "bootstrap=0", "figures.explorer=0", "sink=none"]
+    words = ["-m", *sweep, *one, "objective=self_similarity/adjusted@last"]
+    done = subprocess.run([str(warm.python), "-m", "ctxexp", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr  # one trial failed
+    assert "Traceback" not in done.stderr
+    (found,) = tmp_path.glob("mlruns/hydra/*/*/optimization_results.yaml")
+    best = yaml.safe_load(found.read_text())
+    values = [float(line.rpartition(" = ")[2]) for line in done.stdout.splitlines() if "@last = " in line]
+    assert len(values) == 2
+    assert best["best_value"] == pytest.approx(max(values), rel=1e-5)
+    assert str(best["best_params"]["transform.shrinkage"]) in done.stdout.partition("the optimum, in")[2]
+    assert "failed  transform 'whitening': shrinkage=1.4" in done.stdout
