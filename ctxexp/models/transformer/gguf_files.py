@@ -10,7 +10,6 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import numpy as np
 
@@ -66,6 +65,8 @@ def alone(file: Path) -> Iterator[tuple[Path, GGUFReader]]:
     Of a tokenizer.json beside the file transformers would take the pieces, whichever model it belongs to; and it parses
     the file three times, which takes seconds each for a vocabulary.
     """
+    from unittest.mock import patch  # brings asyncio, which `--help` needn't wait for
+
     reader = _open(file)
     with TemporaryDirectory(prefix="ctxexp-gguf-") as folder, redirect_stderr(StringIO()):
         (Path(folder) / file.name).symlink_to(file.resolve())
