@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import re
+import sys
+from contextlib import suppress
 from pathlib import Path
+from types import FunctionType
 
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
@@ -39,6 +43,28 @@ def package_version(package: Path = PACKAGE) -> str:
     for file in sorted(package.rglob("*.py")) if package.is_dir() else [package]:
         digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def class_version(made: type) -> str:
+    """8 hex digits that change with the code of someone else's class: with any file of its package or, of a notebook,
+    with its methods and constants; empty for ctxexp's own classes."""
+    top = made.__module__.partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None)
+    if top == PACKAGE.name:
+        return ""
+    if file and top != "__main__":
+        path = Path(file)
+        return package_version(path.parent if path.name == "__init__.py" else path)
+    text = [f"{name}={_text(value)}" for name, value in vars(made).items() if name not in ("__module__", "__doc__")]
+    return hashlib.blake2b("\n".join(text).encode(), digest_size=4).hexdigest()
+
+
+def _text(value: object) -> str:
+    """A function's source, a constant's value; empty for anything else, and where the source isn't known."""
+    with suppress(OSError):
+        if isinstance(value, FunctionType):
+            return inspect.getsource(value)
+    return repr(value) if isinstance(value, bool | int | float | str) else ""
 
 
 def _imported(package: Path, text: str) -> list[Path]:

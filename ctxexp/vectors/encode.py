@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,7 +15,7 @@ from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, St
 from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, reading
 from ctxexp.progress import Progress, Silent
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.code_version import code_version
+from ctxexp.vectors.code_version import class_version, code_version
 from ctxexp.vectors.rows import Rows
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import DamagedError, NotFiniteError
@@ -39,7 +40,8 @@ def open_store(
     """The store of the corpus under that encoder: from the cache folder if it is whole, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
-    recently used entries go first). `version` tells apart encoders of one name: that of the code that made them.
+    recently used entries go first). Encoders of one name are told apart by their class's code and by `version`, that of
+    the code that made them.
     `Store.encoded` counts the sentences that were encoded by this call.
     """
     if not corpus.sentences:
@@ -53,7 +55,7 @@ def open_store(
         unique, unique_of = _unique(corpus.sentences)
     same = len(unique) == len(corpus.sentences)
     identity = f"{encoder.name} ({version})" if version else encoder.name
-    key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique), CODE)
+    key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique), _code_of(encoder))
     cache = cache.absolute()
     path = cache / key
     try:
@@ -61,7 +63,7 @@ def open_store(
             store = _whole(path, unique_of)
             if store is None:
                 if caches.made_otherwise(cache, key):
-                    log.info("cached vectors of %s were made by another version of ctxexp: encoding again", corpus.name)
+                    log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
                 _build(corpus.name, unique, encoder, path, batch_tokens, limit_bytes, progress or Silent())
                 store = Store(path, unique_of, encoded=len(unique))
             caches.touch(path)
@@ -79,6 +81,12 @@ def _unique(sentences: Sequence[Sentence]) -> tuple[Sequence[Sentence], np.ndarr
     number: dict[Sentence, int] = {}
     unique_of = np.fromiter((number.setdefault(s, len(number)) for s in sentences), np.int64, len(sentences))
     return tuple(number), unique_of
+
+
+def _code_of(encoder: Encoder) -> str:
+    """8 hex digits of our code, and of the encoder's class where it is someone else's, who edits it under one name."""
+    other = class_version(type(encoder))
+    return hashlib.blake2b(f"{CODE} {other}".encode(), digest_size=4).hexdigest() if other else CODE
 
 
 def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
