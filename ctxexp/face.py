@@ -62,6 +62,21 @@ def measure(
     """
     from ctxexp.command.run import run  # with what checks configs: not at `import ctxexp`
 
+    config = configured(model, text, options, metrics=metrics, **parts)
+    shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    with TemporaryDirectory() as own:
+        return run(config, Path(folder or own), shown)
+
+
+def configured(
+    model: str | Encoder,
+    text: Text | None = None,
+    options: Sequence[str] = (),
+    *,
+    metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
+    **parts: Unpack[Parts],
+) -> Config:
+    """The config that these choices make, objects and all; see `measure`."""
     for key in parts.keys() - Parts.__annotations__.keys():
         raise ConfigError(f"measure has no argument {key!r}{near(key, Parts.__annotations__)}")
     chosen: dict[str, Any] = {"model": model, "metric": metrics, **parts}
@@ -76,9 +91,7 @@ def measure(
         config = replace(config, dtype=model.dtype)  # type: ignore[arg-type]  # an encoder's own, whatever it is
     if (corpus := _corpus(model, text, config)) is not None:
         config = config.having("dataset", {corpus.name: lambda: corpus})
-    shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
-    with TemporaryDirectory() as own:
-        return run(config, Path(folder or own), shown)
+    return config
 
 
 def load(folder: str | Path) -> Results:

@@ -19,7 +19,7 @@ from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, MetricError, blamed
 from ctxexp.measuring.measure import build, measure
-from ctxexp.measuring.occurrences import Text
+from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.tables import TableRows
@@ -33,6 +33,7 @@ from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo,
 from ctxexp.transform import Calibration, Measured, Transform, fit_table, transformed
 from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.code_version import __version__
+from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.pool import WORDS
 from ctxexp.vectors.spaces import Spaces
 
@@ -152,12 +153,25 @@ class Study:
     def _words(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The measured words, in the space that the transform makes."""
         store, occurrences = spaces.words(self.corpus)
-        fit_on = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
+        space = self._calibrated(spaces, calibration)
         half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
-        space = transformed(store, occurrences, calibration, text=fit_on)
         points = WordMap(store, occurrences, self.corpus, dim=space.dim, most=self.explorer) if self.explorer else None
         text = Text(self.corpus, store, occurrences, self.encoder)
         return WordRows(space, occurrences, self.baseline, seed=self.seed, eps=half, word_map=points, text=text)
+
+    def _calibrated(self, spaces: Spaces, calibration: Calibration) -> Layers:
+        """The word rows as they are measured."""
+        text = Measured(*spaces.words(self.fit_on)) if self.fit_on else None
+        return transformed(*spaces.words(self.corpus), calibration, text=text)
+
+    def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
+        """What `run` measures of words: vectors by layer, which rows belong together, and each row's word in its
+        sentence (n_rows,), -1 where units aren't words."""
+        spaces = Spaces(self, vectors, progress or Silent(), sentences=False)
+        with blamed("transform"):
+            layers = self._calibrated(spaces, Calibration(self.transform, self.transform_name))
+        store, occurrences = spaces.words(self.corpus)
+        return layers, occurrences, store.positions
 
     def _pairs(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The sentences of the gold pairs, each layer and mix in a space of its own."""

@@ -26,7 +26,7 @@ from ctxexp.command.config import MISSING, Config, check
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
 from ctxexp.command.overrides import choices, parse, plain
 from ctxexp.command.run import check_objective, preflight
-from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
+from ctxexp.errors import ConfigError, CtxexpError, line, near, said, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, KINDS, Factory, arguments
 from ctxexp.plugins.published import brought_by
@@ -192,6 +192,19 @@ def config_of(overrides: Sequence[str]) -> Config:
     prepare()
     with _hydra():
         return check(resolved(_composed(overrides)), registry())
+
+
+def saved(folder: Path) -> Config:
+    """The config of the run whose results are in that folder; sends nothing anywhere. Raises ConfigError."""
+    try:
+        held = OmegaConf.load(folder / "config.yaml")
+        assert isinstance(held, DictConfig)
+        values = resolved(held)
+    except Exception as error:  # YAML's, OmegaConf's, a disk's
+        raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {said(error)}") from error
+    use(values.get("plugins"))
+    prepare()
+    return check({**values, "sink": {}}, registry())
 
 
 @contextmanager

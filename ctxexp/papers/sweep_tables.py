@@ -58,6 +58,12 @@ def write_figures(runs: Sequence[Run], folder: Path, registry: Registry) -> list
     return paths
 
 
+def drawn(folder: Path, registry: Registry) -> list[Path]:
+    """The SVG files of such figures that lie in a sweep's summary folder."""
+    named = (folder / f"{name}.svg" for name in registry.names(FIGURE))
+    return [path for path in named if path.exists()]
+
+
 def markdown(table: SweepTable) -> str:
     """The table as Markdown whose columns line up, so that it reads on a terminal too."""
     rows = [[cell.replace("|", "\\|") for cell in row] for row in (table.columns, *table.shown)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import COMMAND, FIGURE, KINDS, OFFERED, TABLE, Factory, Register, hookimpl
+from ctxexp.plugins.hookspecs import COMMAND, COMPARISON, FIGURE, KINDS, OFFERED, TABLE, Factory, Register, hookimpl
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 
 __all__ = [
     "COMMAND",
+    "COMPARISON",
     "FIGURE",
     "KINDS",
     "OFFERED",

@@ -66,6 +66,11 @@ class Hooks:
         None where these runs have nothing for it."""
 
     @hookspec
+    def register_comparisons(self, register: Register) -> None:
+        """Offer measures of two spaces: factory(**arguments) -> ctxexp_compare.TwoSpaces, of the distribution
+        ctxexp-compare."""
+
+    @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
         """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
 
@@ -73,8 +78,9 @@ class Hooks:
 HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 COMMAND = "command"  # what a command line may begin with
 TABLE, FIGURE = "table", "figure"  # what a sweep makes of its runs
+COMPARISON = "comparison"  # what two spaces are compared by
 OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
-KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE, FIGURE))  # what a config names
+KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE, FIGURE, COMPARISON))  # what a config names
 FIRST_PARTY = (  # what ships, by the same door
     *(f"ctxexp.{kind}s" for kind in KINDS),
     "ctxexp.command.verbs",

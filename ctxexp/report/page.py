@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -81,9 +82,10 @@ def summarise(
     published = any(results.info.published for _, results in runs)
     shown = over_seeds(runs)
     paths = figures.sweep_figures(shown, folder, published=published)
-    paths.append(write_report(shown, folder / REPORT, published=published, links=links))
     paths += sweep_tables.write_tables(runs, folder, registry)
-    paths += sweep_tables.write_figures(runs, folder, registry)
+    more = sweep_tables.write_figures(runs, folder, registry)
+    page = write_report(shown, folder / REPORT, published=published, links=links, pictures=more)
+    paths += [page, *more]
     comparison = folder / COMPARISON
     write_csv(Comparison(tuple(wording.unique_labels(runs))).frame, comparison)
     return [*paths, comparison]
@@ -96,8 +98,10 @@ def write_report(
     title: str = "Layer by layer: a comparison",
     published: bool = False,
     links: Mapping[str, str] | None = None,
+    pictures: Sequence[Path] = (),
 ) -> Path:
-    """Write one HTML page with everything in it: interactive charts, tables, the runs. It fetches nothing."""
+    """Write one HTML page with everything in it: interactive charts, tables, the runs, those of the `pictures` that are
+    SVG. It fetches nothing."""
     from plotly.offline import get_plotlyjs
 
     data = page_data(runs, published=published)
@@ -114,12 +118,18 @@ def write_report(
         explorer=data["explorer"] is not None,
         labels=[model["label"] for model in data["models"]],
         places=AT,
+        pictures={path.stem: _embedded(path) for path in pictures if path.suffix == ".svg"},
         tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
         links=[(label, url) for label, url in (links or {}).items() if url.startswith(("http://", "https://"))],
         data=text.replace("<", "\\u003c"),
         plotly=get_plotlyjs(),
     )
     return write_text(path, page)
+
+
+def _embedded(path: Path) -> str:
+    """The picture as the address of itself."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ctxexp.vectors.unknown import MANY
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
+T = TypeVar("T")
 AVERAGE = "avg"  # the task that is the mean over tasks
 Run = tuple[str, "Results"]
 """A chart label (usually the model) and what was measured."""
@@ -24,7 +25,7 @@ _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
 
 
-def unique_labels(runs: Sequence[Run]) -> list[Run]:
+def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
     """Labels as one line each; a repeated label gets a number."""
     seen: set[str] = set()
     named = []

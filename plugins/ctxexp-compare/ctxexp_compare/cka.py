@@ -1,0 +1,68 @@
+"""Linear CKA without its bias: how alike two spaces' similarities of occurrences are."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
+
+
+class Kernel(NamedTuple):
+    """A space's inner products, U-centred: rows, columns and diagonal sum to 0."""
+
+    gram: np.ndarray  # (n, n) float32
+    squares: np.ndarray  # (n,) float64, each row's sum of squares
+
+
+class Cka(TwoSpaces):
+    """Linear centred kernel alignment with unbiased HSIC, about 0 (independent) to 1 (equal up to a rotation and one
+    factor); it can fall a little below 0.
+
+    CKA = HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)) of inner products (Kornblith et al. 2019), each HSIC the unbiased
+    estimate of Song et al. 2012, as Nguyen, Raghu & Kornblith 2021 have it. That is the cosine of the two U-centred
+    kernels (Szekely & Rizzo 2014). The plain estimate gives noise of 768 dimensions .94 at n = 50 and .44 at 1,000.
+    Permuted rows have mean 0 and variance 2 / (n (n - 3)), exactly, whatever the spaces.
+    """
+
+    name: ClassVar[str] = "cka"
+    title: ClassVar[str] = "Linear CKA, unbiased"
+    definition = "linear CKA with unbiased HSIC (Kornblith et al. 2019; Song et al. 2012)"
+    unit: ClassVar[str] = "CKA"
+
+    def side(self, x: np.ndarray, sample: Sample) -> Kernel:
+        gram = u_centred(x)
+        return Kernel(gram, np.einsum("ij,ij->i", gram, gram, dtype=np.float64))
+
+    def score(self, a: Kernel, b: Kernel) -> Score:
+        """The value; an occurrence's influence is twice its row's share of each HSIC, about the mean."""
+        norm = float(np.sqrt(a.squares.sum() * b.squares.sum()))
+        if not norm > 0:
+            return Score(float("nan"))
+        both = np.einsum("ij,ij->i", a.gram, b.gram, dtype=np.float64)
+        value = float(both.sum()) / norm
+        share = 2 * both / norm - value * (a.squares / a.squares.sum() + b.squares / b.squares.sum())
+        return Score(value, share - share.mean())
+
+    def chance(self, a: Kernel, b: Kernel, sample: Sample, permutations: int) -> Chance:
+        n = len(sample)
+        return Chance(0.0, float(np.sqrt(2 / (n * (n - 3)))))
+
+
+def u_centred(x: np.ndarray) -> np.ndarray:
+    """(n, n) float32: inner products of rows (n, d) less row and column sums / (n - 2), plus the total / (n - 1)(n -
+    2); diagonal 0. Its products with another's are n (n - 3) times the unbiased HSIC."""
+    n = len(x)
+    y = x.astype(np.float64)
+    y -= y.mean(axis=0)
+    size = np.abs(y).max(initial=0.0)
+    y = (y / size if size > 0 else y).astype(np.float32)
+    gram: np.ndarray = y @ y.T
+    np.fill_diagonal(gram, 0)
+    sums = gram.sum(axis=1, dtype=np.float64)
+    part = (sums / (n - 2) - sums.sum() / (2 * (n - 1) * (n - 2))).astype(np.float32)
+    gram -= part[:, None]
+    gram -= part
+    np.fill_diagonal(gram, 0)
+    return gram

@@ -1,0 +1,119 @@
+"""Heat maps: every place beside every other, one measure a figure, spaces parted by lines."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.palette import FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ctxexp_compare.engine import Similarities
+
+COLOURS = "cividis"  # even in lightness, also to the colour-blind
+MANY = 26  # places up to which each cell has its number
+
+
+def heat_map(found: Similarities, name: str) -> Figure:
+    """The measure adjusted for chance, 0 (chance, or below) to 1 (as a space with itself); a dot where the 95% interval
+    holds 0."""
+    from matplotlib.lines import Line2D
+
+    matrix = found.matrices[name]
+    value, low, _ = matrix.adjusted
+    p = len(found.places)
+    size = float(np.clip(0.3 * p, 3.6, 9.5))
+    figure = blank(size + 2.1, size + 0.9)
+    axes = figure.add_subplot()
+    shown = axes.imshow(np.clip(value, 0, 1), vmin=0, vmax=1, cmap=COLOURS, interpolation="nearest")
+    _ticks(axes, found)
+    axes.tick_params(labelsize=7 if p <= 40 else 5.5, length=2, pad=2)
+    for i, j in np.ndindex(p, p):
+        if low[i, j] <= 0:
+            axes.plot(j + 0.34, i - 0.34, "o", color="white", markersize=1.8)
+        if p <= MANY and np.isfinite(value[i, j]):
+            text = f"{value[i, j]:.2f}".replace("0.", ".").replace("-.00", ".00")
+            axes.text(j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.55 else INK)
+    bar = figure.colorbar(shown, ax=axes, fraction=0.04, pad=0.02)
+    bar.set_label("adjusted: 0 chance, 1 as a space with itself", fontsize=8.5)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+    if not matrix.measure.symmetric:
+        axes.set_ylabel("A", fontsize=9)
+        axes.set_xlabel("B", fontsize=9)
+    sample = found.sample
+    facts = [found.text, f"95% intervals over {len(np.unique(sample.blocks)):,} {sample.unit}s", _width(found, name)]
+    notes = [f"{name}: {matrix.measure.definition}.", _chance(found, name)]
+    dot = Line2D([], [], color=FAINT, marker="o", markersize=3, linestyle="")
+    dress(figure, title(found, name), facts, [dot], ["the 95% interval holds 0"], notes)
+    return figure
+
+
+def title(found: Similarities, name: str) -> str:
+    """What the figure shows: of two spaces the most alike layers; of one, its neighbouring layers."""
+    value, low, high = found.matrices[name].adjusted
+    labels = [place.label for place in found.places]
+    apart = np.array([[a != b for b in labels] for a in labels])
+    head = found.matrices[name].measure.title
+    if apart.any() and np.isfinite(value[apart]).any():
+        i, j = np.unravel_index(np.nanargmax(np.where(apart, value, np.nan)), value.shape)
+        a, b = ("", "and") if found.matrices[name].measure.symmetric else ("from ", "to")
+        said = f"most alike across models: {a}{found.places[i]} {b} {found.places[j]}"
+    else:
+        off = ~np.eye(len(labels), dtype=bool)
+        if not off.any() or not np.isfinite(value[off]).any():
+            return head
+        i, j = np.unravel_index(np.nanargmin(np.where(off, value, np.nan)), value.shape)
+        said = f"least alike: {found.places[i]} and layer {found.places[j].layer}"
+    return f"{head}: {said}, {value[i, j]:.2f} [{low[i, j]:.2f}, {high[i, j]:.2f}]"
+
+
+def _width(found: Similarities, name: str) -> str:
+    _, low, high = found.matrices[name].adjusted
+    widths = (high - low)[np.isfinite(high - low)] / 2
+    return f"half an interval is at most {widths.max():.3f}" if len(widths) else ""
+
+
+def _chance(found: Similarities, name: str) -> str:
+    matrix = found.matrices[name]
+    off = ~np.eye(len(found.places), dtype=bool)
+    level, sd = matrix.chance[off], matrix.sd[off]
+    if not level.size or not np.isfinite(level).any():
+        return "Chance, one space's rows permuted: not drawn."
+    lowest, highest = np.nanmin(level), np.nanmax(level)
+    text = f"{lowest:.4f}" if highest - lowest < 5e-5 else f"{lowest:.4f} to {highest:.4f}"
+    spread = f", sd at most {np.nanmax(sd):.4f}" if np.isfinite(sd).any() else ""
+    return f"Chance, one space's rows permuted: {text}{spread}. A space with itself: {matrix.measure.itself:g}."
+
+
+def _ticks(axes: Axes, found: Similarities) -> None:
+    """Layers along both axes, each space named beside its own, lines between spaces."""
+    p = len(found.places)
+    numbers = [str(place.layer) for place in found.places]
+    axes.set_xticks(range(p), numbers)
+    axes.set_yticks(range(p), numbers)
+    axes.spines[:].set_visible(False)
+    at = 0
+    for label, group in groupby(found.places, key=lambda place: place.label):
+        n = len(list(group))
+        middle = at + (n - 1) / 2
+        named: Style = {"fontsize": 8.5, "color": FAINT, "parse_math": False, "annotation_clip": False}
+        axes.annotate(
+            label, (middle, 1), (0, 4), xycoords=("data", "axes fraction"), textcoords="offset points",
+            ha="center" if n > len(label) / 4 else "left", va="bottom",
+            rotation=0 if n > len(label) / 4 else 35, **named,
+        )  # fmt: skip
+        axes.annotate(
+            label, (0, middle), (-20, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+            ha="right", va="center", **named,
+        )  # fmt: skip
+        at += n
+        if at < p:
+            axes.axhline(at - 0.5, color="white", linewidth=1.6)
+            axes.axvline(at - 0.5, color="white", linewidth=1.6)

@@ -1,0 +1,81 @@
+"""What a measure of two spaces must offer: a side is made of each space once, and every two sides have a score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The occurrences that all spaces have in common: row i of each space is one and the same occurrence."""
+
+    blocks: np.ndarray  # (n,) int64, the number of each row's resampling unit, such as its sentence
+    unit: str = "sentence"  # what these are
+    seed: int = 0
+    words: np.ndarray | None = None  # (n,) int64, the number of each row's word form
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+
+class Score(NamedTuple):
+    """A measure's value, and how much each occurrence moves it: (n,) float64, None where that isn't known."""
+
+    value: float
+    moved: np.ndarray | None = None
+
+
+class Chance(NamedTuple):
+    """The value where one space's rows are permuted: its mean and standard deviation over all permutations."""
+
+    mean: float
+    sd: float
+
+
+class TwoSpaces(ABC):
+    """A measure of two spaces over the same occurrences: rows (n, d1) and (n, d2).
+
+    `side` makes of one space what every comparison of it needs, `score` compares two sides. `itself` is the value of a
+    space with itself, which `adjusted` takes to 1 and the chance level to 0. `chance` has a closed form where there is
+    one, and is drawn by permutations otherwise: of these a measure says how a side is `shuffled`.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    definition: str = ""
+    unit: ClassVar[str] = "share"
+    symmetric: ClassVar[bool] = True
+    itself: ClassVar[float] = 1.0
+    least: int = 5  # rows that it needs
+
+    @property
+    def label(self) -> str:
+        """Its name with what it was given, where that isn't the default's: `mutual_knn k=30`."""
+        return self.name
+
+    @abstractmethod
+    def side(self, x: np.ndarray, sample: Sample) -> Any:
+        """What is needed of one space x (n, d), float32 or float64."""
+
+    @abstractmethod
+    def score(self, a: Any, b: Any) -> Score:
+        """The two sides' score; NaN where undefined."""
+
+    def shuffled(self, side: Any, order: np.ndarray) -> Any:
+        """The side of the same rows in another order (n,)."""
+        raise NotImplementedError
+
+    def chance(self, a: Any, b: Any, sample: Sample, permutations: int) -> Chance:
+        """Mean and sd over so many permutations of b's rows; override where there is a closed form."""
+        rng = np.random.default_rng([sample.seed, PERMUTED])
+        drawn = [self.score(a, self.shuffled(b, rng.permutation(len(sample)))).value for _ in range(permutations)]
+        if len(drawn) < 2:
+            return Chance(float("nan"), float("nan"))
+        return Chance(float(np.mean(drawn)), float(np.std(drawn, ddof=1)))
+
+
+PERMUTED, TIES, SAMPLED, FOLDS = 101, 102, 103, 104  # streams of random numbers of one seed, apart from the engine's

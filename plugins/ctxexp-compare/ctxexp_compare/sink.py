@@ -1,0 +1,40 @@
+"""`sink=[mlflow,compare]`: at a sweep's end its runs' spaces are compared, heat maps beside the other figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ctxexp.command.names import registry
+from ctxexp.papers.sweep_tables import drawn
+from ctxexp.sink import Sink, Sweep, SweepReport
+from ctxexp_compare import face
+from ctxexp_compare.command import write
+
+
+class CompareSink(Sink):
+    """Sends nothing: when a sweep is over it compares its runs' spaces, into the summary folder and its report.
+
+    measures: as of `ctxexp compare`
+    sample: occurrences that are compared, at most
+    layers: of each run at most so many, evenly spaced; null: all
+    """
+
+    def __init__(
+        self, *, measures: str = ",".join(face.USUAL), sample: int = 2000, layers: int | None = 12, seed: int = 0
+    ) -> None:
+        face.chosen(measures)  # its mistakes, before anything is encoded
+        self.measures, self.sample, self.layers, self.seed = measures, sample, layers, seed
+
+    def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
+        from ctxexp.report.page import REPORT, write_report  # Plotly's
+
+        rows = [row for row in report.rows if row.status == "FINISHED"]
+        folders = [row.results for row in rows if (row.results / "config.yaml").exists()]
+        if not folders:
+            return
+        found = face.compare(*folders, measures=self.measures, sample=self.sample, layers=self.layers, seed=self.seed)
+        made = write(found, sweep.summary)
+        published = any(results.info.published for _, results in report.compared)
+        links = {row.label: row.link for row in report.rows}
+        pictures = [*drawn(sweep.summary, registry()), *made]
+        write_report(report.compared, sweep.summary / REPORT, published=published, links=links, pictures=pictures)

@@ -1,0 +1,330 @@
+"""Each measure of two spaces against a naive reference, the libraries' values, its laws, and noise."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from ctxexp_compare import (
+    Chance,
+    Cka,
+    InformationImbalance,
+    Linearity,
+    MutualNeighbours,
+    NeighbourhoodOverlap,
+    Sample,
+    ShapeDistance,
+    Similarities,
+    Space,
+    TwoSpaces,
+    engine,
+    label_overlap,
+    null,
+    similarities,
+)  # fmt: skip
+from ctxexp_compare.distances import nearest, ranks
+
+EVERY: list[TwoSpaces] = [
+    Cka(), MutualNeighbours(k=3), NeighbourhoodOverlap(k=3), InformationImbalance(), ShapeDistance(), Linearity(),
+]  # fmt: skip
+IDS = [one.name for one in EVERY]
+
+
+def normal(n: int, d: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def alike(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """Two views of one cloud, each with noise and a width of its own."""
+    z = normal(n, 6, 1)
+    return z + 0.4 * normal(n, 6, 2), np.hstack([z[:, :4] * [1, 2, 3, 1], normal(n, 3, 3)])
+
+
+def sample(n: int) -> Sample:
+    return Sample(np.arange(n))
+
+
+def value(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> float:
+    given = sample(len(x))
+    return measure.score(measure.side(x, given), measure.side(y, given)).value
+
+
+def moved(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    given = sample(len(x))
+    found = measure.score(measure.side(x, given), measure.side(y, given)).moved
+    assert found is not None
+    return found
+
+
+def hsic_as_printed(k: np.ndarray, m: np.ndarray) -> float:
+    """Song et al. 2012, equation 5, term by term."""
+    n = len(k)
+    k, m = k - np.diag(np.diag(k)), m - np.diag(np.diag(m))
+    one = np.ones(n)
+    first = np.trace(k @ m) + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2))
+    return float((first - 2 / (n - 2) * (one @ k @ m @ one)) / (n * (n - 3)))
+
+
+def cka_as_printed(x: np.ndarray, y: np.ndarray) -> float:
+    k, m = x @ x.T, y @ y.T
+    return hsic_as_printed(k, m) / float(np.sqrt(hsic_as_printed(k, k) * hsic_as_printed(m, m)))
+
+
+def biased_cka(x: np.ndarray, y: np.ndarray) -> float:
+    x, y = x - x.mean(0), y - y.mean(0)
+    return float(np.linalg.norm(x.T @ y) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))
+
+
+def near_by_loops(x: np.ndarray, k: int, *, cosine: bool = False) -> list[list[int]]:
+    x = x / np.linalg.norm(x, axis=1, keepdims=True) if cosine else x
+    return [
+        sorted((j for j in range(len(x)) if j != i), key=lambda j, i=i: float(np.linalg.norm(x[i] - x[j])))[:k]
+        for i in range(len(x))
+    ]
+
+
+def test_cka_is_the_ratio_of_the_printed_unbiased_estimates() -> None:
+    x, y = alike()
+    assert value(Cka(), x + 3, y - 5) == pytest.approx(cka_as_printed(x, y), abs=2e-6)
+    assert value(Cka(), normal(12, 50, 4), normal(12, 3, 5)) == pytest.approx(
+        cka_as_printed(normal(12, 50, 4), normal(12, 3, 5)), abs=2e-6
+    )
+
+
+@pytest.mark.parametrize(("n", "biased"), [(50, 0.94), (200, 0.79)])
+def test_the_plain_estimate_finds_noise_alike_and_the_unbiased_one_does_not(n: int, biased: float) -> None:
+    x, y = normal(n, 768, 6), normal(n, 768, 7)
+    assert biased_cka(x, y) == pytest.approx(biased, abs=0.01)
+    assert abs(value(Cka(), x, y)) < 0.03
+
+
+def test_neighbours_in_common_are_those_of_loops() -> None:
+    x, y = alike()
+    for measure, cosine in ((MutualNeighbours(k=3), True), (NeighbourhoodOverlap(k=3), False)):
+        a, b = near_by_loops(x, 3, cosine=cosine), near_by_loops(y, 3, cosine=cosine)
+        expected = np.mean([len({*one} & {*other}) / 3 for one, other in zip(a, b, strict=True)])
+        assert value(measure, x, y) == pytest.approx(expected)
+    labels = (x[:, 0] > 0).astype(np.int64)
+    expected = np.mean([np.mean(labels[near] == labels[i]) for i, near in enumerate(near_by_loops(x, 5))])
+    found, chance = label_overlap(x, labels, 5, sample(len(x)))
+    assert found == pytest.approx(expected)
+    assert chance == pytest.approx(np.mean([labels[i] == labels[j] for i in range(40) for j in range(40) if i != j]))
+
+
+def test_information_imbalance_is_the_mean_rank_of_loops() -> None:
+    x, y = alike()
+    n = len(x)
+    a, b = near_by_loops(x, 1), near_by_loops(y, n - 1)
+    expected = 2 / n * np.mean([b[i].index(a[i][0]) + 1 for i in range(n)])
+    assert value(InformationImbalance(), x, y) == pytest.approx(expected)
+    assert value(InformationImbalance(), x, x) == pytest.approx(2 / n)
+
+
+def oracle() -> tuple[np.ndarray, np.ndarray]:
+    """The arrays that the libraries' values below are of."""
+    rng = np.random.default_rng(7)
+    z = rng.normal(size=(60, 6))
+    return z + 0.5 * rng.normal(size=(60, 6)), np.hstack([z[:, :4] * [1, 2, 3, 1], rng.normal(size=(60, 3))])
+
+
+def test_values_are_those_of_dadapy_and_netrep() -> None:
+    """DADApy 0.3.4: return_inf_imb_two_selected_coords, return_data_overlap, return_label_overlap(weighted=False);
+    netrep's LinearMetric(alpha=1, center_columns=True, score_method="angular").fit_score."""
+    x, y = oracle()
+    assert value(InformationImbalance(), x, y) == pytest.approx(0.395)
+    assert value(InformationImbalance(), y, x) == pytest.approx(0.4455555555555556)
+    assert value(NeighbourhoodOverlap(k=5), x, y) == pytest.approx(0.27)
+    assert value(NeighbourhoodOverlap(), x, y) == pytest.approx(0.69)
+    assert label_overlap(x, (x[:, 0] > 0).astype(np.int64), 5, sample(60))[0] == pytest.approx(0.71)
+    assert value(ShapeDistance(), x, y) == pytest.approx(0.8358766718845559, rel=1e-12)
+
+
+def test_shape_distance_is_the_best_rotations_angle_and_a_metric() -> None:
+    from scipy.linalg import orthogonal_procrustes
+
+    x, y = (a - a.mean(0) for a in alike())
+    wide = np.pad(x, ((0, 0), (0, 1)))
+    turned = wide @ orthogonal_procrustes(wide, y)[0]
+    expected = np.arccos(np.vdot(turned, y) / np.linalg.norm(x) / np.linalg.norm(y))
+    assert value(ShapeDistance(), x, y) == pytest.approx(expected)
+    z = normal(40, 5, 8)
+    assert value(ShapeDistance(), x, y) <= value(ShapeDistance(), x, z) + value(ShapeDistance(), z, y)
+
+
+def test_linearity_is_ridge_regression_s_error_on_what_was_held_out() -> None:
+    from sklearn.linear_model import Ridge
+
+    x, y = alike(60)
+    wrong = whole = 0.0
+    given = Sample(np.repeat(np.arange(20), 3))
+    side = Linearity(folds=4).side(x, given)
+    for part in side.folds:
+        train = np.setdiff1d(np.arange(60), part.test)
+        assert not {*given.blocks[part.test]} & {*given.blocks[train]}  # whole units
+        unit = float(np.mean(part.s**2))
+        best, error = np.inf, 0.0
+        for penalty in np.append(np.logspace(-6, 4, 21), 1e12) * unit:
+            model = Ridge(alpha=penalty).fit(x[train], y[train])
+            free = len(train) - 1 - (part.s**2 / (part.s**2 + penalty)).sum()
+            left = ((model.predict(x[train]) - y[train]) ** 2).sum() / free**2
+            if left < best:
+                best, error = left, float(((model.predict(x[part.test]) - y[part.test]) ** 2).sum())
+        wrong += error
+        whole += float(((y[part.test] - y[train].mean(0)) ** 2).sum())
+    measure = Linearity(folds=4)
+    assert measure.score(side, measure.side(y, given)).value == pytest.approx(1 - wrong / whole)
+
+
+def test_in_sample_least_squares_foretells_noise_and_held_out_does_not() -> None:
+    for n, in_sample in ((200, 0.96), (1000, 0.19)):
+        x, y = normal(n, 192, 9), normal(n, 192, 10)
+        centred, aim = x - x.mean(0), y - y.mean(0)
+        left = aim - centred @ np.linalg.lstsq(centred, aim, rcond=None)[0]
+        assert 1 - (left**2).sum() / (aim**2).sum() == pytest.approx(in_sample, abs=0.01)
+        assert abs(value(Linearity(), x, y)) < 0.01
+
+
+@pytest.mark.parametrize("measure", EVERY, ids=IDS)
+def test_a_space_and_itself_turned_stretched_and_moved(measure: TwoSpaces) -> None:
+    """Itself gives what the measure names; a rotation, one factor, and but for cosines a shift, change nothing."""
+    x, y = alike(60)
+    rotation = np.linalg.qr(normal(6, 6, 11))[0]
+    itself = 2 / 60 if isinstance(measure, InformationImbalance) else measure.itself
+    slack = 2e-3 if isinstance(measure, Linearity) else 1e-6
+    assert value(measure, x, x) == pytest.approx(itself, abs=slack)
+    other = 3 * x @ rotation + (0 if isinstance(measure, MutualNeighbours) and measure.geometry == "cosine" else 5)
+    assert value(measure, x, other) == pytest.approx(itself, abs=slack)
+    assert value(measure, other, y) == pytest.approx(value(measure, x, y), abs=2e-6)
+    if measure.symmetric:
+        assert value(measure, y, x) == pytest.approx(value(measure, x, y), abs=1e-9)
+    order = np.random.default_rng(12).permutation(60)
+    if not isinstance(measure, Linearity):  # whose folds are of numbered units
+        assert value(measure, x[order], y[order]) == pytest.approx(value(measure, x, y), abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", EVERY[:4], ids=IDS[:4])
+def test_an_occurrence_s_influence_is_what_leaving_it_out_changes(measure: TwoSpaces) -> None:
+    x, y = alike(40)
+    whole = value(measure, x, y)
+    rest = [value(measure, np.delete(x, i, 0), np.delete(y, i, 0)) for i in range(40)]
+    expected = 39 / 40 * (whole - np.array(rest))
+    expected -= expected.mean()
+    found = moved(measure, x, y)
+    if isinstance(measure, Cka):  # to first order
+        assert np.corrcoef(found, expected)[0, 1] > 0.99
+        assert found.std() == pytest.approx(expected.std(), rel=0.1)
+    else:
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_influence_on_the_shape_distance_is_its_derivative() -> None:
+    x, y = alike(40)
+    found, step = moved(ShapeDistance(), x, y), 1e-5
+    for i in range(0, 40, 7):
+        weights = np.ones(40)
+        weights[i] += step
+
+        def weighted(a: np.ndarray, w: np.ndarray = weights) -> np.ndarray:
+            return (a - np.average(a, axis=0, weights=w)) * np.sqrt(w)[:, None]
+
+        a, b = weighted(x), weighted(y)
+        s = np.linalg.svd(a.T @ b, compute_uv=False).sum() / np.linalg.norm(a) / np.linalg.norm(b)
+        assert (np.arccos(s) - value(ShapeDistance(), x, y)) / step == pytest.approx(found[i], abs=1e-4)
+
+
+def test_moments_over_permutations_are_those_of_every_permutation() -> None:
+    n = 6
+    a, b = (normal(n, n, seed) for seed in (13, 14))
+    np.fill_diagonal(a, 0)
+    np.fill_diagonal(b, 0)
+    every = [float((a * b[np.ix_(order, order)]).sum()) for order in map(list, permutations(range(n)))]
+    found = null.chance(null.Sums.of(a), null.Sums.of(b), n)
+    assert found.mean == pytest.approx(np.mean(every))
+    assert found.sd == pytest.approx(np.std(every))
+
+
+@pytest.mark.parametrize("measure", EVERY[:4], ids=IDS[:4])
+def test_the_closed_chance_level_is_that_of_drawn_permutations(measure: TwoSpaces) -> None:
+    x, y = alike(30)
+    given = sample(30)
+    a, b = measure.side(x, given), measure.side(y, given)
+    rng = np.random.default_rng(15)
+    drawn = [value(measure, x, y[rng.permutation(30)]) for _ in range(1200)]
+    closed = measure.chance(a, b, given, 0)
+    assert closed.mean == pytest.approx(np.mean(drawn), abs=4 * closed.sd / np.sqrt(1200))
+    assert closed.sd == pytest.approx(np.std(drawn), rel=0.1)
+
+
+def test_a_level_without_a_closed_form_is_drawn_and_needs_two_draws() -> None:
+    x, y = alike(30)
+    measure, given = ShapeDistance(), sample(30)
+    a, b = measure.side(x, given), measure.side(y, given)
+    found = measure.chance(a, b, given, 40)
+    rng = np.random.default_rng(16)
+    drawn = [value(measure, x, y[rng.permutation(30)]) for _ in range(200)]
+    assert found.mean == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(40))
+    assert np.isnan(measure.chance(a, b, given, 1)).all()
+    assert isinstance(found, Chance)
+
+
+@pytest.mark.parametrize("n", [12, 60, 300])
+def test_noise_is_chance_within_the_interval_at_every_n(n: int) -> None:
+    """Of 20 pairs of independent spaces at most 3 have an interval that leaves 0 out, for every measure."""
+    outside = dict.fromkeys(IDS, 0)
+    for trial in range(20):
+        spaces = [Space.of_arrays(name, normal(n, 24, 100 * n + 2 * trial + i)[None]) for i, name in enumerate("ab")]
+        found = similarities(spaces, EVERY, bootstrap=200, seed=trial)
+        for one in EVERY:
+            _, low, high = found.matrices[one.label].adjusted
+            outside[one.name] += not low[0, 1] <= 0 <= high[0, 1]
+    assert max(outside.values()) <= 3, outside
+
+
+def test_the_interval_holds_what_more_of_the_same_text_gives() -> None:
+    """The CKA of two views of a cloud, by its value on 4,000 rows: at least 46 of 50 intervals of 150 rows hold it."""
+
+    def views(n: int, seed: int) -> list[Space]:
+        z = normal(n, 8, seed)
+        return [Space.of_arrays(name, (z + 0.7 * normal(n, 8, seed + i))[None]) for i, name in ((1, "a"), (2, "b"))]
+
+    truth = similarities(views(4000, 5000), [Cka()], sample=4000, bootstrap=0).matrices["cka"].value[0, 1]
+    inside = 0
+    for trial in range(50):
+        found = similarities(views(150, 10 * trial), [Cka()], bootstrap=200).matrices["cka"]
+        inside += bool(found.low[0, 1] <= truth <= found.high[0, 1])
+    assert inside >= 44
+
+
+def test_equal_vectors_are_neighbours_in_a_random_order_that_no_other_space_shares() -> None:
+    """Ten words of 30 equal vectors each, in two spaces: their neighbours agree by chance among equals alone."""
+    words = np.repeat(np.arange(10), 30)
+    x, y = normal(10, 5, 17)[words], normal(10, 7, 18)[words]
+    found = value(MutualNeighbours(k=5), x, y)
+    assert found == pytest.approx(5 / 29, abs=0.03)
+    near = nearest(x, 5, "euclidean", sample(300))
+    assert (words[near] == words[:, None]).all()
+    rank = ranks(x, "euclidean", sample(300))
+    assert (np.sort(rank, axis=1) == np.arange(300)).all()
+
+
+def test_sides_that_memory_cannot_hold_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    spaces = [Space.of_arrays(name, np.stack([normal(30, 4, i), normal(30, 4, i + 1)])) for i, name in enumerate("abc")]
+    measures = [Cka(), InformationImbalance()]
+    whole = similarities(spaces, measures, bootstrap=50)
+    monkeypatch.setattr(engine, "MEMORY", 2 * 30 * 30 * 4)
+    parts = similarities(spaces, measures, bootstrap=50)
+    for name in whole.matrices:
+        for key in ("value", "low", "high", "chance", "sd"):
+            assert np.array_equal(
+                getattr(whole.matrices[name], key), getattr(parts.matrices[name], key), equal_nan=True
+            )
+
+
+def test_constant_spaces_are_undefined_not_wrong() -> None:
+    x, flat = normal(30, 4, 19), np.ones((30, 4))
+    for one in (Cka(), ShapeDistance()):
+        assert np.isnan(value(one, x, flat))
+    assert np.isnan(value(Linearity(), x, flat))
+    assert value(Linearity(), flat, x) == pytest.approx(0, abs=0.1)
+    assert isinstance(similarities([Space.of_arrays("a", np.stack([x, flat]))], EVERY, bootstrap=20), Similarities)

@@ -1,0 +1,229 @@
+"""The very same occurrences whatever the tokenizer; runs, sweeps, models and arrays; what is refused and how."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from ctxexp_compare import Cka, MutualNeighbours, Space, TwoSpaces, compare, similarities
+from ctxexp_compare.command import table
+from ctxexp_compare.engine import spread
+from ctxexp_compare.face import chosen, runs_in, words_of
+from ctxexp_compare.figure import heat_map, title
+from ctxexp_compare.matched import matched
+
+import ctxexp
+from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
+
+SENTENCES = [
+    "The bank of the river was wet.",
+    "The bank raised the rate of interest.",
+    "A river runs past the old bank.",
+    "The old house of the bank stood by the river.",
+    "The rate of the river is slow.",
+    "An old man fished from the bank of a river.",
+]
+OPTIONS = ["min_contexts=2", "bootstrap=50"]
+
+
+class Lettered(ctxexp.Encoder):
+    """A word's vector tells the word and its sentence by letters; `drop` are words that get none, as of a tokenizer."""
+
+    def __init__(self, name: str, *, drop: str = "", pieces: bool = False, dim: int = 6) -> None:
+        self.name, self.drop, self.pieces, self.dim, self.n_layers = name, drop, pieces, dim, 2
+        self.title = name
+
+    def encode(self, batch: Sequence[ctxexp.Sentence]) -> Iterable[ctxexp.Encoded]:
+        for sentence in batch:
+            kept = [word for word in sentence.words if word != self.drop]
+            rows = [np.resize([ord(c) for c in f"{word}{sentence.text}"], self.dim) for word in kept]
+            layers = np.stack([np.array(rows), np.array(rows) * [len(sentence)]]).astype(np.float32)
+            units = [f"{word}#" for word in kept] if self.pieces else kept
+            yield ctxexp.Encoded(tuple(units), layers)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path_factory.getbasetemp() / "compare"))
+
+
+def lettered(name: str, sentences: Sequence[str] = SENTENCES, **choices: object) -> Space:
+    return Space.of_model(Lettered(name, **choices), list(sentences), options=OPTIONS)  # type: ignore[arg-type]
+
+
+def test_rows_are_the_same_characters_of_the_same_sentences_whoever_read_them() -> None:
+    """One model has no vector for "the", the other read the sentences backwards, with more and fewer of them."""
+    one = lettered("one", SENTENCES[:5], drop="the")
+    other = lettered("other", [*SENTENCES[:0:-1], "Nobody else has this sentence."], dim=4)
+    sample, (a, b), common = matched([one, other], sample=1000, seed=0)
+    assert common == len(sample) == sum(len(s.rstrip(".").split()) - s.split().count("the") for s in SENTENCES[1:5])
+    words = np.array(one.words(np.searchsorted(one.rows, a) if (np.diff(one.rows) > 0).all() else np.argsort(one.rows)))
+    assert "the" not in words
+    for i in range(2):  # the vectors of what was matched spell the same words and sentences
+        x, y = one.layers.layer(i)[a], other.layers.layer(i)[b]
+        assert (x[:, :4] == y).all()
+    assert sample.unit == "sentence"
+    assert len(np.unique(sample.blocks)) == 4
+
+
+def test_the_sample_hangs_on_text_alone() -> None:
+    one, other = lettered("one"), lettered("other", SENTENCES[::-1], dim=4)
+    spoken = []
+    for pair in ([one, other], [other, one]):
+        _, rows, _ = matched(pair, sample=9, seed=3)
+        spoken.append({tuple(row) for row in pair[0].layers.layer(0)[rows[0]][:, :4].astype(int).tolist()})
+    assert spoken[0] == spoken[1]
+    again = matched([one, other], sample=9, seed=4)[1]
+    assert set(again[0].tolist()) != set(matched([one, other], sample=9, seed=3)[1][0].tolist())
+    assert set(matched([one, other], sample=5, seed=3)[1][0]) < set(matched([one, other], sample=9, seed=3)[1][0])
+
+
+def test_a_model_s_space_is_what_is_measured_transform_control_and_all() -> None:
+    options = [*OPTIONS, "transform=center", "control=no_first"]
+    space = Space.of_model(Lettered("one"), SENTENCES, options=options)
+    plain = lettered("one")
+    assert len(space.rows) == len(plain.rows) - len(SENTENCES)
+    assert np.abs(space.layers.layer(1)[space.rows].mean(0)).max() < 1e-3
+    found = similarities([space, plain], [Cka()], sample=100, bootstrap=20)
+    assert len({place.label for place in found.places}) == 2
+    assert found.common == len(space.rows)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results folder of a sweep whose sink compares its runs."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "text.txt").write_text("\n".join(SENTENCES))
+    words = f"-m model=elmo weights=mini,untrained dataset=text dataset.path={folder / 'text.txt'}"
+    words += " sink=compare sink.compare.sample=40"
+    words += " metric=anisotropy tracking.folder=mlruns min_contexts=2 bootstrap=50"
+    env = {**os.environ, "CTXEXP_CACHE": str(tmp_path_factory.getbasetemp() / "compare")}
+    done = subprocess.run(
+        [sys.executable, "-m", "ctxexp", *words.split()], cwd=folder, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    [found] = (folder / "mlruns" / "results").iterdir()
+    return found
+
+
+@pytest.mark.slow
+def test_sweep_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> None:
+    from ctxexp.command.cli import command
+
+    by_sink = pd.read_csv(sweep / "summary" / "compare.csv")
+    assert command(["compare", str(sweep), "sample=40", f"out={tmp_path / 'out'}"]) == 0
+    by_verb = pd.read_csv(tmp_path / "out" / "compare.csv")
+    models = "elmo", "elmo weights=untrained"
+    by_face = compare(*models, text=sweep.parents[2] / "text.txt", options=OPTIONS, sample=40, progress=False).frame
+    for other in (by_verb, by_face):
+        pd.testing.assert_frame_equal(by_sink, other, check_dtype=False, rtol=1e-12)
+    assert set(by_sink.measure) == {"cka", "mutual_knn", "information_imbalance"}
+    assert {"compare_cka.png", "compare_cka.svg"} <= {path.name for path in (sweep / "summary").iterdir()}
+    page = (sweep / "summary" / "report.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == 3
+    assert 'alt="compare_mutual_knn"' in page
+
+
+@pytest.mark.slow
+def test_a_sweep_s_runs_one_by_one_are_the_sweep_s(sweep: Path) -> None:
+    jobs = sorted(path.parent for path in sweep.glob("*/config.yaml"))
+    assert runs_in(str(sweep)) == jobs
+    assert runs_in(str(jobs[0])) == [jobs[0]]
+    whole = compare(sweep, measures="cka", sample=40, progress=False)
+    apart = compare(*jobs[::-1], measures="cka", sample=40, progress=False)
+    order = [apart.places.index(place) for place in whole.places]
+    assert whole.matrices["cka"].value == pytest.approx(apart.matrices["cka"].value[np.ix_(order, order)], abs=1e-6)
+
+
+def test_figure_table_and_title_say_what_the_numbers_say() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2, 60, 5))
+    near = np.stack([z[0] + 0.2 * rng.normal(size=(60, 5)), rng.normal(size=(60, 5))])
+    words = ["a", "b", "c"] * 20
+    spaces = [Space.of_arrays("one", z, words=words), Space.of_arrays("other", near, words=words)]
+    found = similarities(spaces, [Cka(), MutualNeighbours()], bootstrap=100)
+    value, low, high = found.matrices["cka"].adjusted
+    said = f"{value[0, 2]:.2f} [{low[0, 2]:.2f}, {high[0, 2]:.2f}]"
+    assert title(found, "cka").endswith(f"most alike across models: one, layer 0 and other, layer 0, {said}")
+    assert heat_map(found, "cka").axes[0].images[0].get_array().shape == (4, 4)
+    rows = table(found).shown
+    assert [row[:3] for row in rows] == [[name, "one, layer 0", "other, layer 0"] for name in found.matrices]
+    assert found.same_word == pytest.approx(np.tile([1 / 3, 19 / 59], (4, 1)), abs=0.2)
+    assert found.same_word is not None
+    assert found.same_word[:, 1] == pytest.approx(19 / 59)
+    assert len(found.frame) == 2 * 16
+    assert "adjusted for chance" in found._repr_html_()
+    alone = similarities(spaces[:1], [Cka()], bootstrap=20)
+    assert "least alike: one, layer 0 and layer 1" in title(alone, "cka")
+    with pytest.raises(MetricError, match="no measure 'rsa' here: cka, mutual_knn"):
+        found.plot("rsa")
+
+
+def test_layers_are_thinned_evenly_with_both_ends() -> None:
+    assert spread(range(31), 4) == [0, 10, 20, 30]
+    assert spread([0, 5, 9], None) == spread([0, 5, 9], 3) == [0, 5, 9]
+
+
+class Constant(TwoSpaces):
+    """A plugin's measure."""
+
+    name = title = "constant"
+
+    def side(self, x: np.ndarray, sample: object) -> np.ndarray:
+        return x
+
+    def score(self, a: np.ndarray, b: np.ndarray) -> object:  # type: ignore[override]
+        from ctxexp_compare import Score
+
+        return Score(0.5)
+
+    def shuffled(self, side: np.ndarray, order: np.ndarray) -> np.ndarray:
+        return side[order]
+
+
+def test_a_measure_of_one_s_own_is_compared_like_ours() -> None:
+    spaces = [Space.of_arrays(name, np.random.default_rng(i).normal(size=(1, 9, 3))) for i, name in enumerate("ab")]
+    found = similarities(spaces, [Constant()], permutations=2).matrices["constant"]
+    assert (found.value == 0.5).all()
+    assert (found.chance == 0.5).all()
+
+
+A = "/nowhere/a"
+REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
+    (lambda: chosen("rsa"), UnknownName, "no measure of two spaces 'rsa'"),
+    (lambda: chosen("cka k=3"), ConfigError, "cka k=3: expected no argument"),
+    (lambda: chosen("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
+    (lambda: chosen("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
+    (lambda: chosen("linearity folds=1"), MetricError, "linearity folds=1: expected at least 2"),
+    (lambda: chosen([]), ConfigError, "expected at least one of cka"),
+    (lambda: words_of("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
+    (lambda: words_of("'bert"), ConfigError, "No closing quotation"),
+    (lambda: runs_in(A), ConfigError, "no folder /nowhere/a: expected a run's or a sweep's results, or a model's name"),
+    (lambda: runs_in(str(Path(__file__).parent)), ConfigError, "holds no run"),
+    (lambda: compare(), ConfigError, "expected at least one run or model, got none"),
+    (lambda: compare(lettered("a"), sample=2), ConfigError, "sample=2: expected at least 5"),
+    (lambda: compare(lettered("a"), layers=1), ConfigError, "layers=1: expected at least 2"),
+    (lambda: Space.of_arrays("a", np.zeros((3, 2))), MetricError, "a: expected finite vectors of shape"),
+    (lambda: Space.of_arrays("a", np.zeros((1, 3, 2)), words=["b"]), MetricError, "1 words and 3 blocks for 3 rows"),
+    (lambda: compare(lettered("a"), measures="mutual_knn k=99"), DataError, "mutual_knn k=99 needs 101 occurrences"),
+    (
+        lambda: compare(lettered("a"), lettered("b", ["Not a word is the same."] * 2 + ["Nor here, or there."])),
+        DataError, "0 occurrences are common to a (48), b (10)",
+    ),
+    (lambda: lettered("pieces", pieces=True), DataError, "pieces: none of its units is a word of the text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[words[:40] for _, _, words in REFUSED])
+def test_what_cannot_be_compared_is_refused_in_a_sentence(
+    call: Callable[[], object], error: type[CtxexpError], words: str
+) -> None:
+    with pytest.raises(error) as refused:
+        call()
+    assert words in str(refused.value)
