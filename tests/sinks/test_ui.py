@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import socket
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -23,7 +26,8 @@ from ctxexp.sinks.disk.job import job, new_run
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder, new_id
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.links import served, sweep_link
+from ctxexp.sinks.mlflow.app import STORE, ShortLinks
+from ctxexp.sinks.mlflow.links import served, short_link, sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.tags import VIEW
 from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
@@ -134,13 +138,48 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         serve(where(stored), "study", port, say=said.append, until=lambda: links.append(sweep_charts(stored)) or True)
-    assert links[0] == said[2].removeprefix("curves: ")  # what a sweep prints meanwhile has the port that is used
+    address = f"http://127.0.0.1:{said[1].rpartition(' ')[2]}"
+    assert links[0].startswith(address)  # what a sweep prints meanwhile has the port that is used
+    assert said[2].startswith(f"curves: {address}")
+    assert stored.id in links[0]
     assert served(where(stored)) is None  # it says so no more
     used = free_port(port + 1)
     assert f"port {port} is taken; using" in said[1]
-    assert said[2].startswith("curves: http://127.0.0.1:")
-    assert stored.id in said[2]
     assert used  # the port is free again
+
+
+def asked(path: str) -> tuple[int, str, str]:
+    """Status, location and text of what the web application says to a path."""
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is sent to it")
+
+    asyncio.run(ShortLinks()({"type": "http", "path": path}, receive, send))
+    start, body = said
+    return start["status"], dict(start["headers"]).get(b"location", b"").decode(), body["body"].decode()
+
+
+def test_short_addresses_lead_to_a_sweeps_view(stored: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STORE, where(stored))
+    status, place, _ = asked(f"/sweep/{stored.id}")
+    assert (status, place) == (302, last_sweep_link(where(stored), "study", "http://x").removeprefix("http://x"))  # type: ignore[union-attr]
+    assert f"viewStateShareKey={stored.id}" in place
+    assert asked("/sweep/last") == (302, place, "")
+    assert asked("/sweep/no'ne%20such") == (404, "", 'no sweep "no\'ne such" in this store')
+
+
+def test_the_server_redirects(stored: Sweep, address: str) -> None:
+    if not short_link(where(stored)):
+        pytest.skip("ctxexp was installed before it had a web application: pip install -e . again")
+    with urllib.request.urlopen(f"{address}/sweep/{stored.id}", timeout=20) as reply:
+        assert reply.url.startswith(f"{address}/#/experiments/")
+        assert reply.status == 200
+    assert sweep_charts(stored).splitlines()[0].endswith(f"/sweep/{stored.id}")
+    assert short_link("http://elsewhere:1") == ""
 
 
 def test_a_link_names_the_view_where_there_is_one() -> None:

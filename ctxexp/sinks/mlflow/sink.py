@@ -22,7 +22,7 @@ from ctxexp.sinks.disk.credentials import redact, whole
 from ctxexp.sinks.disk.state import STATE
 from ctxexp.sinks.mlflow import database, doctor, sweeps
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.links import run_link, served, sweep_link
+from ctxexp.sinks.mlflow.links import run_link, served, short_link, sweep_link
 from ctxexp.sinks.mlflow.notes import job_note
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
 from ctxexp.sinks.mlflow.values import compared, flat, headline, means, metric_names
@@ -230,7 +230,7 @@ class MlflowSink(Sink):
         )
         with failures(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
-        return sweep_link(uri, self.experiment_id, sweep.id, tags) + hint
+        return (short_link(uri, sweep.id) or sweep_link(uri, self.experiment_id, sweep.id, tags)) + hint
 
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.store, prepared=bool(run.sweep))

@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import write_text
@@ -19,8 +20,11 @@ from ctxexp.sinks.disk.credentials import mask, redact
 from ctxexp.sinks.disk.process import terminated_like_interrupted
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.links import address_file, base, run_link, sweep_link
+from ctxexp.sinks.mlflow.links import APP, SHORT, address_file, base, run_link, short_link, sweep_link
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
 
@@ -33,17 +37,22 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     client = database.client(uri)
     with failures(f"cannot read {redact(uri)}"):
         found = client.get_experiment_by_name(experiment)
-        if found is None:
-            return None
-        runs = client.search_runs(
-            [found.experiment_id], f"tags.`{KIND}` = 'job'", max_results=1, order_by=["attributes.start_time DESC"]
-        )
+        return None if found is None else charts_link(client, [found.experiment_id], address or uri)
+
+
+def charts_link(client: MlflowClient, experiment_ids: list[str], where: str, sweep: str = "") -> str | None:
+    """The charts of this sweep, or else of the last run's in these experiments, or that run if it was alone; None if
+    there is none."""
+    named = sweep.replace("'", "")
+    wanted = f" AND tags.`{SWEEP}` = '{named}'" if sweep else ""
+    query, newest = f"tags.`{KIND}` = 'job'{wanted}", ["attributes.start_time DESC"]
+    runs = client.search_runs(experiment_ids, query, max_results=1, order_by=newest) if experiment_ids else []
     if not runs:
         return None
-    where, sweep = address or uri, runs[0].data.tags.get(SWEEP)
-    if sweep:
-        return sweep_link(where, found.experiment_id, sweep, found.tags)
-    return run_link(where, found.experiment_id, runs[0].info.run_id, "model-metrics")
+    experiment_id, found = runs[0].info.experiment_id, runs[0].data.tags.get(SWEEP)
+    if found:
+        return sweep_link(where, experiment_id, found, client.get_experiment(experiment_id).tags)
+    return run_link(where, experiment_id, runs[0].info.run_id, "model-metrics")
 
 
 @contextlib.contextmanager
@@ -56,6 +65,8 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
     port = free_port(port)
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    if short_link(uri):
+        command += ["--app-name", APP]
     if uri.startswith("sqlite"):  # else runs that are sent to this server leave `mlartifacts` in the working folder
         command += ["--artifacts-destination", sqlite.artifact_root(sqlite.sqlite_path(uri).parent)]
     environ = {
@@ -107,6 +118,8 @@ def serve(
             if not address.endswith(f":{port}"):
                 say(f"port {port} is taken; using {address.rpartition(':')[2]}")
             link = last_sweep_link(uri, experiment, address)
+            if link and (short := short_link(uri)):
+                link = f"{address}{short[short.index(SHORT) :]}"
             say(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
             say("Ctrl-C ends the server")
             with _noted(uri, address):

@@ -1,0 +1,58 @@
+"""MLflow's web application with short addresses: `/sweep/<id>` leads to a sweep's charts, `/sweep/last` to the last's.
+
+`mlflow server --app-name ctxexp` finds it by the entry point `mlflow.app`; `ctxexp ui` starts that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.links import LAST, SHORT
+from ctxexp.sinks.mlflow.ui import charts_link
+
+STORE = "MLFLOW_BACKEND_STORE_URI"
+Message = MutableMapping[str, Any]
+
+
+class ShortLinks:
+    """An ASGI application: MLflow's own, which is imported once something is asked, beside the short addresses."""
+
+    @cached_property
+    def mlflow(self) -> Callable[..., Awaitable[None]]:
+        from mlflow.server.fastapi_app import app
+
+        whole: Callable[..., Awaitable[None]] = app
+        return whole
+
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        path = str(scope.get("path", ""))
+        if scope["type"] != "http" or not path.startswith(SHORT):
+            await self.mlflow(scope, receive, send)
+            return
+        name = unquote(path.removeprefix(SHORT)).strip("/")
+        place = await asyncio.to_thread(_place, name)
+        text = b"" if place else f"no sweep {name!r} in this store".encode()
+        headers = [(b"location", place.encode())] if place else [(b"content-type", b"text/plain; charset=utf-8")]
+        await send({"type": "http.response.start", "status": 302 if place else 404, "headers": headers})
+        await send({"type": "http.response.body", "body": text})
+
+
+def _place(name: str) -> str:
+    """Where a sweep's charts are on this server; empty where its store has no such sweep."""
+    client = database.client(os.environ[STORE])
+    ids = [experiment.experiment_id for experiment in client.search_experiments()]
+    return charts_link(client, ids, "", "" if name == LAST else name) or ""
+
+
+app = ShortLinks()
