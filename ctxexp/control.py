@@ -38,6 +38,11 @@ class Control:
         return None
 
     @property
+    def changes_text(self) -> bool:
+        """Whether it may change the corpus."""
+        return type(self).corpus is not Control.corpus
+
+    @property
     def leaves_out(self) -> bool:
         """Whether it may leave occurrences out."""
         return type(self).left_out is not Control.left_out

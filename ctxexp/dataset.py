@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
+
+import numpy as np
 
 from ctxexp.errors import DataError
 
@@ -70,6 +73,29 @@ Tags = tuple[tuple[str, ...], ...]
 """A label for each word of each sentence, "" for none."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Bound:
+    """Which occurrences of a corpus have rows, where these aren't all: of sentence i the words
+    `positions[starts[i]:starts[i + 1]]` as occurrences of their words, and all its words where it is `whole`, as a
+    sentence. `entire` is the corpus that they were taken from, where memory holds it."""
+
+    max_contexts: int
+    starts: np.ndarray  # (n_sentences + 1,) int64
+    positions: np.ndarray  # int64, ascending in each sentence
+    whole: np.ndarray  # (n_sentences,) bool
+    text_sentences: int  # of the whole text, as often as they stand there
+    text_words: int
+    entire: Corpus | None = None
+
+    def __repr__(self) -> str:  # a part of `Corpus.content`
+        held = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.whole)
+        return hashlib.blake2b(b"".join(each.tobytes() for each in held), digest_size=16).hexdigest()
+
+    def of(self, sentence: int) -> np.ndarray:
+        """The words of a sentence that are measured as words, (n,) ascending."""
+        return self.positions[self.starts[sentence] : self.starts[sentence + 1]]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Sentences of one data set, with whatever gold annotation it brings.
@@ -88,6 +114,7 @@ class Corpus:
     choices: dict[str, str] = field(default_factory=dict)
     documents: tuple[int, ...] | None = None
     tags: dict[str, Tags] = field(default_factory=dict)
+    bound: Bound | None = None  # None: every word is measured
 
     @classmethod
     def of(cls, name: str, sentences: Iterable[Sequence[str]]) -> Corpus:
@@ -101,14 +128,69 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest (32 digits) of the sentences' texts and spans: equal iff the encoder's input is equal."""
-        return fingerprint(self.sentences)
+        """Hex digest (32 digits) of the sentences' texts and spans, and of which words are bounded away: equal iff the
+        stored rows are."""
+        digest = fingerprint(self.sentences)
+        return (
+            digest
+            if self.bound is None
+            else hashlib.blake2b(f"{digest} {self.bound}".encode(), digest_size=16).hexdigest()
+        )
+
+    @property
+    def entire(self) -> Corpus:
+        """The corpus that a bounded one was taken from, where memory holds it; else itself."""
+        return self if self.bound is None or self.bound.entire is None else self.bound.entire
+
+    @property
+    def running(self) -> Sequence[Sentence]:
+        """Sentences in which words are as frequent as in the text: all, or the whole ones of a bounded corpus."""
+        bound = self.entire.bound
+        return self.entire.sentences if bound is None else [self.sentences[i] for i in np.flatnonzero(bound.whole)]
 
     @cached_property
     def content(self) -> str:
         """Hex digest (32 digits) of all that measures read: sentences, gold pairs, senses, whatever else it holds."""
         held = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "sentences", "choices")}
-        return hashlib.blake2b(f"{self.fingerprint} {held}".encode(), digest_size=16).hexdigest()
+        whole = "" if self.entire is self else self.entire.content
+        return hashlib.blake2b(f"{self.fingerprint} {held}{whole}".encode(), digest_size=16).hexdigest()
+
+
+class Shards(ABC):
+    """Text that is read again whenever it is needed, part by part, and never held whole: what a data set gives in
+    place of a Corpus where that may not fit the memory. It is pickled to be read by other processes.
+
+    `parts` are small, and are read in any order; a document lies in one part. `choices` are those of a Corpus.
+    """
+
+    name: str
+    choices: Mapping[str, str]
+    parts: Sequence[object]
+
+    @abstractmethod
+    def texts(self, part: object) -> Iterator[tuple[int | None, str | Sentence]]:
+        """The texts of a part, or sentences where words are known, each after its document's number; None: documents
+        aren't known. A document's texts follow each other."""
+
+    @abstractmethod
+    def sentence(self, text: str) -> Sentence:
+        """A text as words."""
+
+    def words(self, text: str | Sentence) -> Sentence:
+        """What `texts` gave, as words."""
+        return self.sentence(text) if isinstance(text, str) else text
+
+    def corpus(self, limit: int | None = None) -> Corpus:
+        """All of it in memory, or its first sentences."""
+        sentences: list[Sentence] = []
+        documents: list[int] = []
+        number: dict[tuple[int, int | None], int] = {}
+        every = ((i, document, text) for i, part in enumerate(self.parts) for document, text in self.texts(part))
+        for i, document, text in islice(every, limit):
+            sentences.append(self.words(text))
+            documents.append(-1 if document is None else number.setdefault((i, document), len(number)))
+        known = None if -1 in documents else tuple(documents)
+        return Corpus(self.name, tuple(sentences), choices=dict(self.choices), documents=known)
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:
@@ -126,8 +208,10 @@ def deduplicated(corpus: Corpus) -> Corpus:
     """The corpus with each text once, first occurrences in order; pairs, senses and tags follow their sentence.
 
     Five copies of a sentence are one context, not five: without this a word can look context-independent because its
-    sentences are equal.
+    sentences are equal. One with a bound holds none twice.
     """
+    if corpus.bound is not None:
+        return corpus
     first: dict[Sentence, int] = {}
     position = [first.setdefault(s, len(first)) for s in corpus.sentences]
     pairs = tuple(Pair(position[p.first], position[p.second], p.gold, p.subset) for p in corpus.pairs)

@@ -9,6 +9,7 @@ CtxexpError
 ├── TransformError       a transform broke its contract (shapes, NaN)
 ├── MetricError          a metric broke its contract or was asked the impossible
 ├── StoreError           the vector cache cannot be read or written
+├── EngineError          an engine's workers die, or can't be reached
 ├── DiskError            a file cannot be written: the disk is full, or the place can't be written to
 ├── PluginError          a plugin could not be loaded or misbehaved
 ├── ConformanceError     a check of `ctxexp.testing` failed; also an AssertionError
@@ -98,7 +99,11 @@ class UnknownName(ConfigError):  # noqa: N818  # it is a name that is unknown, a
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
+        self.hint = hint
         super().__init__(f"no {kind} {short(name)}{hint}{near(name, self.known)}")
+
+    def __reduce__(self) -> tuple[object, ...]:  # another process may raise it
+        return type(self), (self.kind, self.name, self.known, self.hint)
 
 
 class DataError(CtxexpError):
@@ -123,6 +128,10 @@ class MetricError(CtxexpError):
 
 class StoreError(CtxexpError):
     """The vector cache cannot be read or written."""
+
+
+class EngineError(CtxexpError):
+    """An engine can't do its work: its workers die, or can't be reached."""
 
 
 class DiskError(CtxexpError):

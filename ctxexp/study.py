@@ -17,6 +17,7 @@ from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.control import Control
 from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
+from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import DataError, MetricError, blamed
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.occurrences import Occurrences, Text
@@ -48,6 +49,12 @@ class Words:
     min_contexts: int = 5  # distinct sentences that a word needs
     punctuation: bool = False  # whether marks are measured (they are always encoded)
     fold_case: bool = False  # whether "The" and "the" are one word
+
+    def form(self, unit: str) -> str | None:
+        """The word that a unit counts for; None where it isn't measured."""
+        if not self.punctuation and is_punctuation(unit):
+            return None
+        return unit.casefold() if self.fold_case else unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +148,9 @@ class Study:
     def _require_gold(self, probes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
         if pairs := [label for label, probe in probes.items() if probe.over == "pair"]:
-            require_pairs(self.corpus, pairs)
+            require_pairs(self.corpus.entire, pairs)
         for label, probe in probes.items():
-            probe.require(self.corpus)
+            probe.require(self.corpus.entire if probe.over == "pair" else self.corpus)
             if not self.corpus.senses and probe.over == "sense":
                 raise DataError(
                     f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
@@ -175,14 +182,14 @@ class Study:
 
     def _pairs(self, spaces: Spaces, calibration: Calibration) -> Rows:
         """The sentences of the gold pairs, each layer and mix in a space of its own."""
-        text = spaces.sentences(self.fit_on) if self.fit_on else None
-        vectors = spaces.sentences(self.corpus)
-        return PairRows(vectors, self.corpus, mixes=spaces.mixes, calibration=calibration, text=text)
+        text = spaces.sentences(self.fit_on.entire) if self.fit_on else None
+        corpus = self.corpus.entire
+        return PairRows(spaces.sentences(corpus), corpus, mixes=spaces.mixes, calibration=calibration, text=text)
 
     def _tables(self) -> Rows | None:
         """The model's embedding tables, as they are; None without any."""
         with blamed("model"):
-            tables = list(self.encoder.tables(self.corpus.sentences))
+            tables = list(self.encoder.tables(self.corpus.running))
             return TableRows(tables, encoder=self.encoder.name) if tables else None
 
     def _fit_info(self) -> FitInfo:
@@ -214,6 +221,9 @@ class Study:
                 choices=dict(corpus.choices),
                 sentences=len(corpus.sentences),
                 min_contexts=self.words.min_contexts,
+                max_contexts=bound.max_contexts if (bound := corpus.bound) else None,
+                text_sentences=bound.text_sentences if bound else 0,
+                text_words=bound.text_words if bound else 0,
                 left_out=spaces.left_out.get(corpus.fingerprint, 0),
                 skipped=skipped,
                 skipped_share=skipped_share,

@@ -175,7 +175,9 @@ class Transformed:
         self.store, self.calibration, self.text = store, calibration, text
         self.n_layers, self.numbers = store.n_layers, store.numbers
         self.dim = self.calibration.width(store.dim)
-        self.rows = np.unique(occurrences.by_sentence.rows)  # each measured row once, ascending
+        self.rows = occurrences.rows
+        of_text = np.isin(self.rows, occurrences.by_sentence.rows)  # all, but in a bounded corpus
+        self.of_text = None if of_text.all() else of_text
         self.chunk = chunk_rows(store.dim)
 
     def layer(self, i: int) -> np.ndarray:
@@ -188,7 +190,7 @@ class Transformed:
             x[a:b] = vectors[rows[a:b]]
         del vectors
         if fitted is None:
-            fitted = self.calibration.fit(x, where)
+            fitted = self.calibration.fit(x if self.of_text is None else x[self.of_text], where)
         self.calibration.apply(fitted, x, where, self.chunk)
         if len(rows) < len(out):
             for a, b in reversed(list(pieces(len(rows), self.chunk))):  # from behind: row k goes to k or after

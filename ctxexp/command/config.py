@@ -15,6 +15,7 @@ from annotated_types import Ge, Le
 from ctxexp.command.names import LISTS
 from ctxexp.command.types import type_text, typed
 from ctxexp.control import Control
+from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import KINDS, Factory, Offer, Registry, Source, arguments
@@ -26,9 +27,9 @@ from ctxexp.vectors.mixes import check_mixes
 MISSING = "???"
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
-CONTRACTS = {"control": Control, "sink": Sink}  # what is built at once, so that it says what it thinks of its values
+CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # built at once: they say what they think of values
 # No number comes from these.
-PLACES = ("tracking", "sink", "cache", "resume", "figures", "objective", "experiment", "plugins")
+PLACES = ("tracking", "sink", "cache", "engine", "resume", "figures", "objective", "experiment", "plugins")
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 T = TypeVar("T")
@@ -82,6 +83,18 @@ class Words:
     fold_case: bool
     punctuation: Literal["drop", "keep"]
     deduplicate: bool
+    max_contexts: Annotated[int | None, Ge(2)]
+    max_sentences: Annotated[int, Ge(2)]
+    sample: Annotated[int | None, Ge(1)]
+
+    def __post_init__(self) -> None:
+        if self.max_contexts is None and self.sample is not None:
+            raise ConfigError(f"words.sample={self.sample} needs words.max_contexts, such as 256: both bound the text")
+        if self.max_contexts is not None and not self.deduplicate:
+            raise ConfigError(
+                "words.max_contexts counts equal sentences as one context, so words.deduplicate=false says nothing "
+                "with it; leave one of them out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +172,11 @@ class Choices:
     experiment: object = None
 
     def __post_init__(self) -> None:
+        most = self.words.max_contexts
+        if most is not None and most < self.min_contexts:
+            raise ConfigError(
+                f"words.max_contexts={most} is below min_contexts={self.min_contexts}: no word could have enough"
+            )
         if not re.fullmatch(r"target|train|all|nli:(?!<).+", self.fit_on):
             raise ConfigError(f"fit_on={self.fit_on!r}: no such choice{near(self.fit_on, FIT_ON)}")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
@@ -178,6 +196,7 @@ class Config(Choices):
     baseline: Part
     metric: Mapping[str, Part]
     sink: Mapping[str, Part]
+    engine: Part
 
     def parts(self) -> Iterator[Part]:
         """Everything that numbers come from, in the order of the flow."""

@@ -122,7 +122,7 @@ def _loaded(config: Config) -> Study | CtxexpError:
     """The study, or why there is none: it is raised inside the job, so that it leaves a FAILED run."""
     try:
         preflight(config)
-        return study_of(config)
+        return study_of(config, Progress())
     except CtxexpError as error:
         return error
 

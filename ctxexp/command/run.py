@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.command.config import Config, Part, supplied_by
-from ctxexp.dataset import Corpus, check_corpus, deduplicated
+from ctxexp.dataset import Corpus, Shards, check_corpus, check_sentences, deduplicated
+from ctxexp.datasets.contexts import Bounds, bounded
 from ctxexp.datasets.download import cache_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near
@@ -30,9 +31,9 @@ from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS, WORDS
 
 
-def study_of(config: Config) -> Study:
+def study_of(config: Config, progress: Progress | None = None) -> Study:
     """The study that the config describes, its texts and its model loaded; `title` is what charts call it."""
-    fitted_on, corpus = fit_text(config), load_corpus(config)
+    fitted_on, corpus = fit_text(config), load_corpus(config, progress=progress)
     check_objective(config, corpus)
     config.transform.make()  # its mistakes, before anything is encoded
     encoder = load_encoder(config)
@@ -47,11 +48,7 @@ def study_of(config: Config) -> Study:
         transform=config.transform.make,
         transform_name=config.transform.name,
         control=config.control.make(),
-        words=Words(
-            min_contexts=config.min_contexts,
-            punctuation=config.words.punctuation == "keep",
-            fold_case=config.words.fold_case,
-        ),
+        words=words_of(config),
         pooling=Pooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
         seed=config.seed,
         bootstrap=config.bootstrap,
@@ -61,16 +58,34 @@ def study_of(config: Config) -> Study:
     )
 
 
-def load_corpus(config: Config, **others: object) -> Corpus:
+def load_corpus(config: Config, *, progress: Progress | None = None, **others: object) -> Corpus:
     """The configured data set (`others` in place of its arguments), deduplicated if the config says so, changed by the
-    control."""
-    part = config.dataset
-    corpus = part.make(**others)
+    control, and with `words.max_contexts` only what that leaves of it."""
+    part, control, bounds = config.dataset, config.control.make(), bounds_of(config)
+    if bounds and "stream" in (part.known() or {}) and not control.changes_text:
+        others = {"stream": True, **others}
+    text = part.make(**others)
     with part.credit():
-        if not isinstance(corpus, Corpus):
-            raise DataError(f"dataset {part.name!r}: expected a Corpus, got {type(corpus).__name__}")
-        check_corpus(corpus)
-    corpus = deduplicated(corpus) if config.words.deduplicate else corpus
+        if not isinstance(text, Corpus | Shards):
+            raise DataError(f"dataset {part.name!r}: expected a Corpus or Shards, got {type(text).__name__}")
+        if isinstance(text, Corpus):
+            check_corpus(text)
+        elif bounds is None or control.changes_text:
+            why = f"control={control.name} changes" if bounds else "needs words.max_contexts, such as 256, or"
+            raise ConfigError(f"dataset {part.name!r} streams a text: {why} all of it in memory, dataset.stream=false")
+    if isinstance(text, Corpus):
+        text = _changed(deduplicated(text) if config.words.deduplicate else text, config)
+    if bounds is None:
+        assert isinstance(text, Corpus)
+        return text
+    with part.credit():
+        found = bounded(text, bounds, engine=config.engine.make(), progress=progress)
+        check_sentences(found)
+    return found
+
+
+def _changed(corpus: Corpus, config: Config) -> Corpus:
+    """What the control makes of the corpus."""
     control = config.control.make()
     with config.control.credit():
         changed = control.corpus(corpus, config.seed)
@@ -79,6 +94,30 @@ def load_corpus(config: Config, **others: object) -> Corpus:
         if changed is not corpus:
             check_corpus(changed)
     return changed
+
+
+def bounds_of(config: Config) -> Bounds | None:
+    """How much of the text the config measures; None: all."""
+    words = config.words
+    if words.max_contexts is None:
+        return None
+    return Bounds(
+        max_contexts=words.max_contexts,
+        max_sentences=words.max_sentences,
+        min_contexts=config.min_contexts,
+        form=words_of(config).form,
+        sample=words.sample,
+        seed=config.seed,
+    )
+
+
+def words_of(config: Config) -> Words:
+    """Which units the config measures, and as which words."""
+    return Words(
+        min_contexts=config.min_contexts,
+        punctuation=config.words.punctuation == "keep",
+        fold_case=config.words.fold_case,
+    )
 
 
 def load_encoder(config: Config) -> Encoder:
@@ -185,7 +224,7 @@ def _check_data(config: Config) -> None:
 
 def run(config: Config, folder: Path, progress: Progress) -> Results:
     """The results of the config's study; `folder` is where metrics may leave files of their own."""
-    return measured(study_of(config), config, folder, progress)
+    return measured(study_of(config, progress), config, folder, progress)
 
 
 def measured(study: Study, config: Config, folder: Path, progress: Progress) -> Results:

@@ -32,7 +32,8 @@ class NoSinks(Control):
                 f"control no_sinks judges an occurrence by its norm in every layer, of which only "
                 f"{', '.join(map(str, store.numbers))} are there; leave model.layers out"
             )
-        rows = np.unique(occurrences.by_sentence.rows)
+        rows = occurrences.rows
+        text = np.isin(rows, occurrences.by_sentence.rows)  # of a bounded corpus a sample of the text, not of each word
         out = np.zeros(len(occurrences.places), bool)
         step = max(1, CHUNK_BYTES // (8 * store.dim))
         for i in store.numbers:
@@ -42,5 +43,5 @@ class NoSinks(Control):
                 piece = vectors[rows[a : a + step]].astype(np.float64)
                 squares[a : a + step] = np.einsum("nd,nd->n", piece, piece)
             norms = np.sqrt(squares)
-            out[rows[norms > self.factor * np.median(norms)]] = True
+            out[rows[norms > self.factor * np.median(norms[text])]] = True
         return out

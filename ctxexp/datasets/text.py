@@ -1,19 +1,21 @@
-"""Any UTF-8 text, a sentence a line: a file (plain or .gz) or a folder of them."""
+"""Any UTF-8 text, a sentence a line: a file (plain or .gz) or a folder of them, in memory or streamed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp.dataset import Corpus, Sentence, Shards
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
 from ctxexp.files.paths import user_path
-from ctxexp.files.text_lines import text_lines
+from ctxexp.files.text_lines import lines_from, text_lines
 
 Documents = Literal["none", "blank", "file"]
 SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
+PART_BYTES = 64 << 20  # of a large file that are read as one part
 
 
 def text(
@@ -23,13 +25,14 @@ def text(
     lower: bool = False,
     limit: int | None = None,
     documents: Documents = "none",
-) -> Corpus:
+    stream: bool = False,
+) -> Corpus | Shards:
     """Any UTF-8 text file, or folder of .txt files, with a sentence a line.
 
     Files of a folder are read in the order of their names, line by line; empty lines are skipped; `limit` takes the
     first sentences only. `documents` says where one ends, so that intervals draw whole documents: `blank`, at an empty
-    line (and at a file's end); `file`, at a file's end; `none`: it isn't known. Raises DataError naming file and line
-    where the bytes are not UTF-8.
+    line (and at a file's end); `file`, at a file's end; `none`: it isn't known. `stream`: not held in memory, but read
+    whenever it is needed. Raises DataError naming file and line where the bytes are not UTF-8.
     """
     if not path:
         raise ConfigError("dataset=text needs a file or folder: add dataset.path=<file, a sentence a line>")
@@ -37,36 +40,85 @@ def text(
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
     if documents not in get_args(Documents):
         raise ConfigError(f"dataset.documents={documents!r}: no such choice{near(str(documents), get_args(Documents))}")
-    tokenize = make_tokenizer(tokenizer, lower=lower)
-    sentences: list[Sentence] = []
-    places: list[tuple[Path, int]] = []
-    for place, line in _lines(user_path(path)):
-        if limit is not None and len(sentences) == limit:
-            break
-        sentences.append(tokenize(line))
-        places.append(place if documents == "blank" else (place[0], 0))
-    if not sentences:
-        raise DataError(f"{path} has no sentence: expected UTF-8 text, a sentence a line")
     choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), "documents": documents}
-    number = {place: i for i, place in enumerate(dict.fromkeys(places))}
-    numbers = None if documents == "none" else tuple(number[place] for place in places)
-    return Corpus(Path(path).name, tuple(sentences), choices=choices, documents=numbers)
+    lines = Lines(path, choices)
+    if stream and limit is None:
+        return lines
+    corpus = lines.corpus(limit)
+    if not corpus.sentences:
+        raise DataError(f"{path} has no sentence: expected UTF-8 text, a sentence a line")
+    return corpus
 
 
-def _lines(path: Path) -> Iterator[tuple[tuple[Path, int], str]]:
-    """Each line that isn't empty, after its file and how many empty lines of that file come before it."""
+class Part(NamedTuple):
+    """The lines of a file that begin at these bytes; `end` None: all of them."""
+
+    path: Path
+    start: int = 0
+    end: int | None = None
+
+
+class Lines(Shards):
+    """The lines of text files; large files in parts, but where a document is a file."""
+
+    def __init__(self, path: str, choices: dict[str, str]) -> None:
+        self.name, self.choices, self.documents = Path(path).name, choices, choices["documents"]
+        self.parts: Sequence[Part] = [part for file in _files(user_path(path)) for part in self._parts(file)]
+        self.tokenize("")  # a tokenizer that isn't there is refused before anything is read
+
+    @cached_property
+    def tokenize(self) -> Callable[[str], Sentence]:
+        return make_tokenizer(self.choices["tokenizer"], lower=self.choices["lower"] == "true")
+
+    def __getstate__(self) -> dict[str, object]:
+        return {key: value for key, value in vars(self).items() if key != "tokenize"}
+
+    def _parts(self, file: Path) -> Iterator[Part]:
+        size = file.stat().st_size
+        if file.suffix == ".gz" or self.documents == "file" or size <= PART_BYTES:
+            yield Part(file)
+            return
+        for start in range(0, size, PART_BYTES):
+            yield Part(file, start, min(start + PART_BYTES, size))
+
+    def texts(self, part: object) -> Iterator[tuple[int | None, str]]:
+        assert isinstance(part, Part)
+        blank = 0
+        for line in _lines(part, blank=self.documents == "blank"):
+            if said := line.strip():
+                yield {"none": None, "file": 0, "blank": blank}[self.documents], said
+            else:
+                blank += 1
+
+    def sentence(self, text: str) -> Sentence:
+        return self.tokenize(text)
+
+
+def _lines(part: Part, *, blank: bool) -> Iterator[str]:
+    """The lines that begin in the part; with `blank` those behind the first blank line that does, to the first that
+    begins in the next one, so that no document is cut."""
+    if part.end is None:
+        yield from (line for _, line in text_lines(part.path))
+        return
+    inside = part.start == 0 or not blank
+    for at, line in lines_from(part.path, part.start):
+        if at >= part.end and not blank:
+            return
+        if inside:
+            yield line
+        if blank and not line.strip():
+            if at >= part.end:
+                return
+            inside = True
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or the text files of a folder in the order of their names."""
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith(SUFFIXES))
         if not inside:
             raise DataError(f"no text file in {path}: expected files named {', '.join('*' + s for s in SUFFIXES)}")
-        for file in inside:
-            yield from _lines(file)
-        return
+        return inside
     if not path.is_file():
         raise DataError(f"no such file or folder: {path} (dataset.path)")
-    blank = 0
-    for _, line in text_lines(path):
-        if said := line.strip():
-            yield (path, blank), said
-        else:
-            blank += 1
+    return [path]

@@ -27,15 +27,32 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise DataError(f"{path} can't be read to its end: {error}") from None
 
 
-def _text(raw: bytes, path: Path, number: int) -> str:
-    if b"\0" in raw or (number == 1 and raw.startswith(MARKS)):
+def lines_from(path: Path, start: int) -> Iterator[tuple[int, str]]:
+    """(first byte, text) of each line of a plain file that begins at byte `start` or later."""
+    try:
+        with path.open("rb") as stream:
+            if start:
+                stream.seek(start - 1)
+                stream.readline()  # the end of the line that begins before
+            at = stream.tell()
+            for number, raw in enumerate(stream, start=1):
+                yield at, _text(raw, path, number, start)
+                at += len(raw)
+    except OSError as error:
+        raise DataError(f"{path} can't be read to its end: {error}") from None
+
+
+def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
+    where = f"{path}, line {number}" + (f" after byte {after:,}" if after else "")
+    first = number == 1 and not after
+    if b"\0" in raw or (first and raw.startswith(MARKS)):
         kind = "UTF-16" if raw.startswith(MARKS) else "UTF-16LE" if raw.find(b"\0") % 2 else "UTF-16BE"
         raise DataError(
-            f"{path}, line {number}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
+            f"{where}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
             f"iconv -f {kind} -t UTF-8 {path.name} > new_file"
         )
     try:
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        text = raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number}: not UTF-8 ({error}); convert the file first") from None
+        raise DataError(f"{where}: not UTF-8 ({error}); convert the file first") from None
     return text.removesuffix("\n").removesuffix("\r")

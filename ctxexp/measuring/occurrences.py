@@ -90,6 +90,7 @@ class Occurrences:
     places: np.ndarray  # (n_rows,) each store row's place in its sentence, 0 first, units that aren't kept counted too
     commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
     units: Units  # what is drawn anew behind an interval
+    rows: np.ndarray  # each measured row once, ascending
 
     @classmethod
     def of(
@@ -133,28 +134,35 @@ class Occurrences:
 
         first: dict[Sentence, int] = {}  # a sentence's first place; a store may hold equal sentences apart
         place = np.array([first.setdefault(s, i) for i, s in enumerate(corpus.sentences)], np.int64)
-        pairs = np.unique(form * len(place) + place[sentence])
+        positions = np.asarray(getattr(store, "positions", within_rows(offsets)))
+        of_word, of_text = _bounds(corpus, positions[rows], sentence)
+        pairs = np.unique((form * len(place) + place[sentence])[of_word])
         contexts = np.bincount(pairs // len(place), minlength=len(forms))
-        counts = np.bincount(form, minlength=len(forms))
+        counts = np.bincount(form[of_word], minlength=len(forms))
         chosen = np.flatnonzero(contexts >= min_contexts)
         chosen = chosen[np.argsort(counts[chosen], kind="stable")]  # forms are sorted: ties stay alphabetical
         words = [forms[i] for i in chosen.tolist()]
         top = int(np.lexsort([counts, contexts])[-1])
         everywhere = np.arange(len(place))
-        once = (place == everywhere)[sentence]
+        once = of_text & (place == everywhere)[sentence]
+        labelled = form_of_row
+        if corpus.bound is not None:
+            labelled = np.full_like(form_of_row, -1)
+            labelled[rows[of_word]] = form[of_word]
         return cls(
             words,
             counts[chosen],
             contexts[chosen],
-            _grouped(form, rows, chosen, words),
-            _by_sense(store, corpus, form_of_row, forms),
-            _by_size(sentence, rows, everywhere),
+            _grouped(form[of_word], rows[of_word], chosen, words),
+            _by_sense(store, corpus, labelled, forms),
+            _by_size(sentence[of_text], rows[of_text], everywhere),
             _by_size(sentence[once], rows[once], everywhere),
             min_contexts,
             form_of_row,
-            np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)),
+            within_rows(offsets) if corpus.bound is None else positions,
             (forms[top], int(contexts[top])),
             units_of(corpus, place, rows, sentence, int(offsets[-1])),
+            np.unique(rows),
         )
 
     @property
@@ -198,6 +206,23 @@ class Text:
     occurrences: Occurrences
     encoder: Encoder
     derived: dict[Hashable, object] = field(default_factory=dict)
+
+
+def within_rows(offsets: np.ndarray) -> np.ndarray:
+    """(n_rows,) each row's place among those of its sentence."""
+    places: np.ndarray = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+    return places
+
+
+def _bounds(corpus: Corpus, position: np.ndarray, sentence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows, by their words' places and their sentences, count for their words, and which for their sentences:
+    (n,) bool each, all true in a corpus without bound."""
+    bound = corpus.bound
+    if bound is None:
+        return np.ones(len(sentence), bool), np.ones(len(sentence), bool)
+    width = 1 + max(position.max(initial=0), bound.positions.max(initial=0))
+    chosen = np.repeat(np.arange(len(bound.whole)), np.diff(bound.starts)) * width + bound.positions
+    return np.isin(sentence * width + position, chosen), bound.whole[sentence]
 
 
 def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:

@@ -51,6 +51,10 @@ class Hooks:
         """Offer where runs are sent: factory(**config) -> ctxexp.sink.Sink."""
 
     @hookspec
+    def register_engines(self, register: Register) -> None:
+        """Offer where texts are read and sentences encoded: factory(**config) -> ctxexp.engine.Engine."""
+
+    @hookspec
     def register_commands(self, register: Register) -> None:
         """Offer verbs, `ctxexp NAME ...`: a plain function with types and defaults; its docstring is its help, what it
         gives the exit status (None: 0). A CtxexpError that it raises is one line to the user."""

@@ -63,6 +63,8 @@ def _about(info: RunInfo) -> dict[str, object]:
         "occurrences": text.occurrences,
         "words": text.words,
         "contexts a word needs": text.min_contexts,
+        "contexts a word has at most": text.max_contexts or "all",
+        "words of the whole text": text.text_words or "",
         "baseline": info.baseline.name,
         "baseline size": info.baseline.size,
         "intervals over": resampled.unit,

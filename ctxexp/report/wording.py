@@ -151,12 +151,15 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
+    most = [r.info.corpus.max_contexts for _, r in runs]
+    bounds = [f"at most {n:,} contexts a word" if n else "all contexts" for n in most] if any(most) else []
     weights = [one_line(r.info.model.weights) for _, r in runs]
     if "" in weights:  # beside others there is a model that hasn't that choice
         weights = []
     for kind, plural, words in (
         ("weights", "kinds of weights", weights),
         ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
+        ("", "bounds of contexts", bounds),
         ("control:", "controls", controls),
         ("transform", "transforms", used),
         ("fitted on", "fitted texts", fits),
@@ -165,7 +168,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
     ):
         known = sorted(set(words) - {""})
         if known:
-            said.append(f"{kind} {known[0]}" if len(known) == 1 else f"{len(known)} {plural}")
+            said.append(f"{kind} {known[0]}".strip() if len(known) == 1 else f"{len(known)} {plural}")
     unknown = max((r.info.corpus.unknown_share or 0 for _, r in runs), default=0)
     if unknown > MANY:
         said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")

@@ -39,6 +39,9 @@ class CorpusInfo:
     words: int = 0  # distinct ones that are measured
     pairs: int = 0
     min_contexts: int = 0  # that a word needs
+    max_contexts: int | None = None  # that a word has at most; None: all
+    text_sentences: int = 0  # of the text that a bounded corpus was taken from, repeated ones counted
+    text_words: int = 0
     left_out: int = 0  # occurrences that a control leaves out
     skipped: int = 0  # words without a vector
     skipped_share: float = 0.0

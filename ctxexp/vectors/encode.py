@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -54,6 +55,8 @@ def open_store(
     else:
         unique, unique_of = _unique(corpus.sentences)
     same = len(unique) == len(corpus.sentences)
+    if corpus.bound is not None and not same:
+        raise DataError(f"corpus {corpus.name!r} has a bound and equal sentences; expected each once")
     identity = f"{encoder.name} ({version})" if version else encoder.name
     key = caches.entry_key(identity, corpus.fingerprint if same else fingerprint(unique), _code_of(encoder))
     cache = cache.absolute()
@@ -64,7 +67,8 @@ def open_store(
             if store is None:
                 if caches.made_otherwise(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
-                _build(corpus.name, unique, encoder, path, batch_tokens, limit_bytes, progress or Silent())
+                text = replace(corpus, sentences=tuple(unique))
+                _build(text, encoder, path, batch_tokens, limit_bytes, progress or Silent())
                 store = Store(path, unique_of, encoded=len(unique))
             caches.touch(path)
     except OSError as error:
@@ -105,18 +109,18 @@ def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
 
 
 def _build(
-    corpus: str,
-    sentences: Sequence[Sentence],
+    corpus: Corpus,
     encoder: Encoder,
     path: Path,
     batch_tokens: int,
     limit_bytes: int | None,
     progress: Progress,
 ) -> None:
-    """Encodes the sentences into a folder beside `path` and renames it there. The caller holds the lock."""
+    """Encodes distinct sentences into a folder beside `path` and renames it there. The caller holds the lock."""
+    sentences, wanted = corpus.sentences, _wanted(corpus, encoder)
     lengths = _lengths(encoder, sentences)
     unknown, pieces = count_unknown(encoder, sentences)
-    n_words = sum(len(s) for s in sentences)
+    n_words = sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
     rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else n_words
     needed = _bytes(encoder, rows) + 200 * len(sentences)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
@@ -130,9 +134,7 @@ def _build(
     ):
         try:
             for batch, encoded in _results(encoder, sentences, batches):
-                for i, one in zip(batch.tolist(), encoded, strict=True):
-                    rows_of.add(sentences[i], one.units)
-                writer.append([one.layers for one in encoded])
+                writer.append([_stored(rows_of, sentences[i], one, wanted[i]) for i, one in _numbered(batch, encoded)])
                 stage.advance(int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{len(sentences):,}")
             writer.flush()
         except NotFiniteError as error:
@@ -149,7 +151,7 @@ def _build(
             meta={
                 "key": path.name,
                 "encoder": encoder.name,
-                "corpus": corpus,
+                "corpus": corpus.name,
                 "n_sentences": len(sentences),
                 "skipped": rows_of.skipped,
                 "unknown": unknown,
@@ -164,6 +166,29 @@ def _build(
             "%d of %d words have no vector of this model and are left out (such as %r)",
             rows_of.skipped, n_words, rows_of.example,
         )  # fmt: skip
+
+
+def _numbered(batch: np.ndarray, encoded: Sequence[Encoded]) -> Iterator[tuple[int, Encoded]]:
+    return zip(batch.tolist(), encoded, strict=True)
+
+
+def _stored(rows_of: Rows, sentence: Sentence, one: Encoded, wanted: np.ndarray | None) -> np.ndarray:
+    """The rows that are stored of a sentence (layers, n, dim), which are entered in `rows_of`."""
+    kept = rows_of.add(sentence, one.units, wanted)
+    return one.layers if kept is None else one.layers[:, kept]
+
+
+def _wanted(corpus: Corpus, encoder: Encoder) -> Sequence[np.ndarray | None]:
+    """Of each sentence the words that are stored, None for all. Raises ConfigError for units that aren't words."""
+    bound = corpus.bound
+    if bound is None:
+        return [None] * len(corpus.sentences)
+    if encoder.details.get("pooling") == "pieces":
+        raise ConfigError(
+            "words.max_contexts bounds the contexts of words, but model.pooling=pieces measures the model's pieces; "
+            "leave one of them out"
+        )
+    return [None if whole else bound.of(i) for i, whole in enumerate(bound.whole.tolist())]
 
 
 def _bytes(encoder: Encoder, rows: int) -> int:

@@ -19,18 +19,34 @@ class Rows:
         self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
         self.skipped, self.example = 0, ""
 
-    def add(self, sentence: Sentence, units: Sequence[str]) -> None:
+    def add(self, sentence: Sentence, units: Sequence[str], wanted: np.ndarray | None = None) -> np.ndarray | None:
+        """Take a sentence's units, or those of the `wanted` words only: then which units these are."""
+        if wanted is not None:
+            return self._add(sentence, units, wanted)
         codes = self.vocabulary
         self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
         self.offsets.append(self.offsets[-1] + len(units))
         if units is sentence.words or tuple(units) == sentence.words:
             self.positions.extend(range(len(units)))
-            return
+            return None
         positions = _positions(units, sentence.words)
         self.positions.extend([-1] * len(units) if positions is None else positions)
         if positions is not None:
             self.skipped += len(sentence.words) - len(units)
             self.example = next(iter(Counter(sentence.words) - Counter(units)))
+        return None
+
+    def _add(self, sentence: Sentence, units: Sequence[str], wanted: np.ndarray) -> np.ndarray:
+        own = tuple(units) == sentence.words
+        positions = np.arange(len(units)) if own else np.array(_positions(units, sentence.words) or [-1] * len(units))
+        kept = np.flatnonzero(np.isin(positions, wanted))
+        self.codes.extend([self.vocabulary.setdefault(units[i], len(self.vocabulary)) for i in kept.tolist()])
+        self.positions.extend(positions[kept].tolist())
+        self.offsets.append(self.offsets[-1] + len(kept))
+        if len(kept) < len(wanted):
+            self.skipped += len(wanted) - len(kept)
+            self.example = sentence.words[np.setdiff1d(wanted, positions)[0]]
+        return kept
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The files of a store that say what its rows are."""

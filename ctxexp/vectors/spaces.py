@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus
-from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, MetricError, blamed
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
@@ -68,7 +67,7 @@ class Spaces:
                 store,
                 corpus,
                 min_contexts=words.min_contexts,
-                keep=(lambda unit: True) if words.punctuation else (lambda unit: not is_punctuation(unit)),
+                keep=lambda unit: words.form(unit) is not None,
                 key=str.casefold if words.fold_case else str,
             )
             with blamed("control"):

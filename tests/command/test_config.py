@@ -14,6 +14,7 @@ from ctxexp.command.config import Part, check
 from ctxexp.command.job_key import job_key
 from ctxexp.command.names import config_folders
 from ctxexp.command.types import typed
+from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import KINDS, Offer, Registry, arguments
 from ctxexp.sink import Sink
@@ -35,9 +36,10 @@ class ToySink(Sink):
 def registry() -> Registry:
     registry = Registry()
     for kind in KINDS:
-        if kind not in ("control", "sink"):  # these are built when a config is checked
+        if kind not in ("control", "engine", "sink"):  # these are built when a config is checked
             registry.add(Offer(kind, "toy", toy, "tests"))
     registry.add(Offer("sink", "toy", ToySink, "tests"))
+    registry.add(Offer("engine", "local", Local, "tests"))
     controls.register_controls(lambda name, factory: registry.add(Offer("control", name, factory, "tests")))
     return registry
 
@@ -68,10 +70,14 @@ def valid() -> dict[str, Any]:
             "fold_case": False,
             "punctuation": "drop",
             "deduplicate": True,
+            "max_contexts": None,
+            "max_sentences": 4096,
+            "sample": None,
         },
         "cache": {"folder": None, "limit_gb": 20},
         "tracking": {"folder": "mlruns", "sweep": None},
         "sink": {},
+        "engine": {"name": "local"},
         "figures": {"published": False, "explorer": 0},
         "plugins": [],
     }

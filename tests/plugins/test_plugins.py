@@ -411,7 +411,7 @@ class _NoGroup(_BadBaseline):
         ("baseline", "below", "gave array([-1]); expected numbers of rows, from 0 to 17"),
         ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
         ("baseline", "flatless", "gave array([[1]]); expected numbers of rows, from 0 to 17"),
-        ("dataset", "no_corpus", "expected a Corpus, got list"),
+        ("dataset", "no_corpus", "expected a Corpus or Shards, got list"),
         ("control", "bad_text", "control 'BadText': corpus() gave list; expected a Corpus"),
         ("control", "torn_text", "points to no word of the corpus"),
         ("control", "bad_rows", "the control failed: KeyError: 'by purpose'"),
@@ -629,7 +629,9 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
     registry.add(Offer("model", "good_model", _GoodModel, "tests"))
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
-    for kind in (kind for kind in KINDS if kind != "sink"):  # a sink's costs the job nothing
+    for kind in (
+        kind for kind in KINDS if kind not in ("sink", "engine")
+    ):  # a sink's costs the job nothing; tests/engines
         node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
         whole = config(tmp_path, registry, **{"model": {"name": "good_model"}, **node})
         with pytest.raises(CtxexpError, match=r"it called sys\.exit\(3\)") as caught:

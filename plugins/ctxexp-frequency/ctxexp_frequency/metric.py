@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.errors import MetricError
+from ctxexp.dataset import Corpus
+from ctxexp.errors import DataError, MetricError
 from ctxexp.files.paths import user_path
 from ctxexp.metric import Block, Estimate, Group, Metric, Over
 from ctxexp.model import EmbeddingTable
@@ -66,6 +67,13 @@ class FrequencyGeometry(Metric):
         )
         self._means: dict[str, tuple[np.ndarray, int]] = {}  # word -> mean vector, rows
         self._table: tuple[list[str], np.ndarray, np.ndarray] | None = None
+
+    def require(self, corpus: Corpus) -> None:
+        if corpus.bound is not None and self.frequency == "corpus":
+            raise DataError(
+                "frequency_geometry counts a word's occurrences as its frequency, of which words.max_contexts="
+                f"{corpus.bound.max_contexts} leaves so many at most; give it a frequency list, or measure all contexts"
+            )
 
     def update(self, group: Group) -> None:
         self.update_block(Block.of(group))

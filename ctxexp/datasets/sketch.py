@@ -1,0 +1,222 @@
+"""The occurrences of smallest hash of each word, and the sentences of smallest hash, of text that is read once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+CHUNK_WORDS = 1 << 18  # words that are hashed at a time
+MOST_WORDS = 1 << 22  # distinct words that are followed: of more, those of smallest hash
+NOT_MEASURED, NOT_FOLLOWED = -1, -2
+_LAST = np.uint64(2**64 - 1)
+
+
+def digest(text: str, seed: int = 0) -> int:
+    """64 bits of a text."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8, salt=seed.to_bytes(8, "little")).digest(), "little")
+
+
+def mixed(x: np.ndarray) -> np.ndarray:
+    """Each of 64 bits moved by each: the finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return x
+
+
+class Limits(NamedTuple):
+    """How much of a text is taken."""
+
+    contexts: int  # occurrences of a word
+    sentences: int  # whole ones
+    seed: int
+    words: int = MOST_WORDS
+
+
+class Taken(NamedTuple):
+    """What a sketch holds in the end."""
+
+    digests: np.ndarray  # (n,) uint64, the sentence of each occurrence
+    positions: np.ndarray  # (n,) its word in the sentence
+    whole: np.ndarray  # uint64, the whole sentences
+
+
+class Sketch:
+    """Of every measured word the `contexts` occurrences of smallest hash of (seed, word, sentence, place), and the
+    `sentences` of smallest hash of (seed, sentence): simple random samples without replacement, whatever the order.
+
+    Equal sentences have equal hashes, so that copies count once and none is remembered. Memory grows with the words:
+    at most `limits.words` distinct ones are followed, those of smallest hash of (seed, word), each as if it were alone.
+    `form` gives the word that a unit counts for, None where it isn't measured. Sketches of a text's parts, merged in
+    any order, are the sketch of the text.
+    """
+
+    def __init__(self, limits: Limits, form: Callable[[str], str | None]) -> None:
+        self.limits, self.form = limits, form
+        self.forms: list[str] = []
+        self.codes = _Codes(self)
+        self.hashes = np.empty(0, np.uint64)  # (n_forms,)
+        self.bound = np.empty(0, np.uint64)  # (n_forms,) an occurrence below it is among the smallest so far
+        self.most = int(_LAST)  # the largest hash of a word that is followed
+        self.code, self.hash, self.sentence, self.position = _nothing()  # of the occurrences, (n,) each
+        self.whole = np.empty(0, np.uint64)  # digests of the sentences of smallest hash
+        self.n_sentences = self.n_words = self.settled = 0
+        self.documents = False  # whether they are known
+        self._chunk: list[tuple[int, list[int]]] = []
+        self._waiting = 0
+
+    def add(self, sentence: int, words: Sequence[str]) -> None:
+        """One sentence, by its digest, and its words."""
+        self._chunk.append((sentence, list(map(self.codes.__getitem__, words))))
+        self._waiting += len(words)
+        if self._waiting >= CHUNK_WORDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Take in what waits."""
+        if not self._chunk:
+            return
+        sentences = np.array([sentence for sentence, _ in self._chunk], np.uint64)
+        lengths = np.array([len(codes) for _, codes in self._chunk], np.int64)
+        codes = np.fromiter((code for _, codes in self._chunk for code in codes), np.int64, int(lengths.sum()))
+        self._chunk, self._waiting = [], 0
+        self.n_sentences, self.n_words = self.n_sentences + len(sentences), self.n_words + len(codes)
+        of = np.repeat(np.arange(len(lengths)), lengths)
+        self._keep_whole(sentences[np.unique(of[codes != NOT_MEASURED])])
+        self._know()
+        place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at = np.flatnonzero(codes >= 0)
+        code, sentence, position = codes[at], sentences[of[at]], place[at]
+        hashed = mixed(self.hashes[code] ^ mixed(sentence + position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
+        low = hashed <= self.bound[code]
+        self._append(code[low], hashed[low], sentence[low], position[low])
+        if len(self.codes) > 2 * self.limits.words:  # of words that aren't followed, say
+            self.codes = _Codes(self)
+        if len(self.code) > 2 * self.settled + 4 * CHUNK_WORDS:
+            self.settle()
+
+    def merged(self, other: Sketch) -> Sketch:
+        """Itself, with another part of the text."""
+        self.flush()
+        other.settle()
+        self.most = min(self.most, other.most)
+        code = np.array([self.codes.of(form) for form in other.forms], np.int64)[other.code]
+        self._know()
+        kept = code >= 0
+        self._append(code[kept], other.hash[kept], other.sentence[kept], other.position[kept])
+        self._keep_whole(other.whole)
+        self.n_sentences, self.n_words = self.n_sentences + other.n_sentences, self.n_words + other.n_words
+        self.documents |= other.documents
+        self.settle()
+        return self
+
+    def settle(self) -> None:
+        """Drop what isn't among the smallest, copies, and words beyond the most."""
+        self.flush()
+        if len(self.forms) > self.limits.words or (self.hashes > np.uint64(self.most)).any():
+            self._forget()
+        order = np.lexsort((self.hash, self.code))
+        code, hashed = self.code[order], self.hash[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (code[1:] != code[:-1]) | (hashed[1:] != hashed[:-1])
+        order, code = order[new], code[new]
+        rank = np.arange(len(code)) - np.searchsorted(code, code)
+        kept = rank < self.limits.contexts
+        last = rank == self.limits.contexts - 1
+        order = order[kept]
+        self.bound[code[last]] = self.hash[order[last[kept]]]
+        self.code, self.hash = self.code[order], self.hash[order]
+        self.sentence, self.position = self.sentence[order], self.position[order]
+        self.settled = len(order)
+
+    def taken(self, *, min_contexts: int, sample: int | None) -> Taken:
+        """What is measured: of the words whose occurrences lie in `min_contexts` distinct sentences the `sample` of
+        smallest hash (None: all). Without any such word the one in most sentences, so that a message can tell of it."""
+        self.settle()
+        order = np.lexsort((self.sentence, self.code))
+        code, sentence = self.code[order], self.sentence[order]
+        new = np.ones(len(code), bool)
+        new[1:] = (code[1:] != code[:-1]) | (sentence[1:] != sentence[:-1])
+        contexts = np.bincount(code[new], minlength=len(self.forms))
+        enough = np.flatnonzero(contexts >= min_contexts)
+        if not len(enough):
+            enough = np.lexsort((self.hashes, -contexts))[:1]
+        elif sample is not None:
+            enough = enough[np.argsort(self.hashes[enough])][:sample]
+        chosen = np.isin(self.code, enough)
+        return Taken(self.sentence[chosen], self.position[chosen], self.whole)
+
+    def __getstate__(self) -> dict[str, object]:
+        self.settle()
+        return {key: value for key, value in vars(self).items() if key != "codes"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self.codes = _Codes(self)
+
+    def _keep_whole(self, sentences: np.ndarray) -> None:
+        every = np.union1d(self.whole, sentences)
+        if len(every) > self.limits.sentences:
+            seeded = mixed(every ^ np.uint64(digest("sentence", self.limits.seed)))
+            every = every[np.argsort(seeded)[: self.limits.sentences]]
+        self.whole = every
+
+    def _know(self) -> None:
+        """Make room for the words that are new."""
+        new = self.forms[len(self.hashes) :]
+        if new:
+            hashes = np.array([digest(form, self.limits.seed) for form in new], np.uint64)
+            self.hashes = np.concatenate([self.hashes, hashes])
+            self.bound = np.concatenate([self.bound, np.full(len(new), _LAST)])
+
+    def _append(self, code: np.ndarray, hashed: np.ndarray, sentence: np.ndarray, position: np.ndarray) -> None:
+        self.code = np.concatenate([self.code, code.astype(np.int32)])
+        self.hash = np.concatenate([self.hash, hashed])
+        self.sentence = np.concatenate([self.sentence, sentence])
+        self.position = np.concatenate([self.position, position.astype(np.int32)])
+
+    def _forget(self) -> None:
+        """Follow the words of smallest hash only, from now on."""
+        order = np.argsort(self.hashes)[: self.limits.words]
+        order = np.sort(order[self.hashes[order] <= np.uint64(self.most)])
+        self.most = int(self.hashes[order].max())
+        code = np.full(len(self.forms), NOT_FOLLOWED)
+        code[order] = np.arange(len(order))
+        kept = np.flatnonzero(code[self.code] >= 0)
+        self.forms = [self.forms[i] for i in order.tolist()]
+        self.hashes, self.bound = self.hashes[order], self.bound[order]
+        self.code = code[self.code[kept]].astype(np.int32)
+        self.hash, self.sentence, self.position = self.hash[kept], self.sentence[kept], self.position[kept]
+        self.codes = _Codes(self)
+
+
+class _Codes(dict[str, int]):
+    """The code of each unit, as it comes up."""
+
+    def __init__(self, sketch: Sketch) -> None:
+        self.sketch = sketch
+        self.number = {form: i for i, form in enumerate(sketch.forms)}
+
+    def __missing__(self, unit: str) -> int:
+        form = self.sketch.form(unit)
+        self[unit] = code = NOT_MEASURED if form is None else self.of(form)
+        return code
+
+    def of(self, form: str) -> int:
+        """The code of a word, a new one where it is new."""
+        code = self.number.get(form)
+        if code is None:
+            sketch = self.sketch
+            if sketch.most < int(_LAST) and digest(form, sketch.limits.seed) > sketch.most:
+                return NOT_FOLLOWED
+            code = self.number[form] = len(sketch.forms)
+            sketch.forms.append(form)
+        return code
+
+
+def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int32)

@@ -1,0 +1,11 @@
+"""Where the work is done: one engine a file."""
+
+from __future__ import annotations
+
+from ctxexp.engines.local import Local
+from ctxexp.plugins import Register, hookimpl
+
+
+@hookimpl
+def register_engines(register: Register) -> None:
+    register(Local.name, Local)

@@ -1,0 +1,192 @@
+"""Bounded contexts: what is chosen is the same however the text lies, and a fair sample of it."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxexp.dataset import Corpus, Sense, Sentence, deduplicated
+from ctxexp.datasets.contexts import Bounds, bounded
+from ctxexp.datasets.sketch import Limits, Sketch, digest
+from ctxexp.datasets.text import Documents, Lines, text
+from ctxexp.errors import DataError
+from ctxexp.study import Words
+
+WORDS = ["the", "a", "cat", "dog", "sat", "ran", "mat", ".", "of"]
+SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".join)
+DOCUMENTS = st.lists(st.lists(SENTENCE, min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+def bounds(m: int = 3, *, whole: int = 4, sample: int | None = None, seed: int = 0, least: int = 2) -> Bounds:
+    return Bounds(max_contexts=m, max_sentences=whole, min_contexts=least, form=Words().form, sample=sample, seed=seed)
+
+
+def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> Lines:
+    """Files of documents of lines, as they are streamed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for i, documents in enumerate(files):
+        (folder / f"{i}.txt").write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n", encoding="utf-8")
+    made = text(path=str(folder), tokenizer="whitespace", documents="blank", stream=True)
+    assert isinstance(made, Lines)
+    return made
+
+
+def told(corpus: Corpus) -> object:
+    assert corpus.bound is not None
+    return corpus.content, corpus.sentences, corpus.documents, corpus.bound.text_words, corpus.bound.text_sentences
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents=DOCUMENTS, data=st.data())
+def test_the_choice_is_the_same_in_every_order_and_however_the_text_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[list[str]], data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "orders"
+    chosen = bounds(sample=data.draw(st.sampled_from([None, 3])), seed=data.draw(st.integers(0, 3)))
+    one = bounded(written(folder, [documents]), chosen)
+    other = [data.draw(st.permutations(lines)) for lines in data.draw(st.permutations(documents))]
+    cut = sorted(data.draw(st.lists(st.integers(0, len(other)), max_size=3)))
+    files = [part for a, b in zip([0, *cut], [*cut, len(other)], strict=True) if (part := other[a:b])]
+    assert told(bounded(written(folder, files), chosen)) == told(one)
+
+
+def _naive(corpus: Corpus, limits: Bounds) -> tuple[set[tuple[str, int]], set[str]]:
+    """The chosen occurrences and whole sentences by the definition, everything in memory."""
+    distinct = deduplicated(corpus)
+    occurrences: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+    for sentence in distinct.sentences:
+        for i, unit in enumerate(sentence.words):
+            if (form := limits.form(unit)) is not None:
+                occurrences[form].append((_hash(form, sentence.text, i, limits.seed), sentence.text, i))
+    smallest = {form: sorted(every)[: limits.max_contexts] for form, every in occurrences.items()}
+    enough = [f for f, some in smallest.items() if len({t for _, t, _ in some}) >= limits.min_contexts]
+    enough = sorted(enough, key=lambda form: digest(form, limits.seed))[: limits.sample]
+    measured = [s.text for s in distinct.sentences if any(limits.form(w) for w in s.words)]
+    salt = digest("sentence", limits.seed)
+    whole = sorted(measured, key=lambda t: _mix(digest(t) ^ salt))[: limits.max_sentences]
+    return {(t, i) for form in enough for _, t, i in smallest[form]}, set(whole)
+
+
+def _mix(x: int) -> int:
+    mask = 2**64 - 1
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+def _hash(form: str, sentence: str, position: int, seed: int) -> int:
+    return _mix(digest(form, seed) ^ _mix((digest(sentence) + position * 0x9E3779B97F4A7C15) % 2**64))
+
+
+@settings(max_examples=40, deadline=None)
+@given(lines=st.lists(SENTENCE, min_size=4, max_size=30), seed=st.integers(0, 5), sample=st.sampled_from([None, 2]))
+def test_the_choice_is_its_definition(lines: list[str], seed: int, sample: int | None) -> None:
+    corpus = Corpus("lines", tuple(Sentence.of(line.split()) for line in lines))
+    limits = bounds(sample=sample, seed=seed)
+    occurrences, whole = _naive(corpus, limits)
+    if not occurrences:
+        return  # the word in most sentences is taken, for a message
+    found = bounded(corpus, limits)
+    assert found.bound is not None
+    texts = [s.text for s in found.sentences]
+    assert {(t, int(p)) for i, t in enumerate(texts) for p in found.bound.of(i)} == occurrences
+    assert {t for t, whole in zip(texts, found.bound.whole, strict=True) if whole} == whole
+
+
+def test_every_occurrence_is_as_likely() -> None:
+    """Over seeds each occurrence of a word is taken equally often, whether its sentence has one or two of it."""
+    lines = ["x a", "x b", "x x c", "x d", "e x x", "f x"]
+    corpus = Corpus("lines", tuple(Sentence.of(line.split()) for line in lines))
+    seeds = 2000
+    times: Counter[tuple[str, int]] = Counter()
+    for seed in range(seeds):
+        found = bounded(corpus, bounds(4, seed=seed))
+        assert found.bound is not None
+        for i, sentence in enumerate(found.sentences):
+            times.update((sentence.text, int(p)) for p in found.bound.of(i) if sentence.words[p] == "x")
+    assert len(times) == 8
+    expected, spread = seeds / 2, np.sqrt(seeds / 4)
+    assert all(abs(n - expected) < 4 * spread for n in times.values()), times
+
+
+def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
+    """Of more words than are followed those of smallest hash are left, each with all that it would have alone."""
+    rng = np.random.default_rng(0)
+    lines = [[f"w{i}" for i in rng.zipf(1.5, 12) % 500] for _ in range(600)]
+    whole, small = (Sketch(Limits(5, 10, 0, n), str) for n in (10**6, 40))
+    parts = [Sketch(Limits(5, 10, 0, 40), str) for _ in range(3)]
+    for n, line in enumerate(lines):
+        for sketch in (whole, small, parts[n % 3]):
+            sketch.add(digest(" ".join(line)), line)
+        if n % 100 == 0:
+            small.settle()
+    merged = parts[2].merged(pickle.loads(pickle.dumps(parts[0]))).merged(parts[1])
+    followed = sorted({w for line in lines for w in line}, key=digest)[:40]
+    held = [_held(sketch) for sketch in (small, merged)]
+    assert held[0] == held[1] == {w: some for w, some in _held(whole).items() if w in followed}
+    assert (merged.n_words, merged.n_sentences) == (whole.n_words, whole.n_sentences)
+
+
+def _held(sketch: Sketch) -> dict[str, set[tuple[int, int]]]:
+    sketch.settle()
+    held: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for code, sentence, position in zip(sketch.code, sketch.sentence, sketch.position, strict=True):
+        held[sketch.forms[code]].add((int(sentence), int(position)))
+    return dict(held)
+
+
+def test_senses_follow_their_sentences_and_pairs_stay_in_the_whole() -> None:
+    corpus = Corpus.of("senses", [["bank", "a"], ["bank", "b"], ["bank", "c"], ["bank", "d"]])
+    corpus = Corpus(corpus.name, corpus.sentences, senses=tuple(Sense(i, 0, f"s{i}") for i in range(4)))
+    found = bounded(corpus, bounds(2, whole=2))
+    assert {(found.sentences[s.sentence].text, s.label) for s in found.senses} <= {
+        (corpus.sentences[i].text, f"s{i}") for i in range(4)
+    }
+    assert len(found.senses) == len(found.sentences)
+    assert found.entire is corpus
+    assert deduplicated(found) is found
+
+
+def test_a_text_that_says_nothing_or_changes_is_refused(tmp_path: Path) -> None:
+    lines = written(tmp_path, [[["a b", "c d"]]])
+    (tmp_path / "0.txt").write_text("\n\n")
+    with pytest.raises(DataError, match="has no sentence"):
+        bounded(lines, bounds())
+    two = Sentence("a b", ("a", "b"), ((0, 1), (2, 3))), Sentence("a b", ("a b",), ((0, 3),))
+    with pytest.raises(DataError, match="one text but other words"):
+        bounded(Corpus("two", two), bounds())
+
+
+@pytest.mark.parametrize("choice", ["blank", "none"])
+def test_large_files_are_read_in_parts_that_cut_no_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Documents
+) -> None:
+    documents = [[f"line {i} of {j} é" for i in range(1 + j % 4)] for j in range(40)]
+    written(tmp_path, [documents])
+    whole = text(path=str(tmp_path), documents=choice)
+    monkeypatch.setattr("ctxexp.datasets.text.PART_BYTES", 90)
+    made = text(path=str(tmp_path), documents=choice, stream=True)
+    assert isinstance(made, Lines)
+    assert isinstance(whole, Corpus)
+    assert len(made.parts) > 8
+    assert made.corpus().sentences == whole.sentences
+    assert len(whole.sentences) == sum(map(len, documents))
+    assert made.corpus().documents == whole.documents
+
+
+def test_a_part_that_is_not_utf8_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxexp.datasets.text.PART_BYTES", 10)
+    (tmp_path / "a.txt").write_bytes(b"good line\nanother\nbad \xff\n")
+    made = text(path=str(tmp_path / "a.txt"), stream=True)
+    assert isinstance(made, Lines)
+    with pytest.raises(DataError, match=r"line 2 after byte 10: not UTF-8"):
+        made.corpus()

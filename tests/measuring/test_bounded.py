@@ -1,0 +1,202 @@
+"""Measures of bounded contexts: those of all contexts where nothing is left out, and fair where most is."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from composed import composed, of
+
+import ctxexp
+from ctxexp.command.run import run
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp.datasets.contexts import Bounds, bounded
+from ctxexp.datasets.semeval import sts_2012_2016
+from ctxexp.errors import ConfigError
+from ctxexp.model import Encoded, Encoder
+from ctxexp.progress import Silent
+from ctxexp.results import Results
+from ctxexp.study import Words
+
+METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"
+
+
+class Blend(Encoder):
+    """A word's vector is its own and its neighbours', the more so the higher the layer."""
+
+    name, n_layers, dim = "blend", 3, 24
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.known: dict[str, np.ndarray] = {}
+
+    def _vector(self, word: str) -> np.ndarray:
+        if word not in self.known:
+            rng = np.random.default_rng(zlib.crc32(word.encode()))
+            self.known[word] = rng.normal(0.2, 1, self.dim).astype(np.float32)
+        return self.known[word]
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        for sentence in batch:
+            self.seen.append(sentence.text)
+            own = np.stack([self._vector(word) for word in sentence.words])
+            near = (np.roll(own, 1, axis=0) + own.mean(axis=0)) / 2
+            yield Encoded(sentence.words, np.stack([own, (own + near) / 2, (own + 3 * near) / 4]))
+
+
+def corpus(n: int = 400) -> Corpus:
+    """Sentences of a vocabulary with few frequent and many rare words; documents of three sentences."""
+    rng = np.random.default_rng(1)
+    lines = [[f"w{min(i, 60)}" for i in rng.zipf(1.4, rng.integers(3, 12))] + [str(j)] for j in range(n)]
+    sentences = tuple(Sentence.of(line) for line in lines)
+    return Corpus("zipf", sentences, documents=tuple(i // 3 for i in range(n)))
+
+
+def measured(folder: Path, text: Corpus, *words: str, encoder: Encoder | None = None) -> Results:
+    config = composed(METRICS, "bootstrap=200", f"cache.folder={folder}", *words)
+    made = encoder or Blend()
+    return run(of(config, text).having("model", {"blend": lambda: made}), folder, Silent())
+
+
+def test_a_bound_that_binds_nothing_changes_nothing(tmp_path: Path) -> None:
+    """Values that nothing is drawn for; what is drawn is drawn of sentences in another order."""
+    text = corpus()
+    whole = measured(tmp_path, text)
+    found = measured(tmp_path, text, "words.max_contexts=10000", "words.max_sentences=10000")
+    key = ["measure", "statistic", "layer"]
+    both = whole.frame.merge(found.frame, on=key, suffixes=("", "_b"))
+    both = both[both.statistic.isin(["raw", "median", "n", "undefined"]) | (both.measure == "self_similarity")]
+    assert len(both) > 50
+    np.testing.assert_allclose(both.value, both.value_b, rtol=0, atol=2e-7)
+    assert found.info.corpus.max_contexts == 10000
+    assert found.info.corpus.text_words == text.n_words
+
+
+def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
+    text, encoder = corpus(), Blend()
+    found = measured(tmp_path, text, "words.max_contexts=6", "words.max_sentences=20", encoder=encoder)
+    limits = Bounds(max_contexts=6, max_sentences=20, min_contexts=5, form=Words().form)
+    chosen = bounded(text, limits)
+    assert chosen.bound is not None
+    assert sorted(encoder.seen) == sorted(s.text for s in chosen.sentences)
+    assert len(encoder.seen) < len(text.sentences)
+    rows = sum(
+        len(s) if whole else len(chosen.bound.of(i))
+        for i, (s, whole) in enumerate(zip(chosen.sentences, chosen.bound.whole, strict=True))
+    )
+    (layer,) = tmp_path.glob("*/layer_00.npy")
+    assert len(np.load(layer)) == rows
+    table = found.tables["self_similarity"]
+    assert table["count"].max() == 6
+    assert found.info.corpus.words == len(table) > 20
+
+
+def test_words_are_sampled(tmp_path: Path) -> None:
+    found = measured(tmp_path, corpus(), "words.max_contexts=6", "words.sample=7")
+    assert found.info.corpus.words == 7
+
+
+def test_the_sample_is_fair_to_words_and_sentences() -> None:
+    """Over seeds the mean cosine of a word's chosen occurrences is that of all, whole sentences are any sentences."""
+    text, encoder = corpus(), Blend()
+    layer = {s: one.layers[2] for s, one in zip(text.sentences, encoder.encode(text.sentences), strict=True)}
+    word = "w1"
+    every = np.concatenate([layer[s][[w == word for w in s.words]] for s in text.sentences])
+    found, lengths = [], []
+    for seed in range(150):
+        one = bounded(
+            text, Bounds(max_contexts=8, max_sentences=10, min_contexts=5, form=Words().form, sample=None, seed=seed)
+        )
+        assert one.bound is not None
+        rows = [layer[s][[p for p in one.bound.of(i) if s.words[p] == word]] for i, s in enumerate(one.sentences)]
+        found.append(_mean_cosine(np.concatenate(rows)))
+        lengths += [len(s) for s in one.running]
+    assert abs(np.mean(found) - _mean_cosine(every)) < 4 * np.std(found) / np.sqrt(len(found))
+    expected = np.array([len(s) for s in text.sentences])
+    assert abs(np.mean(lengths) - expected.mean()) < 4 * expected.std() / np.sqrt(len(lengths))
+
+
+def _mean_cosine(x: np.ndarray) -> float:
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    n = len(x)
+    return float((np.square(u.sum(axis=0)).sum() - n) / (n * (n - 1)))
+
+
+def test_curves_of_sts_are_those_of_all_contexts(tmp_path: Path, shared: Path) -> None:
+    """R92 on real text; `benchmarks/growth.py` has it for a trained model, all years and 256 contexts."""
+    text = sts_2012_2016(path=str(shared / "data" / "sts"), years=[2014, 2015])
+    words = ("min_contexts=5", "transform=center")
+    whole, found = measured(tmp_path, text, *words), measured(tmp_path, text, *words, "words.max_contexts=128")
+    both = whole.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
+    closed = both[(both.statistic == "raw") | ((both.statistic == "adjusted") & (both.measure == "self_similarity"))]
+    closed = closed[closed.measure.isin(["self_similarity", "intra_sentence_similarity", "max_explainable_variance"])]
+    assert len(closed) == 12
+    assert (closed.value - closed.value_b).abs().max() < 0.005
+    inside = (closed.value > closed.low_b - 1e-6) & (closed.value < closed.high_b + 1e-6)  # layer 0 has no spread
+    assert inside.all(), closed
+
+
+def test_pairs_are_never_bounded_and_senses_are(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    sentences = tuple(Sentence.of(["bank", *(f"w{i}" for i in rng.integers(0, 30, 5))]) for _ in range(60))
+    pairs = tuple(Pair(i, i + 1, float(rng.uniform(0, 5)), "all") for i in range(0, 60, 2))
+    senses = tuple(Sense(i, 0, f"s{i % 2}") for i in range(60))
+    text = Corpus("both", sentences, pairs, senses)
+    words = ("metric=[sts,sense_separation]", "min_contexts=2")
+    whole, found = (measured(tmp_path, text, *words, *more) for more in ((), ("words.max_contexts=9",)))
+    sts = [r.frame[(r.frame.measure == "sts") & (r.frame.statistic == "all")].value.to_numpy() for r in (whole, found)]
+    np.testing.assert_array_equal(*sts)
+    assert int(found.tables["sense_separation"]["count"].max()) == 9
+    assert int(whole.tables["sense_separation"]["count"].max()) == 60
+
+
+def test_a_control_leaves_out_of_what_is_chosen(tmp_path: Path) -> None:
+    text = corpus()
+    for control in ("control=no_first", "control=shuffled", "control=no_sinks control.factor=1.5"):
+        found = measured(tmp_path, text, "words.max_contexts=20", *control.split())
+        assert np.isfinite(found.curve("self_similarity", "raw")).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["words.sample=5"], "words.sample=5 needs words.max_contexts"),
+        (["words.max_contexts=8", "words.deduplicate=false"], "leave one of them out"),
+        (["words.max_contexts=3"], "words.max_contexts=3 is below min_contexts=5"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        composed(*words)
+
+
+def test_pieces_and_frequencies_are_not_bounded(tmp_path: Path) -> None:
+    pieces = Blend()
+    pieces.details = {"pooling": "pieces"}
+    with pytest.raises(ConfigError, match=r"model\.pooling=pieces measures the model's pieces"):
+        measured(tmp_path, corpus(40), "words.max_contexts=8", encoder=pieces)
+
+
+def test_streams_need_a_bound_and_no_control_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one two three\n" * 3)
+    words = ("dataset=text", f"dataset.path={tmp_path}/a.txt", "dataset.stream=true")
+    for more, message in ((), "needs words.max_contexts"), (("words.max_contexts=9", "control=shuffled"), "changes"):
+        config = composed(METRICS, *words, *more, f"cache.folder={tmp_path}")
+        with pytest.raises(ConfigError, match=f"dataset 'text' streams a text: .*{message}"):
+            run(config.having("model", {"blend": Blend}), tmp_path, Silent())
+
+
+def test_a_word_that_is_too_rare_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = Corpus.of("rare", [["a", "b", str(i)] if i < 3 else ["c", str(i), str(-i)] for i in range(6)])
+    measured(tmp_path, text, "words.max_contexts=9", "baseline=uniform")
+    assert "no word reaches min_contexts=5 distinct sentences; the most frequent" in caplog.text
+
+
+def test_the_face_takes_a_stream(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(" ".join(s.words) for s in corpus().sentences))
+    options = ["words.max_contexts=16", "words.tokenizer=whitespace", f"cache.folder={tmp_path}", "bootstrap=0"]
+    found = ctxexp.measure(Blend(), tmp_path / "a.txt", options=options, progress=False)
+    assert found.info.corpus.text_sentences == 400
