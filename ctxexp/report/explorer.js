@@ -6,7 +6,7 @@ function explore() {
     const bytes = Uint8Array.from(atob(text), sign => sign.charCodeAt(0));
     return Float32Array.from(new Int16Array(bytes.buffer), value => value === missing ? NaN : value / steps);
   };
-  const [unit, fine] = explorer.steps, { words, counts, senses, projected, texts } = explorer;
+  const [unit, fine] = explorer.steps, { words, counts, senses, pos, projected, texts } = explorer;
   const occurrences = explorer.occurrences.map(
     ([word, text, start, end, sense, sentence]) => ({ word, text: texts[text], start, end, sense, sentence }));
   const models = explorer.models.map(model => {
@@ -29,10 +29,15 @@ function explore() {
     return layers.reduce((best, layer, i) => Math.abs(layer - wanted) < Math.abs(layers[best] - wanted) ? i : best, 0);
   };
 
+  const tags = [...new Set(pos)].filter(tag => tag).sort();
+  by("tagged").hidden = !tags.length;
+  const why = i => projected[i] ? "" : "<br>its occurrences aren't on this page";
+
   // The words to choose from: ambiguous ones first, then by frequency
   const order = words.map((_, i) => i).filter(i => projected[i])
     .sort((a, b) => senses[b] - senses[a] || counts[b] - counts[a] || (words[a] < words[b] ? -1 : 1));
-  const option = i => make("option", { value: i, textContent: `${words[i]} (${senses[i] ? `${senses[i]} senses, ` : ""}${counts[i]})` });
+  const told = i => [pos[i], senses[i] ? `${senses[i]} senses` : "", counts[i]].filter(part => part).join(", ");
+  const option = i => make("option", { value: i, textContent: `${words[i]} (${told(i)})` });
   for (const [label, some] of [["with labelled senses", order.filter(i => senses[i])],
     ["others, by frequency", order.filter(i => !senses[i])]])
     if (some.length) by("word").append(make("optgroup", { label }, ...some.map(option)));
@@ -133,21 +138,23 @@ function explore() {
   function scatter(model, { part, note, plot }) {
     part.hidden = unseen().has(model.label) || !model.adjusted;
     if (part.hidden) return;
-    const layer = indexOf(model), bySenses = chosen("across") === "senses";
-    const some = words.map((_, i) => i).filter(i => Number.isFinite(model.adjusted[i * model.layers.length + layer]) && (!bySenses || senses[i]));
+    const layer = indexOf(model), across = chosen("across"), few = across !== "count";
+    const place = i => across === "senses" ? senses[i] : tags.indexOf(pos[i]) + 1;
+    const some = words.map((_, i) => i).filter(i => Number.isFinite(model.adjusted[i * model.layers.length + layer]) && (!few || place(i)));
     const y = i => model.adjusted[i * model.layers.length + layer], jitter = i => (i * 0.618 % 1 - 0.5) * 0.5;
-    const trace = (mine, marker) => ({ x: mine.map(i => bySenses ? senses[i] + jitter(i) : counts[i]), y: mine.map(y), ids: mine,
-      mode: "markers", customdata: mine.map(i => [plain(words[i]), counts[i]]), marker,
-      hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]} times): %{y:.3f}<extra></extra>" });
+    const trace = (mine, marker) => ({ x: mine.map(i => few ? place(i) + jitter(i) : counts[i]), y: mine.map(y), ids: mine,
+      mode: "markers", customdata: mine.map(i => [plain(words[i]), plain(told(i)), why(i)]), marker,
+      hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{y:.3f}%{customdata[2]}<extra></extra>" });
     note.textContent = `layer ${model.layers[layer]}, ${some.length} words`;
     paint(plot, [
       trace(some.filter(i => !projected[i]), { size: 6, symbol: "circle-open", color: ink("--faint") }),
       trace(some.filter(i => projected[i]), { size: 7, symbol: symbols[model.symbol % symbols.length], color: model.colour }),
       { ...trace(some.filter(i => i === word), { size: 15, symbol: "circle-open", color: ink("--ink"), line: { width: 2.5 } }),
         mode: "markers+text", text: plain(words[word]), textposition: "top center", textfont: { size: 14 }, hoverinfo: "skip", hovertemplate: null },
-    ], { xaxis: bySenses ? { title: { text: "labelled senses" }, dtick: 1, showgrid: false } : { title: { text: "occurrences" }, type: "log", dtick: 1, showgrid: false },
+    ], { xaxis: across === "pos" ? { title: { text: "part of speech" }, showgrid: false, tickvals: tags.map((_, i) => i + 1), ticktext: tags.map(plain) }
+        : few ? { title: { text: "labelled senses" }, dtick: 1, showgrid: false } : { title: { text: "occurrences" }, type: "log", dtick: 1, showgrid: false },
       yaxis: { title: { text: "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") }, hovermode: "closest",
-      margin: { l: 50, r: 8, t: 8, b: 44 } }, { click: event => choose(Number(event.points[0].id)) });
+      margin: { l: 50, r: 8, t: 8, b: 44 } }, { click: explored });
   }
 
   function ranks(model, { part, note, plot }) {
@@ -159,17 +166,21 @@ function explore() {
     const error = i => model.error ? 1.96 * model.error[i * model.layers.length + layer] : NaN;
     note.textContent = `layer ${model.layers[layer]}: the ${n} most contextual words below, the ${n} least contextual above`;
     paint(plot, [{ type: "bar", orientation: "h", x: mine.map(y), y: mine.map((_, rank) => rank), ids: mine,
-      customdata: mine.map(i => [plain(words[i]), counts[i], Number.isFinite(error(i)) ? ` ± ${error(i).toFixed(3)}` : ""]),
-      hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]} times): %{x:.3f}%{customdata[2]}<extra></extra>",
-      marker: { color: mine.map(i => i === word ? ink("--ink") : model.colour), pattern: { shape: mine.map((_, rank) => rank < n ? "/" : "") } },
+      customdata: mine.map(i => [plain(words[i]), plain(told(i)), Number.isFinite(error(i)) ? ` ± ${error(i).toFixed(3)}` : "", why(i)]),
+      hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{x:.3f}%{customdata[2]}%{customdata[3]}<extra></extra>",
+      marker: { color: mine.map(i => !projected[i] ? "rgba(0,0,0,0)" : i === word ? ink("--ink") : model.colour), line: { width: 1.5, color: model.colour } },
       error_x: { type: "data", array: mine.map(i => Number.isFinite(error(i)) ? error(i) : 0), color: ink("--ink"), thickness: 1, width: 3 } }],
     { xaxis: { title: { text: "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") },
       yaxis: { tickvals: mine.map((_, rank) => rank), ticktext: mine.map(i => plain(words[i])), automargin: true },
-      margin: { l: 80, r: 8, t: 8, b: 44 } }, { click: event => choose(Number(event.points[0].id)) });
+      margin: { l: 80, r: 8, t: 8, b: 44 } }, { click: explored });
   }
 
+  const explored = event => {
+    const i = Number(event.points[0].id);
+    if (projected[i]) choose(i);
+  };
+
   function choose(i) {
-    if (!projected[i] && ![...by("word").options].some(each => Number(each.value) === i)) by("word").append(option(i));
     word = i;
     focused = null;
     by("word").value = i;
@@ -178,15 +189,14 @@ function explore() {
     const sign = sense => sense ? mark(all.indexOf(sense), look(sense, all.indexOf(sense)).color) : "○";
     by("key").replaceChildren(...(all.some(sense => sense)
       ? all.map(sense => make("span", {}, sign(sense), ` ${sense || "no label"} `))
-      : [ids.length ? "No senses are labelled: from dark to light by where in the text the sentence stands."
-        : "The occurrences of this word were not projected: only its measures are here."]));
+      : ["No senses are labelled: from dark to light by where in the text the sentence stands."]));
     by("occurrences").replaceChildren(...ids.map(id => {
       const item = make("li", { tabIndex: 0, onfocus: () => attend(id), onmouseenter: () => attend(id) }, ...marked(occurrences[id]));
       if (all.some(sense => sense)) item.prepend(sign(occurrences[id].sense), " ");
       item.dataset.id = id;
       return item;
     }));
-    by("sentence").textContent = ids.length ? "Point at a dot, or choose a sentence below." : "";
+    by("sentence").textContent = "Point at a dot, or choose a sentence below.";
     move();
   }
 

@@ -56,12 +56,18 @@ def explorer_data(runs: Sequence[Run]) -> Numbers | None:
     for _, results in named:
         for table in _tables(results, "self_similarity"):
             counts = dict(zip(table["word"], table["count"].tolist(), strict=True)) | counts
+    pos: dict[str, set[str]] = {}
+    for _, results in named:
+        said = results.tables["word_map"].reindex(columns=["word", "pos"]).fillna("").drop_duplicates()
+        for word, tag in said.itertuples(index=False):
+            pos.setdefault(word, set()).update({tag} - {""})
     senses: dict[str, set[str]] = {}
     for _, word, *_, sense, _ in occurrences.values():
         senses.setdefault(words[word], set()).update({sense} - {""})
     return {
         "words": words,
         "counts": [counts.get(word, 0) for word in words],
+        "pos": ["/".join(sorted(pos.get(word, ()))) for word in words],
         "senses": [len(senses.get(word, ())) for word in words],
         "projected": [word in senses for word in words],
         "occurrences": [made[1:] for made in occurrences.values()],

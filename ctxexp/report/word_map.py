@@ -63,16 +63,20 @@ class WordMap:
         self.directions.append(np.concatenate([np.zeros((0, RANK, self.dim), np.float32), *directions]))
 
     def table(self) -> pd.DataFrame:
-        """A row an occurrence: word, sense ("": not labelled), the sentence's number and text, where the word stands in
+        """A row an occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where the word stands in
         it (characters), then per layer x and y on its own plane and on the common one."""
         import pandas as pd
 
-        sentences, spans = self._places()
+        sentences, positions = self._places()
+        words = [self.corpus.sentences[i] for i in sentences]
+        spans = [s.spans[p] if p >= 0 else (0, 0) for s, p in zip(words, positions, strict=True)]
+        pos = self.corpus.tags.get("pos")
         columns: dict[str, object] = {
             "word": [word for word, n in zip(self.groups.keys, self.groups.counts, strict=True) for _ in range(n)],
+            "pos": [pos[i][p] if pos and p >= 0 else "" for i, p in zip(sentences, positions, strict=True)],
             "sense": [self.sense.get(row, "") for row in self.groups.rows.tolist()],
             "sentence": sentences,
-            "text": [self.corpus.sentences[i].text for i in sentences],
+            "text": [sentence.text for sentence in words],
             "start": [start for start, _ in spans],
             "end": [end for _, end in spans],
         }
@@ -94,16 +98,14 @@ class WordMap:
         of = np.repeat(np.arange(words), np.diff(starts))  # each row's word
         return [np.matmul(self.loads[layer][:, None], along[of, layer])[:, 0] for layer in range(n)]
 
-    def _places(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """Of each row the sentence's first number in the corpus, and the word's span in it; (0, 0) without a word."""
+    def _places(self) -> tuple[list[int], list[int]]:
+        """Of each row the sentence's first number in the corpus, and the word's place in it; -1 without a word."""
         rows, offsets = self.groups.rows, np.asarray(self.store.offsets, np.int64)
         stored = np.searchsorted(offsets, rows, side="right") - 1
         first = dict(zip(*(part.tolist() for part in np.unique(self.store.stored_of, return_index=True)), strict=True))
         positions = getattr(self.store, "positions", None)
         at = (rows - offsets[stored]) if positions is None else np.asarray(positions)[rows]
-        sentences = [first[i] for i in stored.tolist()]
-        spans = [self.corpus.sentences[i].spans for i in sentences]
-        return sentences, [span[p] if p >= 0 else (0, 0) for span, p in zip(spans, at.tolist(), strict=True)]
+        return [first[i] for i in stored.tolist()], at.tolist()
 
 
 def _chosen(occurrences: Occurrences, sense: dict[int, str], most: int) -> Groups:

@@ -97,6 +97,8 @@ def test_the_page_is_told_what_the_tables_hold() -> None:
     counts = runs()[0][1].tables["self_similarity"].set_index("word")["count"]
     assert told["counts"] == counts[told["words"]].tolist()
     assert told["senses"][told["words"].index("bank")] == 2
+    assert told["pos"][told["words"].index("bank")] == "noun"
+    assert told["pos"][told["words"].index("the")] == ""
 
 
 def test_of_many_words_the_projected_and_the_extreme_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +198,24 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     assert marks == {shown().split(" (")[0]}
     browser.find_element("css selector", "[name=across][value=senses]").click()
     assert max(run("return [...document.querySelector('#scatters .plot').data[1].x]")) > 1.5
+    browser.find_element("css selector", "[name=across][value=pos]").click()
+    axis = run("return document.querySelector('#scatters .plot').layout.xaxis")
+    tags = table[table["sense"] != ""].groupby("word")["pos"].agg(lambda tags: "/".join(sorted({*tags} - {""})))
+    assert axis["ticktext"] == sorted(set(tags))
+    assert len(run("return document.querySelector('#scatters .plot').data[1].x")) == len(tags)
+
+    # of the most and least contextual words those on the map can be explored, and the others say why they can't
+    bar = """const plot = document.querySelector('#bars .plot'), {ids, marker, customdata} = plot.data[0];
+        const i = marker.color.findIndex(colour => (colour === 'rgba(0,0,0,0)') === arguments[0]);
+        return [ids[i], customdata[i], i, plot.querySelectorAll('.bars .point path')[i]]"""
+    before = shown()
+    assert run(bar, True)[1][3].endswith("its occurrences aren't on this page")
+    ActionChains(browser).move_to_element(run(bar, True)[3]).click().perform()
+    assert shown() == before
+    number, said, *_, path = run(bar, False)
+    assert said[3] == ""
+    ActionChains(browser).move_to_element(path).click().perform()
+    wait_until(lambda: run("return Number(document.getElementById('word').value)") == number)
     bars = run("const {x, error_x} = document.querySelector('#bars .plot').data[0]; return [x, error_x.array]")
     assert len(bars[0]) == 20
     assert bars[0] == sorted(bars[0])

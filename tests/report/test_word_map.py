@@ -124,6 +124,7 @@ def test_a_row_says_which_word_of_which_sentence_it_is_and_its_label() -> None:
     assert len(mine) == 48  # of many more; all labelled ones are among them
     assert {(row.sentence, row.sense) for row in mine.itertuples() if row.sense} == labels
     assert set(table.loc[table["word"] != "w3", "sense"]) == {""}
+    assert set(table["pos"]) == {""}  # nothing is known of them
 
 
 def test_columns_have_the_numbers_of_the_layers_that_were_read() -> None:

@@ -14,11 +14,11 @@ DATA = files("ctxexp.datasets.polysemy")
 def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     """Sentences written for ctxexp: ambiguous words in labelled senses, in ten registers.
 
-    Each sentence holds its target word once; `senses` gives its position and label (`bank.river`). See the data card,
-    `ctxexp/datasets/polysemy/CARD.md`.
+    Each sentence holds its target word once; `senses` gives its position and label (`bank.river`), the tags `pos` its
+    part of speech (noun, verb, adj). See the data card, `ctxexp/datasets/polysemy/CARD.md`.
     """
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    sentences, senses = [], []
+    sentences, senses, parts, known = [], [], [], _parts_of_speech()
     for number, line in enumerate((DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines()):
         word, label, _register, text = line.split("\t")
         sentence = tokenize(text)
@@ -31,13 +31,23 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
             ) from None
         sentences.append(sentence)
         senses.append(Sense(number, position, label))
-    return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=_choices(tokenizer, lower))
+        parts.append(tuple(known[label] if i == position else "" for i in range(len(sentence.words))))
+    choices = _choices(tokenizer, lower)
+    return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
 
 
 def glosses() -> dict[str, str]:
     """What each sense label means: label -> gloss."""
-    lines = (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()
-    return {label: gloss for label, _pos, gloss in (line.split("\t") for line in lines)}
+    return {label: gloss for label, _pos, gloss in _senses()}
+
+
+def _parts_of_speech() -> dict[str, str]:
+    return {label: pos for label, pos, _gloss in _senses()}
+
+
+def _senses() -> list[list[str]]:
+    """Label, part of speech and gloss of each sense."""
+    return [line.split("\t") for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()]
 
 
 def _choices(tokenizer: str, lower: bool) -> dict[str, str]:
