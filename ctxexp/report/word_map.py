@@ -63,8 +63,8 @@ class WordMap:
         self.directions.append(np.concatenate([np.zeros((0, RANK, self.dim), np.float32), *directions]))
 
     def table(self) -> pd.DataFrame:
-        """A row an occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where the word stands in
-        it (characters), then per layer x and y on its own plane and on the common one."""
+        """A row an occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where
+        the word stands in it (characters), then per layer x and y on its own plane and on the common one."""
         import pandas as pd
 
         sentences, positions = self._places()

@@ -158,7 +158,7 @@ def test_a_failing_job_is_one_failed_run_and_the_sweep_goes_on(app: Path) -> Non
     assert len(set(expected.values())) == 3
     assert re.search(r"model=early +failed +before any run was open\n", out)
     assert re.search(r"model=swallowed +failed +it ended before its run began; its output says why\n", out)
-    assert f"runs?viewStateShareKey={identity}&" in out
+    assert re.search(rf"^charts: +http://127\.0\.0\.1:5000/.*[/=]{identity}", out, flags=re.MULTILINE)
     assert not list(app.glob("mlruns"))
     assert not (app / "mlflow.db").exists()
 

@@ -32,6 +32,7 @@ from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.tags import VIEW
 from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
+from ctxexp.sinks.mlflow.views import FIRST
 from tests.browser import headless
 from tests.made import results_with, told
 
@@ -85,6 +86,9 @@ def browser(tmp_path: Path) -> Iterator[object]:
 
 def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
     link = last_sweep_link(where(stored), "study", address)
+    if database.version_of(database.client(address)) < FIRST:
+        assert "searchFilter=" in str(link)  # the link of before, which was looked at by hand
+        pytest.skip("this version of MLflow has no views by name")
     browser.get(link)
     curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
         [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
@@ -50,10 +50,31 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     return uri
 
 
+def version(text: str) -> tuple[int, ...]:
+    """The first two numbers of a version of MLflow; (0,) of what is none."""
+    numbers = text.strip().split(".")[:2]
+    return tuple(map(int, numbers)) if all(part.isdecimal() for part in numbers) else (0,)
+
+
+def version_of(client: MlflowClient) -> tuple[int, ...]:
+    """The version of what serves or reads this client's store: of a server its own; (0,) where it doesn't say."""
+    import mlflow
+    from mlflow.utils import rest_utils
+
+    if not client.tracking_uri.startswith("http"):
+        return version(mlflow.__version__)
+    ask: Any = rest_utils.http_request  # MLflow leaves it untyped
+    reply = ask(client._tracking_client.store.get_host_creds(), "/version", "GET")
+    return version(reply.text) if reply.status_code == 200 else (0,)
+
+
 def client(uri: str) -> MlflowClient:
     """An MLflow client of this store and no other: MLflow's global state and active run play no part."""
+    import mlflow
     from mlflow import MlflowClient
 
+    if uri.startswith("http") and version(mlflow.__version__) < (3, 8):
+        mlflow.set_tracking_uri(uri)  # there alone did it look for the server that takes a run's files
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 

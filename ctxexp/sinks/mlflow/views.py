@@ -17,6 +17,7 @@ from ctxexp.report.side_by_side import full_title
 from ctxexp.report.wording import Run, canonical, main_curves, readable
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
+from ctxexp.sinks.mlflow.database import version_of
 from ctxexp.sinks.mlflow.links import jobs_filter
 from ctxexp.sinks.mlflow.tags import VIEW
 from ctxexp.sinks.mlflow.values import compared, metric_name
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 MAX_TAG = 5000  # characters of an experiment's tag
-NAMED = (3, 15)  # from this version on the page lists views by name; before, a view is its state alone
+FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
 HEADLINES = 4
 HEADING = "Adjusted, layer by layer"
 SHORT = {  # what fits above a chart beside the list of runs and the page's assistant
@@ -37,19 +38,16 @@ SHORT = {  # what fits above a chart beside the list of runs and the page's assi
 
 
 def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence[Run]) -> None:
-    """Save the view of a sweep whose jobs gave these runs."""
-    import mlflow
-
-    version = tuple(int(part) for part in mlflow.__version__.split(".")[:2])
-    here = not client.tracking_uri.startswith("http")  # a server's version is its own, and it reads both forms or one
+    """Save the view of a sweep whose jobs gave these runs, where the page that will show it reads such views."""
+    if version_of(client) < FIRST:
+        return
     headlines, others = _chosen(runs)
     for folded in (others, {}):  # headlines alone where all are too long for a tag
         state = json.dumps(_state(sweep, headlines, folded)).encode()
-        text = "deflate;" + base64.b64encode(zlib.compress(state)).decode()
-        if here and version >= NAMED:
-            now = int(time.time() * 1000)
-            name = f"{', '.join(label for label, _ in runs)[:80]} ({sweep})"
-            text = json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": text})
+        packed = "deflate;" + base64.b64encode(zlib.compress(state)).decode()
+        now = int(time.time() * 1000)
+        name = f"{', '.join(label for label, _ in runs)[:80]} ({sweep})"
+        text = json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": packed})
         if len(text) <= MAX_TAG:
             client.set_experiment_tag(experiment_id, f"{VIEW}{sweep}", text)
             return
