@@ -75,7 +75,7 @@ def fetched(dataset: str, *, archives: list[str] | None = None, cache: Path | No
     try:
         missing = dict(wanted)
         for url in ARCHIVES[dataset] if archives is None else archives:
-            for data in _members(url, _download(url, dataset)):
+            for data in _members(url, download(url, dataset)):
                 name = missing.pop(hashlib.sha256(data).hexdigest(), None)
                 if name is not None:
                     (part / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def fetched(dataset: str, *, archives: list[str] | None = None, cache: Path | No
     return target
 
 
-def _download(url: str, dataset: str) -> bytes:
+def download(url: str, dataset: str) -> bytes:
     name = url.rsplit("/", 1)[-1]
     buffer = io.BytesIO()
     try:

@@ -9,8 +9,18 @@ from ctxexp.plugins import Register
 
 
 @ctxexp.hookimpl
+def register_datasets(register: Register) -> None:
+    register("dwug", "ctxexp_senses.corpora.dwug:dwug")
+    register("semcor", "ctxexp_senses.corpora.semcor:semcor")
+    register("wic", "ctxexp_senses.corpora.wic:wic")
+
+
+@ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
+    register("self_similarity_by_class", "ctxexp_senses.classes:SelfSimilarityByClass")
+    register("semantic_change", "ctxexp_senses.usages.change:SemanticChange")
     register("variance_components", "ctxexp_senses.components.metric:VarianceComponents")
+    register("wic", "ctxexp_senses.usages.wic:Wic")
 
 
 @ctxexp.hookimpl

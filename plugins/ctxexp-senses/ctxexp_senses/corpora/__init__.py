@@ -1,0 +1,1 @@
+"""Corpora of real senses and usages, in their publishers' formats."""

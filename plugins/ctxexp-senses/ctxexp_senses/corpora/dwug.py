@@ -1,0 +1,136 @@
+"""Usages of words in two periods, in the format of the diachronic word usage graphs (DWUG); NorDiaChange by default."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+from ctxexp.dataset import Sense, Sentence
+from ctxexp.datasets.words import tokenizer as make_tokenizer
+from ctxexp.errors import ConfigError, DataError, near
+from ctxexp_senses.corpora.public import Source
+from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
+
+Context = Literal["sentence", "whole"]
+SOURCE = Source(
+    "nor_dia_change", "https://github.com/ltgoslo/nor_dia_change/archive/refs/heads/main.zip",
+    r"^[^/]+/(subset[12]/(?:data/.*/uses|clusters/opt/.*|stats/opt/stats_groupings)\.tsv)$",
+    "f5d12f9ca4a2bf51ae0e893d21aab1d8d0476a6f0cf9ad0f4bb85dd1b36f8fb8",
+)  # fmt: skip
+COLUMNS = ("lemma", "grouping", "identifier", "context", "indexes_target_token", "indexes_target_sentence")
+
+
+def dwug(
+    *,
+    path: str | None = None,
+    subset: str = "subset1",
+    context: Context = "sentence",
+    tokenizer: str = "unicode",
+    lower: bool = False,
+) -> Usages:
+    """Usages of words in two periods, with clusters as senses and graded change scores (DWUG; NorDiaChange's 2 x 40).
+
+    `path`: a folder with `data`, `clusters` and `stats` of any DWUG, or one that holds `subset`; null: NorDiaChange,
+    downloaded once. `context` sentence: that of the usage; whole: all that was shown to annotators. The usage is one
+    word of its text, whatever the tokenizer says. Usages without a cluster (-1) have no sense.
+    """
+    if context not in get_args(Context):
+        raise ConfigError(f"dataset.context={context!r}: no such choice{near(str(context), get_args(Context))}")
+    folder = SOURCE.folder(path)
+    folder = folder if (folder / "data").is_dir() else folder / subset
+    files = sorted((folder / "data").glob("*/uses.*sv"))
+    if not files:
+        raise DataError(f"no data/<word>/uses.tsv in {folder}; dataset.path is a folder in the DWUG format")
+    tokenize = make_tokenizer(tokenizer, lower=lower)
+    read = _Read(tokenize, context)
+    for file in files:
+        read.word(folder, file)
+    change = _change(folder, read.periods)
+    kinds = {USAGE: read.usages, WORD: read.lemmas, PERIOD: read.period}
+    tags = {kind: tags_of(read.sentences, marks) for kind, marks in kinds.items()}
+    choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "context": context}
+    return Usages(
+        folder.name, tuple(read.sentences), senses=tuple(read.senses), choices=choices, tags=tags, change=change
+    )
+
+
+class _Read:
+    """What was read so far; equal texts of a usage count once."""
+
+    def __init__(self, tokenize: Callable[[str], Sentence], context: Context) -> None:
+        self.tokenize, self.context = tokenize, context
+        self.number: dict[Sentence, int] = {}
+        self.sentences: list[Sentence] = []
+        self.senses: list[Sense] = []
+        self.usages: dict[tuple[int, int], str] = {}
+        self.lemmas: dict[tuple[int, int], str] = {}
+        self.period: dict[tuple[int, int], str] = {}
+        self.periods: dict[str, None] = {}
+
+    def word(self, folder: Path, file: Path) -> None:
+        """Take the usages of one word."""
+        clusters = folder / "clusters" / "opt" / f"{file.parent.name}{file.suffix}"
+        found = {row["identifier"]: row["cluster"] for _, row in _rows(clusters, ("identifier", "cluster"))}
+        for place, row in _rows(file, COLUMNS):
+            sentence, position = self._usage(place, row)
+            if sentence not in self.number:
+                self.number[sentence] = len(self.sentences)
+                self.sentences.append(sentence)
+            where = (self.number[sentence], position)
+            if where in self.usages:
+                continue
+            self.usages[where], self.lemmas[where] = row["identifier"], row["lemma"]
+            self.period[where] = row["grouping"]
+            self.periods.setdefault(row["grouping"])
+            if (cluster := found.get(row["identifier"], "-1")) != "-1":
+                self.senses.append(Sense(*where, f"{row['lemma']}.{cluster}"))
+
+    def _usage(self, place: str, row: dict[str, str]) -> tuple[Sentence, int]:
+        """The text of a usage, and which of its words it is."""
+        text = row["context"]
+        (a, b), (start, end) = (_span(place, row[column], text) for column in COLUMNS[4:])
+        if self.context == "whole" or not start <= a < b <= end:
+            start, end = 0, len(text)
+        before, usage, after = (self.tokenize(text[i:j]) for i, j in ((start, a), (a, b), (b, end)))
+        spans = [*before.spans, (a - start, b - start), *((i + b - start, j + b - start) for i, j in after.spans)]
+        whole = before.text + usage.text + after.text
+        if len(whole) != end - start:
+            raise DataError(f"{place}: lower-casing changes the text's length; use words.lower=false")
+        return Sentence(whole, tuple(whole[i:j] for i, j in spans), tuple(spans)), len(before)
+
+
+def _span(place: str, said: str, text: str) -> tuple[int, int]:
+    """First character and the one after the last, as in `509:519`."""
+    try:
+        a, b = map(int, said.split(":"))
+        if 0 <= a < b <= len(text) and text[a:b].strip():
+            return a, b
+    except ValueError:
+        pass
+    raise DataError(f"{place}: expected characters of the context, as in 12:17, got {said[:20]!r}")
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each row by column, after its place."""
+    if not path.is_file():
+        raise DataError(f"no such file: {path}; expected a folder in the DWUG format")
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
+            raise DataError(f"{path}: no column {', '.join(missing)}; expected tab-separated values with a header")
+        for row in reader:
+            if any(row[name] is None for name in columns):
+                raise DataError(f"{path}:{reader.line_num}: fewer columns than the header has")
+            yield f"{path}:{reader.line_num}", row
+
+
+def _change(folder: Path, periods: dict[str, None]) -> dict[str, float]:
+    """Each word's graded change between the two periods; empty where the folder has no such file."""
+    path = folder / "stats" / "opt" / "stats_groupings.tsv"
+    if not path.is_file():
+        return {}
+    if len(periods) != 2:
+        raise DataError(f"{folder}: usages of the periods {', '.join(periods)}; expected two")
+    return {row["lemma"]: float(row["change_graded"]) for _, row in _rows(path, ("lemma", "change_graded"))}

@@ -1,0 +1,93 @@
+"""SemCor and MASC with NOAD senses (Yuan et al., COLING 2016), as Google publishes them: XML, one file a document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+from xml.etree import ElementTree
+
+from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp.errors import ConfigError, DataError, near
+from ctxexp_senses.corpora.public import Source, spread
+
+Part = Literal["semcor", "masc"]
+BREAKS = ("SENTENCE_BREAK", "PARAGRAPH_BREAK")
+SOURCE = Source(
+    "google_wsd",
+    "https://github.com/google-research-datasets/word_sense_disambigation_corpora/archive/refs/heads/master.tar.gz",
+    r"^[^/]+/((?:semcor|masc)/.*\.xml)$",
+    "e09fefd6780cf43ad83dfde569f76a34d86710209e4c8f0894af4f111786ade7",
+)
+
+
+def semcor(*, path: str | None = None, part: Part = "semcor", documents: int | None = None) -> Corpus:
+    """SemCor (352 documents, 820,000 words, 117,000 tagged) or MASC with NOAD senses, lemmas and parts of speech.
+
+    Words are those of the files, a multi-word expression one; a tagged word has the tags `lemma` and `pos` and its
+    sense. `documents`: so many evenly spaced ones; null: all. `path`: the folder that holds `semcor` and `masc`; null:
+    downloaded once.
+    """
+    if part not in get_args(Part):
+        raise ConfigError(f"dataset.part={part!r}: no such part{near(str(part), get_args(Part))}")
+    folder = SOURCE.folder(path) / part
+    files = sorted(folder.rglob("*.xml"), key=lambda p: p.relative_to(folder).as_posix())
+    if not files:
+        raise DataError(
+            f"no XML file in {folder}: dataset.path is the folder that holds {part}, with a file a document"
+        )
+    read = _Read()
+    for number, i in enumerate(spread(len(files), documents, "dataset.documents")):
+        read.document(number, files[i])
+    choices = {"part": part, "documents": str(documents)}
+    return Corpus(
+        part,
+        tuple(read.sentences),
+        senses=tuple(read.senses),
+        choices=choices,
+        documents=tuple(read.documents),
+        tags={"lemma": tuple(read.lemmas), "pos": tuple(read.pos)},
+    )
+
+
+class _Read:
+    """What was read so far."""
+
+    def __init__(self) -> None:
+        self.sentences: list[Sentence] = []
+        self.senses: list[Sense] = []
+        self.documents: list[int] = []
+        self.lemmas: list[tuple[str, ...]] = []
+        self.pos: list[tuple[str, ...]] = []
+
+    def document(self, number: int, path: Path) -> None:
+        """Take the sentences of one file."""
+        try:
+            root = ElementTree.parse(path).getroot()
+        except (ElementTree.ParseError, OSError) as error:
+            raise DataError(f"{path}: not readable as XML: {error}") from None
+        waiting: list[ElementTree.Element] = []
+        for word in root.iter("word"):
+            if not (word.get("text") or "").strip():
+                continue
+            if waiting and word.get("break_level") in BREAKS:
+                self._sentence(number, waiting)
+                waiting = []
+            waiting.append(word)
+        if waiting:
+            self._sentence(number, waiting)
+
+    def _sentence(self, document: int, words: list[ElementTree.Element]) -> None:
+        text, spans, said = "", [], []
+        for word in words:
+            spelled = (word.get("text") or "").strip()
+            text += " " if text and word.get("break_level") != "NO_BREAK" else ""
+            spans.append((len(text), len(text) + len(spelled)))
+            text += spelled
+            said.append(spelled)
+            if (sense := word.get("sense")) and (lemma := word.get("lemma")):
+                self.senses.append(Sense(len(self.sentences), len(said) - 1, f"{lemma}.{sense.rsplit('/', 1)[-1]}"))
+        self.sentences.append(Sentence(text, tuple(said), tuple(spans)))
+        self.documents.append(document)
+        tagged = [word.get("sense") and word.get("lemma") and word.get("pos") for word in words]
+        self.lemmas.append(tuple((w.get("lemma") or "") if t else "" for w, t in zip(words, tagged, strict=True)))
+        self.pos.append(tuple(t or "" for t in tagged))
