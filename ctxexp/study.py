@@ -24,11 +24,11 @@ from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.tables import TableRows
+from ctxexp.measuring.word_map import WordMap
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
-from ctxexp.report.word_map import WordMap
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.transform import Calibration, Measured, Transform, fit_table, transformed

@@ -12,11 +12,10 @@ from ctxexp.baseline import Baseline, Chance, Levels, Subject
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import sharing
-from ctxexp.measuring.bootstrap import Curve, mean, weighted
+from ctxexp.measuring.bootstrap import Curve, Units, mean, weighted
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import WordReader
 from ctxexp.measuring.streams import Stream
-from ctxexp.measuring.units import Units
 from ctxexp.metric import Over
 
 

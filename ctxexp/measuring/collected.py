@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.measuring.bootstrap import mean
+from ctxexp.measuring.bootstrap import Units, mean
 from ctxexp.measuring.rows import Place
-from ctxexp.measuring.units import Units
 from ctxexp.metric import Estimate, Metric
 
 INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each

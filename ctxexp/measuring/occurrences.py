@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.measuring.units import Units, units_of
+from ctxexp.measuring.bootstrap import Units, units_of
 from ctxexp.model import Encoder
 
 

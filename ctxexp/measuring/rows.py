@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ctxexp.errors import CtxexpError, MetricError, said, stranger
-from ctxexp.measuring.units import Units
+from ctxexp.measuring.bootstrap import Units
 from ctxexp.metric import Block, Metric
 from ctxexp.results.run_info import RunInfo
 

@@ -15,8 +15,8 @@ from engine import measure
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
+from ctxexp.measuring.bootstrap import MOST
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.units import MOST
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from coverage import CURVES, METRICS, World, coverage, of_words

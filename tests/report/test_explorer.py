@@ -18,12 +18,12 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.word_map import WordMap
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.report.explorer import explorer_data
 from ctxexp.report.page import write_report
-from ctxexp.report.word_map import WordMap
 from ctxexp.results import Results
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.testing.shelf import shelve

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.measuring.bootstrap import Curve, Resamples, interval
+from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Units, interval
 from ctxexp.measuring.streams import Stream
-from ctxexp.measuring.units import MOST, Units
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.wording import unique_labels
 from ctxexp_compare.matched import matched

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ctxexp.measuring.bootstrap import Curve, Resamples, interval
-from ctxexp.measuring.units import MOST, Units
+from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Units, interval
 from ctxexp_senses.components.design import Design, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.squares import squares

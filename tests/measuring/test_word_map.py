@@ -13,12 +13,12 @@ from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
 from ctxexp.dataset import Corpus, Sense
+from ctxexp.measuring import word_map
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather, WordReader
 from ctxexp.measuring.rows import Place
+from ctxexp.measuring.word_map import WordMap
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.report import word_map
-from ctxexp.report.word_map import WordMap
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(
