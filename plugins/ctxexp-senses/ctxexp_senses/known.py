@@ -80,13 +80,15 @@ def _known(text: Text) -> Known:
     senses[groups.rows] = list(chain.from_iterable(groups.labels))
     forms = list(zip(words, spelling, strict=True))
     documents = None if corpus.documents is None else np.asarray(corpus.documents, np.int64)
+    tokens = _tokens(text)[rows]
     several = documents is not None and len(np.unique(documents)) < len(documents)
     return Known(
         rows,
         Labels.of(words),
         Labels.of(forms),
         Labels.of((f, s) if s is not None else None for f, s in zip(forms, senses[rows].tolist(), strict=True)),
-        *_tokens(text)[rows].T,
+        tokens[:, 0],
+        tokens[:, 1],
         sentence,
         documents[sentence] if documents is not None and several else None,
         occurrences.units.of_row[rows],

@@ -48,7 +48,8 @@ class World:
         return result
 
     def _effect(self, name: str, n: int) -> np.ndarray:
-        return self.rng.normal(size=(n, DIM)) * np.sqrt(self.sizes.get(name, 0) / DIM)
+        result: np.ndarray = self.rng.normal(size=(n, DIM)) * np.sqrt(self.sizes.get(name, 0) / DIM)
+        return result
 
     def drawn(self, n_sentences: int, *, of_document: int = 1) -> tuple[Known, np.ndarray, Units]:
         """What is known of the rows of some sentences, their vectors (n, DIM), and the units behind intervals."""

@@ -187,7 +187,8 @@ def clustered(u: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels: np.ndarray = AffinityPropagation(random_state=0).fit(u).labels_
-    return np.maximum(labels, 0)
+    result: np.ndarray = np.maximum(labels, 0)
+    return result
 
 
 def _mean(permuted: np.ndarray) -> np.ndarray:
