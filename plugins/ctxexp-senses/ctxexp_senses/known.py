@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -80,7 +80,7 @@ def _known(text: Text) -> Known:
     senses[groups.rows] = list(chain.from_iterable(groups.labels))
     forms = list(zip(words, spelling, strict=True))
     documents = None if corpus.documents is None else np.asarray(corpus.documents, np.int64)
-    tokens = _tokens(text)[rows]
+    tokens = tokens_of(text)[rows]
     several = documents is not None and len(np.unique(documents)) < len(documents)
     return Known(
         rows,
@@ -115,27 +115,31 @@ def places(text: Text) -> np.ndarray:
 
 def _sentence_of_row(text: Text) -> np.ndarray:
     """(n_rows,) the sentence of the corpus where each row first stands."""
-    stored_of, offsets = np.asarray(text.store.stored_of), np.asarray(text.store.offsets)
-    first = np.zeros(len(offsets) - 1, np.int64)
+    return np.repeat(_first_of_stored(text), np.diff(np.asarray(text.store.offsets)))
+
+
+def _first_of_stored(text: Text) -> np.ndarray:
+    """(n_stored,) the sentence of the corpus where each stored one first stands."""
+    stored_of = np.asarray(text.store.stored_of)
+    first = np.zeros(len(text.store.offsets) - 1, np.int64)
     first[stored_of[::-1]] = np.arange(len(stored_of))[::-1]
-    return np.repeat(first, np.diff(offsets))
+    return first
 
 
-def _tokens(text: Text) -> np.ndarray:
-    """(n_rows, 2) where each row's first token stands in its sentence, and how many tokens it is."""
-    stored_of, offsets = np.asarray(text.store.stored_of), np.asarray(text.store.offsets)
-    first = np.zeros(len(offsets) - 1, np.int64)
-    first[stored_of[::-1]] = np.arange(len(stored_of))[::-1]
-    found = list(text.encoder.tokens([text.corpus.sentences[i] for i in first.tolist()]))
-    lengths = np.array([len(each) for each in found])
-    if (lengths == np.diff(offsets)).all():
-        return np.concatenate([np.empty((0, 2), np.int64), *found])
-    # a table of words lacks some of them, which its tokens don't tell: words are tokens there
-    at = places(text)
-    return np.stack([np.where(at < 0, text.occurrences.places, at), np.ones(len(at), np.int64)], axis=1)
+def tokens_of(text: Text) -> np.ndarray:
+    """(n_rows, 2) where each row's first token stands in its sentence, and how many tokens it is.
 
-
-def required(tags: Sequence[str], there: Iterable[str]) -> list[str]:
-    """Which of the tags are not there."""
-    held = set(there)
-    return [kind for kind in tags if kind not in held]
+    The encoder tells them of its units; of a store that holds some of these (a bounded corpus) rows find theirs by
+    their words. Where that can't be, words are tokens: a table of word vectors lacks some and has no tokens.
+    """
+    offsets, at = np.asarray(text.store.offsets), places(text)
+    sentences = [text.corpus.sentences[i] for i in _first_of_stored(text).tolist()]
+    words = np.where(at < 0, text.occurrences.places, at)
+    result = np.stack([words, np.ones(len(words), np.int64)], axis=1)
+    told = text.encoder.tokens(sentences)
+    for sentence, units, a, b in zip(sentences, told, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        if len(units) == b - a:
+            result[a:b] = units
+        elif len(units) == len(sentence) and (at[a:b] >= 0).all():
+            result[a:b] = units[at[a:b]]
+    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from ctxexp_senses.components.figure import figure, frame, table
 from ctxexp_senses.components.metric import VarianceComponents
 from ctxexp_senses.components.planted import SIZES, World, coverage, estimated
 from ctxexp_senses.components.squares import squares
-from ctxexp_senses.known import Known, Labels
+from ctxexp_senses.known import Known, Labels, tokens_of
 
 import ctxexp
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
+from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Group
 from ctxexp.model import Encoded, Encoder
 from ctxexp.study import Study, Vectors, Words
@@ -232,6 +234,19 @@ def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
     heights = sum(patch.get_height() for patch in drawn.axes[0].patches if patch.get_x() > 0.5)
     assert heights == pytest.approx(1)
     assert figure([]) is table([]) is None
+
+
+def test_rows_find_their_tokens_by_their_words() -> None:
+    """A store that holds some words of a sentence, one whose units the encoder doesn't tell, and one with all."""
+    corpus = Corpus.of("made", [["a", "b", "c"], ["d", "e"], ["f"]])
+    store = SimpleNamespace(
+        stored_of=np.array([0, 1, 2]), offsets=np.array([0, 2, 3, 4]), positions=np.array([0, 2, 1, 0])
+    )
+    units = [np.array([[1, 2], [3, 1], [4, 5]]), np.zeros((3, 2), int), np.array([[7, 8]])]
+    encoder = SimpleNamespace(tokens=lambda sentences: [units[i] for i in range(len(sentences))])
+    occurrences = SimpleNamespace(places=np.array([0, 1, 0, 0]))
+    text = Text(corpus, store, occurrences, encoder)  # type: ignore[arg-type]
+    assert tokens_of(text).tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
 
 
 def test_positions_are_the_models_tokens() -> None:

@@ -1,0 +1,61 @@
+"""`python -m ctxexp_senses.components.words SUMMARY`: a sweep's figure, numbers and their words into docs/."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from ctxexp.files.writing import write_text
+from ctxexp_senses.components.figure import DECIMALS
+
+BEGIN, END = "<!-- what is context: begin -->\n\n", "\n\n<!-- what is context: end -->"
+NAME, PAGE = "what_is_context", Path("docs") / "measures" / "variance-components.md"
+
+
+def paragraph(numbers: pd.DataFrame) -> str:
+    """A list with an item a model and text: context in the first, the highest and the last layer, and what it is made
+    of there; the sense where it is largest, among ambiguous words."""
+    items = []
+    for (corpus, model), rows in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
+        rows = rows.sort_values("layer")
+        first, last, top = rows.iloc[0], rows.iloc[-1], rows.loc[rows.context.idxmax()]
+        said = f"`{model}` on {corpus}: context is {share(first, 'context')} of the variance in layer 0"
+        if top.layer != last.layer:
+            said += f", at most {share(top, 'context')} (layer {top.layer})"
+        said += f" and {share(last, 'context')} in the last layer ({last.layer}), of which "
+        parts = [part for part in ("document", "sentence", "rest") if part in rows and pd.notna(last[part])]
+        said += ", ".join(f"{part} {last[part]:.0%}" for part in parts)
+        most = rows.loc[rows.position.idxmax()]
+        if most.position >= NOTABLE and most.layer > 0:
+            said += f"; position takes up to {most.position:.0%} (layer {most.layer})"
+        some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
+        if len(some):
+            best = some.loc[some.sense.idxmax()]
+            said += f"; of ambiguous words the sense is {share(best, 'sense')} at most (layer {best.layer})"
+        items.append(f"- {said}.")
+    return "\n".join(items)
+
+
+NOTABLE = 0.2  # a share of position, above the input layer, that is worth a word
+
+
+def share(row: pd.Series, name: str) -> str:
+    """The share with its interval, in percent: `35.7% [35.4, 36.0]`."""
+    return f"{100 * row[name]:.1f}% [{100 * row[f'{name}_low']:.1f}, {100 * row[f'{name}_high']:.1f}]"
+
+
+def write(summary: Path, root: Path) -> None:
+    """Take figure and table of the sweep's summary folder into the checkout at `root`."""
+    numbers = pd.read_csv(summary / f"table_{NAME}.csv").round(DECIMALS)
+    shutil.copy(summary / f"{NAME}.png", root / "docs" / "pictures" / f"{NAME}.png")
+    numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
+    page = (root / PAGE).read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), Path.cwd())
