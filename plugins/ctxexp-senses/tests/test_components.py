@@ -136,27 +136,23 @@ def test_what_the_spelling_alone_decides_is_word_and_form() -> None:
 
 def test_invariances() -> None:
     design, x = small(1)
-    plain = shares(components(design, squares(x, design), 20, {}), ())
+    plain = shares(components(design, squares(x, design), 20), ())
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
     for y in (x @ turn, 7 * x, x + 100):
-        for name, share in shares(components(design, squares(y, design), 20, {}), ()).items():
+        for name, share in shares(components(design, squares(y, design), 20), ()).items():
             assert share.value == pytest.approx(plain[name].value, abs=1e-9), name
 
 
 def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
-    """A sentence of one row each has no share of its own, unless more rows told its variance."""
-    known, x, units = World(SIZES, seed=2).drawn(300)
-    one = np.flatnonzero(known.position == known.sentence % 5)
-    some = population(known.taken(one), min_contexts=2)
-    assert [factor.name for factor in Design.of(some).crossed] == ["position"]
-    whole = Design.of(population(known, min_contexts=2))
-    others = components(whole, squares(x[whole.known.rows], whole), units.n_blocks, {})
-    design = Design.of(some, others=[factor.name for factor in whole.crossed])
-    assert [factor.name for factor in design.crossed] == ["position", "sentence"]
-    part = components(design, squares(x[some.rows], design), units.n_blocks, others)
-    assert part["sentence"].value == others["sentence"].value
-    alone = components(Design.of(some), squares(x[some.rows], Design.of(some)), units.n_blocks, {})
-    assert part["rest"].value + part["sentence"].value == pytest.approx(alone["rest"].value, rel=0.05)
+    """A sentence of one row each has no share of its own: it is what this word does in it."""
+    world = World(SIZES, seed=2)
+    known, x, units = world.drawn(1500)
+    some = population(known.taken(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
+    design = Design.of(some)
+    assert [factor.name for factor in design.crossed] == ["position"]
+    parts = components(design, squares(x[some.rows], design), units.n_blocks)
+    truth = world.truth()
+    assert parts["rest"].value == pytest.approx(truth["rest"] + truth["sentence"], rel=0.1)
 
 
 def test_words_with_labels_count_where_they_are_labelled() -> None:
@@ -234,6 +230,25 @@ def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
     heights = sum(patch.get_height() for patch in drawn.axes[0].patches if patch.get_x() > 0.5)
     assert heights == pytest.approx(1)
     assert figure([]) is table([]) is None
+
+
+def test_first_words_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Sink(Mixed):
+        name = "sink"
+
+        def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+            found = super().encode(batch)
+            for encoded in found:
+                encoded.layers[:, 0] *= 100
+            return found
+
+    study = Study(
+        corpus=text(), encoder=Sink(), metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
+    )
+    study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    said = [record.message for record in caplog.records if "no_first" in record.message]
+    assert len(said) == 1
+    assert "12% of the rows, the first words of sentences, hold 100% of all squared lengths in a layer" in said[0]
 
 
 def test_rows_find_their_tokens_by_their_words() -> None:

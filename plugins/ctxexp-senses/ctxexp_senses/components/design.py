@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,18 +57,17 @@ class Design:
 
     known: Known
     levels: dict[str, Level]  # word, form, cell
-    crossed: tuple[Crossed, ...]  # of which these rows tell the variance, and then those that `others` told
-    told: int  # how many are of the first kind
+    crossed: tuple[Crossed, ...]  # those whose variance these rows tell
     free: np.ndarray  # (words,) degrees of freedom within cells
-    expected: np.ndarray  # (told, crossed): of the second's variance in the first's squares, own parts taken out
+    expected: np.ndarray  # (crossed, crossed): of the second's variance in the first's squares, own parts taken out
 
     @property
     def n_words(self) -> int:
         return len(self.free)
 
     @classmethod
-    def of(cls, known: Known, *, others: Collection[str] = ()) -> Design:
-        """The design of these rows; `others` are factors whose variance is known from more rows."""
+    def of(cls, known: Known) -> Design:
+        """The design of these rows."""
         word, form = known.word.codes, known.form.codes
         cell = Level.of(_cells(known), word)
         levels = {"word": Level.of(word, word), "form": Level.of(form, word), "cell": cell}
@@ -78,10 +76,8 @@ class Design:
         factors = [("position", known.position), ("sentence", known.sentence), ("document", known.document)]
         held = [_crossed(name, codes, levels, free) for name, codes in factors if codes is not None]
         expected = np.array([[_between(a, b, cell) for b in held] for a in held]).reshape(len(held), -1)
-        told = _told_apart(expected, len(known))
-        kept = [*told, *(i for i, factor in enumerate(held) if i not in told and factor.name in others)]
-        crossed = tuple(held[i] for i in kept)
-        return cls(known, levels, crossed, len(told), free, expected[np.ix_(told, kept)])
+        kept = _told_apart(expected, len(known))
+        return cls(known, levels, tuple(held[i] for i in kept), free, expected[np.ix_(kept, kept)])
 
 
 def population(known: Known, *, min_contexts: int) -> Known:

@@ -22,21 +22,17 @@ class Moved:
     moved: np.ndarray  # (blocks,)
 
 
-def components(design: Design, found: Squares, n_blocks: int, others: Mapping[str, Moved]) -> dict[str, Moved]:
-    """The components by name; `others` are variances of factors that these rows don't tell.
-
-    See `ctxexp_senses.components.metric.VarianceComponents` for the model.
-    """
-    solver = _Solver(design, found, n_blocks, others)
+def components(design: Design, found: Squares, n_blocks: int) -> dict[str, Moved]:
+    """The components by name; see `ctxexp_senses.components.metric.VarianceComponents` for the model."""
+    solver = _Solver(design, found, n_blocks)
     names = [name for name in FIXED if name != "sense" or len(design.known.sense)]
     fixed = {name: solver.between(name) for name in names}
     random = {factor.name: each for factor, each in zip(design.crossed, solver.crossed, strict=True)}
-    order = [name for name in ("position", "sentence", "document") if name in random]
-    return {**fixed, **{name: random[name] for name in order}, "rest": solver.rest()}
+    return {**fixed, **random, "rest": solver.rest()}
 
 
 class _Solver:
-    def __init__(self, design: Design, found: Squares, n_blocks: int, others: Mapping[str, Moved]) -> None:
+    def __init__(self, design: Design, found: Squares, n_blocks: int) -> None:
         self.design, self.found, self.n_blocks = design, found, n_blocks
         self.word, self.n = design.known.word.codes, float(len(design.known))
         self.sizes, cell = design.levels["word"].counts, design.levels["cell"]
@@ -46,26 +42,21 @@ class _Solver:
         alone = 1 - 1 / cell.counts[cell.of_row]
         moves = (found.within - alone * self.within[self.word]) / design.free[self.word]
         self.within_moved = moves / np.sqrt(np.where(alone > 0, alone, 1))
-        self.crossed = self._crossed(others)
+        self.crossed = self._crossed()
         taken = [each.value * f.within for each, f in zip(self.crossed, design.crossed, strict=True)]
         self.own = self.within - np.sum(taken, axis=0) if taken else self.within  # (words,) variance of the rest
 
-    def _crossed(self, others: Mapping[str, Moved]) -> list[Moved]:
+    def _crossed(self) -> list[Moved]:
         """The variances of positions, sentences and documents, from their squares less what noise puts there."""
-        design, told = self.design, self.design.told
-        known = [others[factor.name] for factor in design.crossed[told:]]
-        if not told:
-            return known
-        left, moved = [], []
-        for factor in design.crossed[:told]:
+        design, left, moved = self.design, [], []
+        for factor in design.crossed:
             rows = self.found.crossed[factor.name]
             left.append(rows.sum() - factor.own @ self.within)
             moved.append(self._by_block(rows - factor.own[self.word] * self.within_moved))
-        beside = design.expected[:, told:]
-        inverse = np.linalg.inv(design.expected[:, :told])
-        values = inverse @ (np.array(left) - beside @ np.array([each.value for each in known]))
-        blocks = np.array(moved) - (beside @ np.array([each.moved for each in known]) if known else 0)
-        return [*map(Moved, values.tolist(), inverse @ blocks), *known]
+        if not left:
+            return []
+        inverse = np.linalg.inv(design.expected)
+        return list(map(Moved, (inverse @ np.array(left)).tolist(), inverse @ np.array(moved)))
 
     def _by_block(self, rows: np.ndarray) -> np.ndarray:
         """(blocks,) the sums of rows (n,), less their mean: a row more doesn't move a ratio to the rows."""
@@ -100,12 +91,12 @@ class _Solver:
 
 def shares(parts: Mapping[str, Moved], context: Collection[str]) -> dict[str, Moved]:
     """Each component's share of their sum, and `context`, that of those named together."""
-    whole = sum(part.value for part in parts.values())
+    whole = np.float64(sum(part.value for part in parts.values()))
     moved = np.sum([part.moved for part in parts.values()], axis=0)
     together = [part for name, part in parts.items() if name in context]
     some = Moved(sum(p.value for p in together), np.sum([p.moved for p in together], axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
-            name: Moved(float(np.divide(part.value, whole)), (part.moved - part.value / whole * moved) / whole)
+            name: Moved(float(part.value / whole), (part.moved - part.value / whole * moved) / whole)
             for name, part in {**parts, "context": some}.items()
         }

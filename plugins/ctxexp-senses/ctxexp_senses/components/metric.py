@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,10 @@ from ctxexp_senses.known import known
 CONTEXT = ("sense", "sentence", "document", "rest")
 """What depends on the text around a word."""
 AMBIGUOUS = "ambiguous"
+MOST = 0.5  # of all squared lengths, from which the first words of sentences are spoken of
+FIRST = "ctxexp_senses.first"  # whether they were
+
+log = logging.getLogger("ctxexp")
 
 
 class VarianceComponents(Metric):
@@ -37,7 +42,8 @@ class VarianceComponents(Metric):
     sentences, or documents, anew. Of words with sense labels only the labelled occurrences count; words need
     `min_contexts` sentences, and two occurrences in one form and sense. Where the corpus has senses, `ambiguous/...`
     decomposes the words with several. A factor that can't be told apart, such as the sentence where each holds one
-    row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows.
+    row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows. A warning says where first
+    words, as sinks, are most of what there is.
     """
 
     over: ClassVar[Over] = "corpus"
@@ -61,12 +67,11 @@ class VarianceComponents(Metric):
     def update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
             return super().update_block(block)
-        others: dict[str, Moved] = {}
         for name, design in self._designs(self._text).items():
             x = block.x[0][np.searchsorted(block.rows[0], design.known.rows)]
             n_blocks = self._text.occurrences.units.n_blocks
-            self._parts[name] = components(design, squares(x, design), n_blocks, others)
-            others = others or self._parts[name]
+            self._parts[name] = components(design, squares(x, design), n_blocks)
+            _look_at_first(self._text, design, x)
         return None
 
     def resample(self, rng: np.random.Generator, replicates: int) -> None:
@@ -94,10 +99,22 @@ class VarianceComponents(Metric):
             whole = Design.of(population(known(text), min_contexts=text.occurrences.min_contexts))
             some = ambiguous(whole)
             several = some is not None and len(some) < len(whole.known)
-            told = [factor.name for factor in whole.crossed]
-            text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some, others=told)} if some and several else {})
+            text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some)} if some and several else {})
         held: dict[str, Design] = text.derived[key]  # type: ignore[assignment]
         return held
+
+
+def _look_at_first(text: Text, design: Design, x: np.ndarray) -> None:
+    """A warning, once a run, where the first words of sentences are most of all that there is."""
+    first = text.occurrences.places[design.known.rows] == 0
+    lengths = np.vecdot(x, x).astype(np.float64)
+    share, rows = float(lengths[first].sum() / max(lengths.sum(), 1e-300)), float(first.mean())
+    if share > MOST > rows and not text.derived.get(FIRST):
+        text.derived[FIRST] = True
+        log.warning(
+            f"variance_components: {rows:.0%} of the rows, the first words of sentences, hold {share:.0%} of all "
+            "squared lengths in a layer, so that shares are of little else there; control=no_first leaves them out"
+        )
 
 
 def estimated(share: Moved, resamples: Resamples) -> Estimate:

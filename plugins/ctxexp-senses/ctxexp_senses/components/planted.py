@@ -105,7 +105,7 @@ def estimated(
     """Each component: its value, then its share with the ends of the interval."""
     some = population(known, min_contexts=2)
     design = Design.of(some)
-    parts = components(design, squares(x[np.searchsorted(known.rows, some.rows)], design), units.n_blocks, {})
+    parts = components(design, squares(x[np.searchsorted(known.rows, some.rows)], design), units.n_blocks)
     resamples = Resamples(units, replicates, np.random.default_rng(0))
     found = {}
     for name, share in shares(parts, ()).items():
