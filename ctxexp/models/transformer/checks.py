@@ -97,7 +97,7 @@ def check_layers(model: PreTrainedModel, unused: Collection[str], source: str) -
 def check_finite(model: torch.nn.Module, source: str) -> None:
     """Raise `ModelError` naming a weight that holds NaN or infinity: attention and clips can hide it from vectors."""
     for name, weight in model.state_dict().items():
-        if not weight.is_floating_point() or not weight.numel() or type(weight) is not torch.Tensor:
+        if type(weight) is not torch.Tensor or not weight.is_floating_point() or not weight.numel():
             continue  # of another type are quantised weights, and those that lie elsewhere until they are used
         if not all(map(math.isfinite, torch.stack(torch.aminmax(weight)).tolist())):  # 10 times quicker than isfinite
             hint = "" if weight.dtype == torch.float32 else f", or it overflows in {weight.dtype}: try dtype=float32"

@@ -237,9 +237,14 @@ def versions(model: PreTrainedModel) -> list[int]:
 
 
 def state_hash(model: PreTrainedModel) -> str:
-    """sha256 (16 hex digits) of every tensor."""
+    """sha256 (16 hex digits) of every tensor; torch's quantised layers hold theirs packed, with their bias and type."""
     digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
+    for name, held in sorted(model.state_dict().items()):
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        for value in held if isinstance(held, tuple) else (held,):
+            if not isinstance(value, torch.Tensor):
+                digest.update(repr(value).encode())
+                continue
+            tensor = value.dequantize() if value.is_quantized else value.detach()
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]

@@ -60,7 +60,7 @@ class Card:
 
     @property
     def best(self) -> list[str]:
-        """A line a main curve: its highest and lowest layer with intervals, and whether it beats the last for certain."""
+        """A line a main curve: its highest and lowest layer with intervals, and how far it is above the last."""
         return [line for key in self.keys if (line := self._best(key))]
 
     @property

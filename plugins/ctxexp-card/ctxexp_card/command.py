@@ -106,9 +106,7 @@ def _results(run: str, options: str) -> Results:
     folder = user_path(run)
     if folder.is_dir() or "/" in run.partition("=")[0]:
         if not (folder / FILE).exists():
-            raise TrackingError(
-                f"no {FILE} in {folder}: name the folder of a finished run, in <tracking.folder>/results"
-            )
+            raise TrackingError(f"no {FILE} in {folder}: name a finished run's folder in <tracking.folder>/results")
         return load(folder)
     try:
         words = shlex.split(run)

@@ -166,7 +166,7 @@ def _replicates(a: Results, b: Results, key: Key) -> np.ndarray | None:
 
 def _simultaneous(drawn: Sequence[np.ndarray]) -> float:
     """By how many standard deviations each interval is taken, so that in 95% of resamples all hold at once."""
-    every = np.concatenate([x for x in drawn])
+    every = np.concatenate(list(drawn))
     spread = np.std(every, axis=1, ddof=1)
     free = np.isfinite(spread) & (spread > 0)
     if not free.any():

@@ -8,23 +8,34 @@ from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
 from ctxexp_isotropy.intrinsic import IntrinsicDimension, mle, neighbour_distances, two_nn
 from ctxexp_isotropy.partition import PartitionIsotropy, log_partition_ratio
 from ctxexp_isotropy.rogue import RogueDimensions, contributions
-from ctxexp_isotropy.spectrum import EffectiveRank, IsoScore, ParticipationRatio, Spectrum
+from ctxexp_isotropy.sequence import Curvature, MatrixEntropy
+from ctxexp_isotropy.shrunk import IsoScoreStar, isoscore_star
+from ctxexp_isotropy.spectrum import EffectiveRank, FirstComponent, IsoScore, ParticipationRatio, Spectrum
+from ctxexp_isotropy.weighted import Symmetry, symmetry, zipfian_whitening
 
 __all__ = [
     "ClusterAdjustedSimilarity",
+    "Curvature",
     "EffectiveRank",
+    "FirstComponent",
     "IntrinsicDimension",
     "IsoScore",
+    "IsoScoreStar",
+    "MatrixEntropy",
     "ParticipationRatio",
     "PartitionIsotropy",
     "RogueDimensions",
     "Spectrum",
+    "Symmetry",
     "contributions",
+    "isoscore_star",
     "log_partition_ratio",
     "mean_silhouette",
     "mle",
     "neighbour_distances",
+    "symmetry",
     "two_nn",
+    "zipfian_whitening",
 ]
 
 
@@ -37,3 +48,8 @@ def register_metrics(register: Register) -> None:
     register("rogue_dimensions", RogueDimensions)
     register("intrinsic_dimension", IntrinsicDimension)
     register("cluster_adjusted_similarity", ClusterAdjustedSimilarity)
+    register("first_component", FirstComponent)
+    register("isoscore_star", IsoScoreStar)
+    register("symmetry", Symmetry)
+    register("matrix_entropy", MatrixEntropy)
+    register("curvature", Curvature)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 import ctxexp
 from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.metric import Block, Group, Over
@@ -89,3 +91,22 @@ class ParticipationRatio(Spectrum):
         s = self.moments.covariance(centred=self.centred)
         ratio = participation_ratio(s)
         return {"raw": ratio, "share": ratio / len(s), "n": float(self.moments.n)}
+
+
+class FirstComponent(Spectrum):
+    """Share of a layer's variance along its first principal component, in [1/d, 1]: sigma_1^2 / sum sigma^2, centred.
+
+    Some papers call this the anisotropy of a layer (Razzhigaev et al. 2024), as others call
+    the mean cosine of random words, which stands beside it: one can be large where the other is 0.
+    """
+
+    title = "Share of the first component"
+    unit: ClassVar[str] = "share of variance"
+    invariances = frozenset({"rotation", "scale", "permutation"})  # a shift moves the cosine beside it
+    definition = "first principal component's share of the variance of all occurrences"
+
+    def compute(self) -> dict[str, float]:
+        """raw; mean_cosine over all pairs of occurrences; n. NaN for equal vectors."""
+        s = self.moments.covariance()
+        share = float(np.linalg.eigvalsh(s)[-1]) if s.size and np.isfinite(s).all() else float("nan")
+        return {"raw": share, "mean_cosine": self.moments.mean_cosine(), "n": float(self.moments.n)}

@@ -1,0 +1,62 @@
+"""How often the gate fails a model against itself: two random halves of a text, again and again, at a margin of 0.
+
+`python plugins/ctxexp-card/benchmarks/itself.py [pairs] [sentences]`: vectors of the ELMo mini, encoded once; whole
+runs are measured over each half and compared as independent ones. At most 5% should fail, but for sampling.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from ctxexp_card.gate import diff
+
+import ctxexp
+from ctxexp.command.run import study_of, vectors_of
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.face import configured
+
+
+def failures(pairs: int, sentences: int) -> tuple[int, int]:
+    """How many of the pairs fail at a margin of 0, and at the default one."""
+    study = study_of(configured("elmo"))
+    layers, occurrences, _ = study.space(vectors_of(configured("elmo")))
+    rows = {
+        int(key): occurrences.by_sentence.rows[a:b]
+        for key, a, b in zip(
+            occurrences.by_sentence.keys, occurrences.by_sentence.starts[:-1], occurrences.by_sentence.starts[1:],
+            strict=True,
+        )
+    }  # fmt: skip
+    whole = np.stack([np.asarray(layers.layer(i)) for i in layers.numbers])
+    words = study.corpus.sentences
+    kept = sorted(rows)
+    rng, strict, usual = np.random.default_rng(0), 0, 0
+    for pair in range(pairs):
+        chosen = rng.permutation(kept)[: 2 * sentences]
+        halves = [_measured(chosen[:sentences], rows, whole, words), _measured(chosen[sentences:], rows, whole, words)]
+        strict += bool(diff(*halves, margin=0, same_text=False).moved)
+        usual += bool(diff(*halves, same_text=False).moved)
+        print(f"{pair + 1} pairs: {strict} fail at a margin of 0, {usual} at the default", flush=True)
+    return strict, usual
+
+
+def _measured(
+    chosen: np.ndarray, rows: dict[int, np.ndarray], whole: np.ndarray, words: Sequence[Sentence]
+) -> ctxexp.Results:
+    spoken = [[word for word in words[i].words if not is_punctuation(word)] for i in chosen.tolist()]
+    vectors = [whole[:, rows[int(i)]] for i in chosen]
+    encoder = ctxexp.from_arrays(vectors, spoken)
+    with TemporaryDirectory() as cache:
+        options = [f"cache.folder={cache}", "min_contexts=3", "bootstrap=200", "figures.explorer=0"]
+        metrics = ["anisotropy", "self_similarity", "intra_sentence_similarity"]
+        return ctxexp.measure(encoder, metrics=metrics, options=options, progress=False)
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    print(failures(*(int(word) for word in (sys.argv[1:] or ["200", "300"]))))

@@ -1,0 +1,130 @@
+"""Of a sentence's own vectors: the entropy of their Gram matrix and the curvature of their path, as Skean et al. 2025
+define both and as they released them, which are other numbers."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+import ctxexp
+from ctxexp.errors import MetricError
+from ctxexp.metric import Over
+
+Definition = Literal["defined", "released"]
+DEFINITIONS = ("defined", "released")
+
+
+class _OfSentences(ctxexp.GroupMean):
+    """A function of a sentence's rows in their order, by one of two definitions."""
+
+    over: ClassVar[Over] = "sentence"
+    name: ClassVar[str]
+
+    def __init__(
+        self, *, definition: Definition = "defined", size_matched: bool = True, sample: int | None = None
+    ) -> None:
+        if definition not in DEFINITIONS:
+            raise MetricError(f"{self.name} definition={definition!r}: expected {' or '.join(DEFINITIONS)}")
+        super().__init__(sample=sample, size_matched=size_matched)
+        self.by = definition
+        self.variant = "" if definition == "defined" else "released"
+
+
+class MatrixEntropy(_OfSentences):
+    """Matrix-based entropy of a sentence's vectors in nats, 0 (one direction) to log min(n, d) (Skean et al. 2025).
+
+    defined: - sum p log p over the eigenvalues p of the rows' Gram matrix X X', divided by their sum. released: rows
+    about their mean at norm 1; the smaller of X X' and X'X; its negative entries set to 0 before the eigenvalues. That
+    clamp makes another matrix of it: rows on one line, which have no entropy, score up to log 2. Long sentences have
+    more of it: read it against the size-matched chance level.
+    """
+
+    name: ClassVar[str] = "matrix_entropy"
+    title = "Matrix entropy of sentences"
+    unit: ClassVar[str] = "nats"
+
+    def __init__(
+        self, *, definition: Definition = "defined", size_matched: bool = True, sample: int | None = None
+    ) -> None:
+        super().__init__(definition=definition, size_matched=size_matched, sample=sample)
+        plain = definition == "defined"
+        self.invariances = frozenset({"scale", "permutation"} | ({"rotation"} if plain else {"shift"}))
+        how = "of the Gram matrix of a sentence's rows" if plain else "as released: rows normalised, entries clamped"
+        self.definition = f"von Neumann entropy {how} (Skean et al. 2025)"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """(...,) of groups (..., n, d); NaN where all rows are zero (equal, as released)."""
+        rows = x.astype(np.float64)
+        if self.by == "released":
+            rows = normalised(rows)
+        moment = np.matmul(rows, np.swapaxes(rows, -1, -2))
+        if rows.shape[-2] > rows.shape[-1]:
+            moment = np.matmul(np.swapaxes(rows, -1, -2), rows)  # the same eigenvalues, but for zeros
+        if self.by == "released":
+            moment = np.maximum(moment, 0)
+        return entropy(moment)
+
+
+class Curvature(_OfSentences):
+    """Mean angle in radians between a sentence's successive steps from word to word (Hosseini & Fedorenko 2023).
+
+    defined: arccos of the cosine of x_(i+1) - x_i and x_i - x_(i-1), 0 (a straight path) to pi; independent vectors
+    have 2 pi / 3, since their steps share one. released (Skean et al. 2025): of the cosine's absolute value, 0 to
+    pi / 2, chance pi / 3; words that equal the one before them count as 0. Words in between that aren't measured
+    (punctuation) are passed over.
+    """
+
+    name: ClassVar[str] = "curvature"
+    title = "Curvature of sentences"
+    unit: ClassVar[str] = "radians"
+    min_rows: ClassVar[int] = 3
+
+    def __init__(
+        self, *, definition: Definition = "defined", size_matched: bool = True, sample: int | None = None
+    ) -> None:
+        super().__init__(definition=definition, size_matched=size_matched, sample=sample)
+        self.invariances = frozenset({"rotation", "scale", "shift"} if definition == "defined" else {"scale", "shift"})
+        how = "mean angle of successive steps" if definition == "defined" else "as released: of absolute cosines"
+        self.definition = f"{how} between a sentence's words"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """(...,) of groups (..., n, d); NaN where no two successive steps have a direction."""
+        rows = x.astype(np.float64)
+        if self.by == "released":
+            rows = normalised(rows)
+        steps = np.diff(rows, axis=-2)
+        lengths = np.linalg.norm(steps, axis=-1)
+        product = np.vecdot(steps[..., 1:, :], steps[..., :-1, :])
+        size = lengths[..., 1:] * lengths[..., :-1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cosine = np.clip(product / size, -1, 1)
+            angle = np.arccos(np.abs(cosine) if self.by == "released" else cosine)
+            if self.by == "released":
+                angle = np.where(size > 0, angle, np.where(np.isfinite(product), 0.0, np.nan))
+                result: np.ndarray = angle.mean(axis=-1)
+                return result
+            known = np.isfinite(angle)
+            result = np.where(known, angle, 0).sum(axis=-1) / known.sum(axis=-1)
+        return result
+
+
+def normalised(x: np.ndarray) -> np.ndarray:
+    """Rows (..., n, d) about their mean, at norm 1; NaN where a row is the mean."""
+    rows = x - x.mean(axis=-2, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: np.ndarray = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+    return result
+
+
+def entropy(moment: np.ndarray) -> np.ndarray:
+    """(...,) in nats: of the eigenvalues of symmetric matrices (..., m, m) divided by their trace; negative ones, which
+    a clamped matrix may have, by their absolute value (as repitl, which the release calls, has them)."""
+    trace = np.trace(moment, axis1=-2, axis2=-1)
+    good = np.isfinite(moment).all(axis=(-2, -1)) & (trace > 0)
+    held = np.where(good[..., None, None], moment, np.eye(moment.shape[-1]))
+    values = np.abs(np.linalg.eigvalsh(held / np.where(good, trace, moment.shape[-1])[..., None, None]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(values > 1e-15, values * np.log(values), 0.0)
+    result: np.ndarray = np.where(good, -terms.sum(axis=-1), np.nan)
+    return result

@@ -1,0 +1,95 @@
+"""Spaces whose vectors count by how often they are met: Zipfian whitening and symmetry (Yokoi et al. 2024)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.errors import MetricError
+from ctxexp.metric import Group, Metric, Over
+
+
+def zipfian_whitening(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(V, k) float64: vectors of V words whose mean is 0 and covariance the identity where each word counts as often as
+    `counts` (V,) says; k is the rank of that covariance (Yokoi et al. 2024, Algorithm 1).
+
+    Occurrences weigh by frequency as they are: `transform=whitening` of word rows is this already. Raises MetricError
+    for counts that are no frequencies.
+    """
+    p = _shares(vectors, counts)
+    x = vectors.astype(np.float64)
+    x = x - p @ x
+    _, s, v = np.linalg.svd(np.sqrt(p)[:, None] * x, full_matrices=False)
+    kept = s > s.max(initial=0.0) * max(x.shape) * np.finfo(np.float64).eps
+    result: np.ndarray = x @ (v[kept].T / s[kept])
+    return result
+
+
+def symmetry(vectors: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """First and second moment's symmetry of a space, in [0, 1] each, 1 symmetric (Yokoi et al. 2024, equations 5, 6).
+
+    1 - |E x| / E |x|; and the entropy of the covariance's eigenvalues, as shares, over log d. E is over words drawn as
+    often as `counts` (V,) says.
+    """
+    p = _shares(vectors, counts)
+    x = vectors.astype(np.float64)
+    mean, length = p @ x, float(p @ np.linalg.norm(x, axis=1))
+    values = np.linalg.eigvalsh((x - mean).T @ (p[:, None] * (x - mean)))
+    total = float(values.sum())
+    first = 1 - float(np.linalg.norm(mean)) / length if length > 0 else float("nan")
+    if not total > 0 or len(values) < 2:
+        return first, float("nan")
+    share = values[values > total * 1e-15] / total
+    return first, float(-(share * np.log(share)).sum() / np.log(len(values)))
+
+
+def _shares(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    given = np.asarray(counts, np.float64)
+    if given.shape != (len(vectors),) or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
+        raise MetricError(f"counts of shape {given.shape}: expected {len(vectors)} frequencies, 0 or more, not all 0")
+    return given / given.sum()
+
+
+class Symmetry(Metric):
+    """Symmetry of a space of words about its mean and in all directions, in [0, 1], 1 symmetric (Yokoi et al. 2024).
+
+    A word's vector is the mean of its rows; of an embedding table its row. `raw`: second moment, words weighted by
+    their occurrences in the text (Zipfian); `first`: first moment, likewise; `uniform`, `uniform_first`: each word
+    once, as most measures of isotropy have it. NaN where a table has no counts.
+    """
+
+    over: ClassVar[Over] = "word"
+    tables: ClassVar[bool] = True
+    title = "Symmetry of word vectors"
+    unit: ClassVar[str] = "symmetry"
+    definition = "entropy of the covariance's eigenvalues over log d, words weighted by frequency (Yokoi et al. 2024)"
+    invariances = frozenset({"rotation", "scale", "permutation"})
+
+    def __init__(self) -> None:
+        self._means: list[np.ndarray] = []
+        self._counts: list[float] = []
+
+    def update(self, group: Group) -> None:
+        if group.table is None:
+            self._means.append(group.x.astype(np.float64).mean(axis=0))
+            self._counts.append(float(len(group.x)))
+            return
+        special = np.isin(np.arange(len(group.x)), group.table.special)
+        counts = group.table.counts
+        self._means += list(group.x[~special].astype(np.float64))
+        self._counts += [float("nan")] * int((~special).sum()) if counts is None else counts[~special].tolist()
+
+    def compute(self) -> dict[str, float]:
+        """raw, first, uniform, uniform_first; n words."""
+        nan = float("nan")
+        found = dict.fromkeys(("raw", "first", "uniform", "uniform_first"), nan) | {"n": float(len(self._means))}
+        if len(self._means) < 2:
+            return found
+        x, counts = np.array(self._means), np.array(self._counts)
+        if not np.isfinite(x).all():
+            return found
+        if np.isfinite(counts).all() and counts.sum() > 0:
+            found["first"], found["raw"] = symmetry(x, counts)
+        found["uniform_first"], found["uniform"] = symmetry(x, np.ones(len(x)))
+        return found
