@@ -28,7 +28,7 @@ from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInf
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.transform import Calibration
 from ctxexp.vectors.device import check_device
-from ctxexp.vectors.pool import POOLINGS, WORDS
+from ctxexp.vectors.pool import POOLINGS
 
 
 def study_of(config: Config, progress: Progress | None = None) -> Study:
@@ -267,8 +267,7 @@ def vectors_of(config: Config) -> Vectors:
 
 def label(config: Config) -> str:
     """What charts call the run: the model, by its checkpoint where one was given, weights that aren't the default, the
-    control and the transform unless they are none, with the text that it was fitted on, and the sentences' pooling
-    unless it is the default's."""
+    control and the transform unless they are none, with the text that it was fitted on."""
     chosen = config.model.arguments.get("weights")
     parts = [config.model.name]
     if given := _given(config):
@@ -282,8 +281,6 @@ def label(config: Config) -> str:
         parts += ["+", transform]
         if config.fit_on != "target":
             parts.append(f"fitted on {_text_name(config.fit_on)}")
-    if config.sentence.pooling != WORDS:
-        parts.append(f"sentence.pooling={config.sentence.pooling}")  # `pooling` alone is the words' from pieces
     return " ".join(parts)
 
 

@@ -135,8 +135,8 @@ _DRAWN = {  # what intervals draw anew
 
 
 def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
-    """What the runs have in common, for under a title: weights, corpus, control, transform, baseline; how many where
-    runs differ. `transforms=False` leaves these out, for a figure that names them."""
+    """What the runs have in common, for under a title: weights, corpus, sentences' pooling, control, transform,
+    baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them."""
     said = []
     chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
     used = [one_line(r.info.transform.name) for _, r in runs]
@@ -153,6 +153,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         controls = []
     most = [r.info.corpus.max_contexts for _, r in runs]
     bounds = [f"at most {n:,} contexts a word" if n else "all contexts" for n in most] if any(most) else []
+    pooled = [one_line(r.info.pooling.name).replace("_", " ") for _, r in runs if _of_pairs(r, measure)]
     weights = [one_line(r.info.model.weights) for _, r in runs]
     if "" in weights:  # beside others there is a model that hasn't that choice
         weights = []
@@ -160,6 +161,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         ("weights", "kinds of weights", weights),
         ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
         ("", "bounds of contexts", bounds),
+        ("sentence vectors:", "poolings of sentences", pooled),
         ("control:", "controls", controls),
         ("transform", "transforms", used),
         ("fitted on", "fitted texts", fits),
@@ -212,6 +214,12 @@ def drawn_anew(results: Results) -> str:
 def _has_baseline(results: Results, measure: str) -> bool:
     """What is measured on the baseline's own sample is the baseline of the others."""
     return about(results, measure).over == "sample" or Key(measure, "baseline") in results.held
+
+
+def _of_pairs(results: Results, measure: str | None) -> bool:
+    """Whether the measure, or any of the run, is of pairs of sentence vectors."""
+    said = results.info.measures
+    return any(one.over == "pair" for label, one in said.items() if measure in (None, label))
 
 
 def _has_interval(results: Results, measure: str) -> bool:

@@ -218,6 +218,14 @@ def test_a_choice_of_weights_is_said_only_of_runs_that_all_have_one() -> None:
     assert not any("weights" in fact for fact in wording.facts([("bert", bert), ("smol", file)]))
 
 
+def test_how_sentences_were_pooled_is_said_under_measures_of_pairs_alone() -> None:
+    measures = {"sts": MeasureInfo(over="pair"), "word_norm": MeasureInfo(over="word")}
+    mean, cls = (results("bert", 3, pooling=which, measures=measures) for which in ("mean_words", "cls"))
+    assert "sentence vectors: mean words" in wording.facts([("bert", mean)], "sts")
+    assert "2 poolings of sentences" in wording.facts([("bert", mean), ("cls", cls)], "sts")
+    assert not any("mean words" in fact for fact in wording.facts([("bert", mean)], "word_norm"))
+
+
 def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     def overlays(**options: Any) -> dict[str, np.ndarray]:
         panels = (panel for chart in charts.sweep_charts(runs, **options) for panel in chart.panels)

@@ -231,6 +231,8 @@ def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
     assert labels(jobs) == ["bert (seed 1)", "bert (seed 2)", "elmo"]
     jobs = [("bert", ["dataset=sts_b", "dataset.path=/a/b"]), ("bert", ["dataset=polysemy", "metric=[a,b]"])]
     assert labels(jobs) == ["bert (sts_b, path b)", "bert (polysemy, a, b)"]
+    jobs = [("bert", [f"sentence.pooling={which}", "model.pooling=first"]) for which in ("mean", "cls")]
+    assert labels(jobs) == ["bert (sentence pooling mean)", "bert (sentence pooling cls)"]
     assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert (2)", "model=x"]
 
 

@@ -126,7 +126,13 @@ def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def _said(override: str) -> str:
-    """An override as a reader says it: the choice of a group, or a key's last word and its value; of paths the end."""
+    """An override as a reader says it: the choice of a group, or a key's last word and its value; of paths the end.
+
+    Sentences keep their name: `pooling cls` alone would be that of a word's pieces.
+    """
     key, _, value = override.lstrip("+").partition("=")
     value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]").split(","))
-    return value if key in (*KINDS, "weights", "experiment") else f"{key.rpartition('.')[2]} {value}"
+    if key in (*KINDS, "weights", "experiment"):
+        return value
+    group, _, last = key.rpartition(".")
+    return f"sentence {last} {value}" if group == "sentence" else f"{last} {value}"

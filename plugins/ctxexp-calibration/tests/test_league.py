@@ -273,7 +273,7 @@ def seven(transform: str = "none", **info: Any) -> Results:
 def test_the_published_rows_are_as_printed_and_ours_stand_below_by_both_aggregations() -> None:
     runs = [
         ("a", seven()),
-        ("b", seven(pooling="cls", title="bert sentence.pooling=cls")),
+        ("b", seven(pooling="cls")),
         ("c", seven("flow", mixed=50.0)),
     ]
     rows = published_and_ours(runs)

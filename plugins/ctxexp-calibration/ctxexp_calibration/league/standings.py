@@ -17,7 +17,6 @@ from ctxexp.report.wording import AVERAGE, Run, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
-from ctxexp.vectors.pool import WORDS
 
 MAIN = "all"
 Over = Literal["", "pairs", "seeds"]
@@ -122,7 +121,13 @@ def _leagues(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, list[Results]
             if _seeds(results) not in map(_seeds, members):  # the same run again is no other seed
                 members.append(results)
     kept = [members for members in leagues.values() if len(members) > 1]
-    named = unique_labels([(model_name(next(iter(m.values()))[0]), next(iter(m.values()))[0]) for m in kept])
+    first = [next(iter(members.values()))[0] for members in kept]
+    names = [model_name(one) for one in first]
+    poolings = [
+        f", sentence pooling {one.info.pooling.name}" if names.count(n) > 1 else ""
+        for n, one in zip(names, first, strict=True)
+    ]
+    named = unique_labels([(n + pooling, one) for n, pooling, one in zip(names, poolings, first, strict=True)])
     yield from ((label, members) for (label, _), members in zip(named, kept, strict=True))
 
 
@@ -144,8 +149,6 @@ def model_name(results: Results) -> str:
     name = one_line(info.title or "run")
     if info.transform.name != NONE:
         name = name.partition(f" + {one_line(info.transform.name)}")[0]
-        if (pooling := info.pooling.name or WORDS) != WORDS:
-            name += f" sentence.pooling={pooling}"
     return row_label(name, results)
 
 

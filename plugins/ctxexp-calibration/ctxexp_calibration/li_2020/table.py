@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -182,9 +181,8 @@ def _fitted(results: Results) -> str:
 
 
 def _plain_name(results: Results) -> str:
-    """The model with its weights, less pooling and fitted text, which are the row's."""
-    name = re.sub(r" sentence\.pooling=\S+", "", model_name(results))
-    return name.partition(" fitted on ")[0]
+    """The model with its weights, less the fitted text, which is the row's."""
+    return model_name(results).partition(" fitted on ")[0]
 
 
 def _checkpoint(results: Results) -> str:
