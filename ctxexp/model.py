@@ -84,6 +84,9 @@ class Encoder(ABC):
         The vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
         """
 
+    def settle(self, made: Mapping[str, str]) -> None:  # noqa: B027  # optional
+        """Make vectors as another encoder of its name did that says `made` of it."""
+
     def lengths(self, sentences: Sequence[Sentence]) -> Sequence[int]:
         """Each sentence's cost in the model's own tokens: batches of equal length are formed by it under a budget."""
         return [len(sentence) for sentence in sentences]

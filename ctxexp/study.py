@@ -36,6 +36,7 @@ from ctxexp.transforms.none import Nothing as Untransformed
 from ctxexp.vectors.code_version import __version__
 from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.pool import WORDS
+from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.spaces import Spaces
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
@@ -73,6 +74,7 @@ class Vectors:
     limit_bytes: int | None = None  # of the whole cache: the least recently used go first
     batch_tokens: int = 2048
     version: str = ""  # of the code that made the encoder, where its name doesn't tell
+    crew: Crew | None = None  # who encodes; None: this process
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command.config import Config, Part, supplied_by
+from ctxexp.command.config import Config, Part, part_of, supplied_by
+from ctxexp.command.names import registry, use, used
 from ctxexp.dataset import Corpus, Shards, check_corpus, check_sentences, deduplicated
 from ctxexp.datasets.contexts import Bounds, bounded
 from ctxexp.datasets.download import cache_folder
@@ -29,6 +30,7 @@ from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.transform import Calibration
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS
+from ctxexp.vectors.shards import Crew
 
 
 def study_of(config: Config, progress: Progress | None = None) -> Study:
@@ -262,7 +264,22 @@ def vectors_of(config: Config) -> Vectors:
         limit_bytes=None if limit is None else int(limit * 1e9),
         batch_tokens=config.batch_tokens,
         version=f"{source.plugin} {source.version}" if source else "",
+        crew=Crew(config.engine.make(), _maker(config)),
     )
+
+
+def _maker(config: Config) -> Callable[[], Encoder] | None:
+    """What makes the configured model in another process; None for an object of Python."""
+    model = config.model
+    if model.offer.plugin == "python":
+        return None
+    return partial(_remade, [str(file) for file in used()], model.name, dict(model.arguments))
+
+
+def _remade(files: list[str], name: str, arguments: Mapping[str, object]) -> Encoder:
+    use(files)
+    made: Encoder = part_of("model", "model", {"name": name, **arguments}, registry()).make()
+    return made
 
 
 def label(config: Config) -> str:

@@ -156,6 +156,7 @@ class Sketch:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
+        self.bound = self.bound.copy()  # what another process gave may be read-only
         self.codes = _Codes(self)
 
     def _keep_whole(self, sentences: np.ndarray) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
+from multiprocessing import get_context
 from typing import TypeVar
 
 from ctxexp.engine import Engine
@@ -34,36 +37,48 @@ class Local(Engine):
         if self.workers == 1:
             yield from map(make(), items)
             return
-        from joblib import Parallel, delayed
-        from joblib.externals.cloudpickle import dumps
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
+        from cloudpickle import dumps
 
         left, work, deaths = dict(enumerate(items)), dumps(make), 0
         while left:
-            pool = Parallel(n_jobs=self.workers, return_as="generator_unordered", batch_size=1)
-            try:
-                for i, result in pool(delayed(_done)(work, i, item) for i, item in list(left.items())):
-                    del left[i]
-                    deaths = 0
-                    yield result
-            except TerminatedWorkerError as error:
-                deaths += 1
-                if deaths == DEATHS:
-                    raise EngineError(
-                        f"engine local: a worker died {DEATHS} times in a row ({len(left)} items left): is there "
-                        f"memory for {self.workers} processes? What was done is kept: the same command goes on from it"
-                    ) from error
-                log.warning("a worker of engine local died: what it was at is done again")
+            # joblib's processes are begun anew when their memory grows, as it does with a model
+            with ProcessPoolExecutor(self.workers, get_context("spawn"), _begin, (work,)) as pool:
+                done = {pool.submit(_done, item): i for i, item in left.items()}
+                try:
+                    for future in as_completed(done):
+                        result: R = future.result()  # type: ignore[assignment]  # what the work makes of an item
+                        del left[done[future]]
+                        deaths = 0
+                        yield result
+                except BrokenProcessPool as error:
+                    deaths += 1
+                    if deaths == DEATHS:
+                        raise EngineError(
+                            f"engine local: a worker died {DEATHS} times in a row ({len(left)} items left): is there "
+                            f"memory for {self.workers} processes? A script that begins them needs `if __name__ == "
+                            "'__main__':`. What was done is kept: the same command goes on from it"
+                        ) from error
+                    log.warning("a worker of engine local died: what it was at is done again")
+                finally:
+                    pool.shutdown(wait=False, cancel_futures=True)
 
 
-@cache
+_work: bytes = b""  # of this process, where it is a worker
+
+
+def _begin(work: bytes) -> None:
+    global _work
+    _work = work
+
+
+@lru_cache(maxsize=1)
 def _made(work: bytes) -> Callable[[object], object]:
     """What this worker does, made once."""
-    from joblib.externals.cloudpickle import loads
+    from cloudpickle import loads
 
     made: Callable[[object], object] = loads(work)()
     return made
 
 
-def _done(work: bytes, i: int, item: object) -> tuple[int, object]:
-    return i, _made(work)(item)
+def _done(item: object) -> object:
+    return _made(_work)(item)

@@ -79,6 +79,8 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
         chosen = [entry for entry in chosen if time.time() - entry.used > older_than_days * 86400]
     removed = [entry for entry in chosen if _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
+    for path in cache.glob(f"shards-{key or ''}*"):  # of encoding that was stopped
+        _try_remove(cache, path)
     return removed
 
 
@@ -166,7 +168,7 @@ def _size(path: Path) -> int:
 
 def _try_remove(cache: Path, path: Path) -> bool:
     """Whether the entry or leftover could be removed: not while someone builds or opens it."""
-    key = path.name.split("-")[1] if path.name.startswith("tmp-") else path.name
+    key = path.name.split("-")[1] if path.name.startswith(("tmp-", "shards-")) else path.name
     lock = _lock(cache, key)
     try:
         lock.acquire(timeout=0)

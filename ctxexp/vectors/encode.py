@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+import shutil
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, fingerprint
-from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, StoreError, said, short, stranger
-from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, reading
+from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError
+from ctxexp.model import Encoder, reading
 from ctxexp.progress import Progress, Silent
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import class_version, code_version
+from ctxexp.vectors.encoding import Work, encode_into, encoded_by
 from ctxexp.vectors.rows import Rows
+from ctxexp.vectors.shards import Crew, encode_shards, in_shards
 from ctxexp.vectors.store import Store, StoreWriter
-from ctxexp.vectors.store_files import DamagedError, NotFiniteError
+from ctxexp.vectors.store_files import DamagedError
 from ctxexp.vectors.unknown import count_unknown
 
 log = logging.getLogger("ctxexp")
@@ -37,13 +40,14 @@ def open_store(
     limit_bytes: int | None = None,
     progress: Progress | None = None,
     version: str = "",
+    crew: Crew | None = None,
 ) -> Store:
     """The store of the corpus under that encoder: from the cache folder if it is whole, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
     recently used entries go first). Encoders of one name are told apart by their class's code and by `version`, that of
-    the code that made them.
-    `Store.encoded` counts the sentences that were encoded by this call.
+    the code that made them. With a `crew` of several workers they encode, in shards. `Store.encoded` counts the
+    sentences that were encoded by this call.
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
@@ -68,8 +72,8 @@ def open_store(
                 if caches.made_otherwise(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
                 text = replace(corpus, sentences=tuple(unique))
-                _build(text, encoder, path, batch_tokens, limit_bytes, progress or Silent())
-                store = Store(path, unique_of, encoded=len(unique))
+                encoded = _build(text, encoder, path, batch_tokens, limit_bytes, progress or Silent(), crew)
+                store = Store(path, unique_of, encoded=encoded)
             caches.touch(path)
     except OSError as error:
         raise StoreError(
@@ -115,36 +119,43 @@ def _build(
     batch_tokens: int,
     limit_bytes: int | None,
     progress: Progress,
-) -> None:
-    """Encodes distinct sentences into a folder beside `path` and renames it there. The caller holds the lock."""
+    crew: Crew | None,
+) -> int:
+    """Encodes distinct sentences into a folder beside `path` and renames it there: how many. The caller holds the
+    lock."""
     sentences, wanted = corpus.sentences, _wanted(corpus, encoder)
     lengths = _lengths(encoder, sentences)
     unknown, pieces = count_unknown(encoder, sentences)
     n_words = sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
     rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else n_words
-    needed = _bytes(encoder, rows) + 200 * len(sentences)
+    shared = crew is not None and crew.engine.workers > 1 and not encoder.sequential
+    needed = (1 + shared) * _bytes(encoder, rows) + 200 * len(sentences)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
 
-    batches = _batches(encoder, lengths, batch_tokens)
-    order = np.concatenate(batches)  # stored sentence s is sentences[order[s]]
+    work = Work(sentences, wanted, _batches(encoder, lengths, batch_tokens))
+    order = np.concatenate(work.batches)  # stored sentence s is sentences[order[s]]
     rows_of, title = Rows(), f"encode {encoder.details.get('architecture', encoder.name)}"
+    folder = path.parent / f"shards-{path.name}-{batch_tokens}-{crew.engine.shard_tokens}" if shared and crew else None
     with (
         progress.stage(title, total=int(lengths.sum()), unit="tokens") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
-        try:
-            for batch, encoded in _results(encoder, sentences, batches):
-                writer.append([_stored(rows_of, sentences[i], one, wanted[i]) for i, one in _numbered(batch, encoded)])
-                stage.advance(int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{len(sentences):,}")
-            writer.flush()
-        except NotFiniteError as error:
-            i = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
-            raise EncodingError(
-                f"encoder {encoder.name!r} gave NaN or infinite values in sentence {i}, {sentences[i].text[:60]!r}; "
-                "with a half dtype try dtype=float32"
-            ) from None
-        if odd := [unit for unit in rows_of.vocabulary if not isinstance(unit, str)]:
-            raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
+        if crew and folder:
+            if encoder.made:  # by a first batch it is known how
+                deque(encoded_by(encoder, [sentences[i] for i in work.batches[0]]), maxlen=0)
+            shards = in_shards(work, lengths, crew.engine.shard_tokens)
+            encoded = encode_shards(writer, rows_of, encoder, shards, crew, folder, stage.advance)
+        else:
+            encoded = len(sentences)
+            encode_into(
+                writer,
+                rows_of,
+                encoder,
+                work,
+                lambda batch: stage.advance(
+                    int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{len(sentences):,}"
+                ),
+            )
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
             arrays={**rows_of.arrays(), "order": order.astype(np.int64)},
@@ -161,21 +172,14 @@ def _build(
             },
         )
         writer.folder.replace(path)
+    if folder:
+        shutil.rmtree(folder)
     if rows_of.skipped:
         log.info(
             "%d of %d words have no vector of this model and are left out (such as %r)",
             rows_of.skipped, n_words, rows_of.example,
         )  # fmt: skip
-
-
-def _numbered(batch: np.ndarray, encoded: Sequence[Encoded]) -> Iterator[tuple[int, Encoded]]:
-    return zip(batch.tolist(), encoded, strict=True)
-
-
-def _stored(rows_of: Rows, sentence: Sentence, one: Encoded, wanted: np.ndarray | None) -> np.ndarray:
-    """The rows that are stored of a sentence (layers, n, dim), which are entered in `rows_of`."""
-    kept = rows_of.add(sentence, one.units, wanted)
-    return one.layers if kept is None else one.layers[:, kept]
+    return encoded
 
 
 def _wanted(corpus: Corpus, encoder: Encoder) -> Sequence[np.ndarray | None]:
@@ -204,24 +208,6 @@ def _batches(encoder: Encoder, lengths: np.ndarray, batch_tokens: int) -> list[n
     return [everyone[i : i + SEQUENTIAL_STEP] for i in range(0, len(everyone), SEQUENTIAL_STEP)]
 
 
-def _results(
-    encoder: Encoder, sentences: Sequence[Sentence], batches: Sequence[np.ndarray]
-) -> Iterator[tuple[np.ndarray, list[Encoded]]]:
-    """Each batch with its results, checked but for their values."""
-    everything = _call(encoder, sentences) if encoder.sequential else None
-    dtype: np.dtype[np.floating] | None = None
-    for batch in batches:
-        chosen = [sentences[i] for i in batch]
-        encoded = _take(encoder, everything or _call(encoder, chosen), chosen, last=everything is None)
-        for i, one in zip(batch.tolist(), encoded, strict=True):
-            dtype = one.layers.dtype if dtype is None else dtype
-            _check(encoder, i, one, dtype)
-        check_separate(encoder, encoded)
-        yield batch, encoded
-    if everything is not None and next(everything, None) is not None:
-        raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
-
-
 def equal_length_batches(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Sentence numbers in batches of one length each, at most `batch_tokens` tokens (but at least a sentence).
 
@@ -245,45 +231,3 @@ def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
             f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(sentences)} sentences"
         )
     return lengths
-
-
-def _call(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Encoded]:
-    """What `encoder.encode` yields; anything it raises that isn't ctxexp's becomes an `EncodingError`."""
-    done = 0
-    try:
-        with stranger():
-            for one in encoder.encode(sentences):
-                yield one
-                done += 1
-    except CtxexpError:
-        raise
-    except Exception as error:  # an encoder is anyone's code
-        at = f"{sentences[min(done, len(sentences) - 1)].text[:60]!r}"
-        raise EncodingError(
-            f"encoder {encoder.name!r} failed on a batch of {len(sentences)} sentences, after {done} of them, at {at}: "
-            f"{said(error)}"
-        ) from error
-
-
-def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence], *, last: bool) -> list[Encoded]:
-    """The results of this batch, one per sentence; `last` if nothing may follow."""
-    encoded = list(results if last else islice(results, len(batch)))
-    if len(encoded) != len(batch):
-        raise EncodingError(
-            f"encoder {encoder.name!r} gave {len(encoded)} results for {len(batch)} sentences; "
-            "expected one each, in order"
-        )
-    return encoded
-
-
-def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[np.floating]) -> None:
-    """`check_encoded` without its look at the values, which the writer takes over whole chunks."""
-    layers = one.layers
-    expected = (len(encoder.given), len(one.units), encoder.dim)
-    if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
-        check_encoded(encoder, index, one)
-    if layers.dtype != dtype:
-        raise EncodingError(
-            f"encoder {encoder.name!r} gave {layers.dtype} vectors for sentence {index} after {dtype} ones; "
-            "one type a run"
-        )

@@ -5,10 +5,14 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
+
+if TYPE_CHECKING:
+    from ctxexp.vectors.store import Store
 
 
 class Rows:
@@ -47,6 +51,15 @@ class Rows:
             self.skipped += len(wanted) - len(kept)
             self.example = sentence.words[np.setdiff1d(wanted, positions)[0]]
         return kept
+
+    def extend(self, store: Store) -> None:
+        """Take a whole store's rows, in its order."""
+        codes = self.vocabulary
+        new = np.array([codes.setdefault(unit, len(codes)) for unit in store.vocabulary], np.int32)
+        self.codes.frombytes(new[store.unit_codes].astype(np.int32).tobytes())
+        self.positions.frombytes(store.positions.astype(np.int32).tobytes())
+        self.offsets.frombytes((self.offsets[-1] + store.offsets[1:]).astype(np.int64).tobytes())
+        self.skipped, self.example = self.skipped + store.skipped, self.example or store.meta.get("example", "")
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The files of a store that say what its rows are."""

@@ -17,6 +17,7 @@ from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.mixes import Mix, layer_mixes
 from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
+from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.store import Store
 from ctxexp.vectors.unknown import warn_unknown
 
@@ -112,6 +113,13 @@ class Spaces:
             told = {"what": POOLINGS.get(self.pooling, ""), "name": self.view.name, **self.view.details}
         return PoolingInfo(name=self.pooling, details=told, mixes={mix.name: str(mix) for mix in self.mixes})
 
+    def _crew(self, encoder: Encoder) -> Crew | None:
+        """Who encodes: its workers make the model, and of that its view of sentences where this is one."""
+        crew = self.vectors.crew
+        if crew is None or crew.make is None or encoder is self.study.encoder:
+            return crew
+        return Crew(crew.engine, partial(_view, crew.make))
+
     def _store(self, corpus: Corpus, encoder: Encoder) -> Store:
         key = (encoder.name, corpus.fingerprint)
         if key not in self.held:
@@ -124,10 +132,17 @@ class Spaces:
                     limit_bytes=self.vectors.limit_bytes,
                     progress=self.progress,
                     version=self.vectors.version,
+                    crew=self._crew(encoder),
                 )
             store = self.held[key]
             warn_unknown(store.unknown, store.pieces, corpus.name)
         return self.held[key]
+
+
+def _view(make: Callable[[], Encoder]) -> Encoder:
+    view = make().sentences()
+    assert view is not None  # the driver's has one
+    return view
 
 
 def _check_layers(mixes: Sequence[Mix], encoder: Encoder, *, pooler: bool) -> None:

@@ -182,6 +182,23 @@ class StoreWriter:
                 if self.waiting == self.stage.shape[1]:
                     self.flush()
 
+    def adopt(self, store: Store) -> None:
+        """Adds all rows of another store, as they lie on its disk."""
+        self.flush()
+        if self.dtype is None:
+            self._open(store.dtype)
+        if store.dtype != self.dtype:
+            raise StoreError(f"{store.path} holds {store.dtype} rows after {self.dtype} ones; one type a store")
+        for file, checksums, name, of in zip(
+            self.files, self.checksums, map(layer_name, self.layers), store.meta["checksums"], strict=True
+        ):
+            with (store.path / name).open("rb") as source:
+                source.seek(HEADER)
+                shutil.copyfileobj(source, file, WRITE_BYTES)
+            checksums.extend(of)
+        self.chunks.extend(store.meta["chunks"])
+        self.n_rows += store.n_rows
+
     def flush(self) -> None:
         """Writes the rows that wait."""
         if self.waiting:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Meta(TypedDict):
     dim: int
     n_rows: int
     skipped: int  # words without a row
+    example: NotRequired[str]  # of these, in a shard
     unknown: int  # pieces that stand for anything that the tokenizer doesn't know
     pieces: int
     made: dict[str, str]  # what the encoder said of how its vectors were made

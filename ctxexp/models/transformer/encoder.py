@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -117,6 +117,9 @@ class TransformerEncoder(Encoder):
     def made(self) -> dict[str, str]:  # type: ignore[override]  # read only: known once vectors are made
         """By which linear layers vectors are made."""
         return self._pass.made
+
+    def settle(self, made: Mapping[str, str]) -> None:
+        self._pass.settle("prepacked" if made.get("linear") == "prepacked" else "plain")
 
     def _check_stride(self) -> None:
         size = None if self.window is None else self.window - self._read.n_special

@@ -56,6 +56,10 @@ class QuickestPass:
         """How vectors are made by now."""
         return {"linear": "prepacked" if self._layers else "plain"}
 
+    def settle(self, linear: Linear) -> None:
+        """Take this way from now on, without a trial. Raises ConfigError where it can't be had."""
+        self._settled, self._layers = True, prepacked(self.model) if linear == "prepacked" else {}
+
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
         """The model's output for `ids` (sentences, length), with hidden states."""
         if not self._settled and self.ahead >= ENOUGH:

@@ -1,0 +1,115 @@
+"""A model's batches, checked and written: the loop that one process runs, or each of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import CtxexpError, EncodingError, said, short, stranger
+from ctxexp.model import Encoded, Encoder, check_encoded, check_separate
+from ctxexp.vectors.rows import Rows
+from ctxexp.vectors.store import StoreWriter
+from ctxexp.vectors.store_files import NotFiniteError
+
+
+class Work(NamedTuple):
+    """Sentences, which of their words are stored (None: all), and their numbers as they are encoded together."""
+
+    sentences: Sequence[Sentence]
+    wanted: Sequence[np.ndarray | None]
+    batches: Sequence[np.ndarray]
+
+
+def encode_into(
+    writer: StoreWriter,
+    rows_of: Rows,
+    encoder: Encoder,
+    work: Work,
+    done: Callable[[np.ndarray], object] = len,
+) -> None:
+    """Encode the work's batches into the writer, their units into `rows_of`; each batch is `done` once it is there."""
+    order = np.concatenate(work.batches)
+    try:
+        for batch, encoded in _results(encoder, work.sentences, work.batches):
+            numbered = zip(batch.tolist(), encoded, strict=True)
+            writer.append([_stored(rows_of, work.sentences[i], one, work.wanted[i]) for i, one in numbered])
+            done(batch)
+        writer.flush()
+    except NotFiniteError as error:
+        i = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave NaN or infinite values in sentence {i}, {work.sentences[i].text[:60]!r}; "
+            "with a half dtype try dtype=float32"
+        ) from None
+    if odd := [unit for unit in rows_of.vocabulary if not isinstance(unit, str)]:
+        raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
+
+
+def _stored(rows_of: Rows, sentence: Sentence, one: Encoded, wanted: np.ndarray | None) -> np.ndarray:
+    """The rows that are stored of a sentence (layers, n, dim), which are entered in `rows_of`."""
+    kept = rows_of.add(sentence, one.units, wanted)
+    return one.layers if kept is None else one.layers[:, kept]
+
+
+def _results(
+    encoder: Encoder, sentences: Sequence[Sentence], batches: Sequence[np.ndarray]
+) -> Iterator[tuple[np.ndarray, list[Encoded]]]:
+    """Each batch with its results, checked but for their values."""
+    everything = encoded_by(encoder, sentences) if encoder.sequential else None
+    dtype: np.dtype[np.floating] | None = None
+    for batch in batches:
+        chosen = [sentences[i] for i in batch]
+        encoded = _take(encoder, everything or encoded_by(encoder, chosen), chosen, last=everything is None)
+        for i, one in zip(batch.tolist(), encoded, strict=True):
+            dtype = one.layers.dtype if dtype is None else dtype
+            _check(encoder, i, one, dtype)
+        check_separate(encoder, encoded)
+        yield batch, encoded
+    if everything is not None and next(everything, None) is not None:
+        raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
+
+
+def encoded_by(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Encoded]:
+    """What `encoder.encode` yields; anything it raises that isn't ctxexp's becomes an `EncodingError`."""
+    done = 0
+    try:
+        with stranger():
+            for one in encoder.encode(sentences):
+                yield one
+                done += 1
+    except CtxexpError:
+        raise
+    except Exception as error:  # an encoder is anyone's code
+        at = f"{sentences[min(done, len(sentences) - 1)].text[:60]!r}"
+        raise EncodingError(
+            f"encoder {encoder.name!r} failed on a batch of {len(sentences)} sentences, after {done} of them, at {at}: "
+            f"{said(error)}"
+        ) from error
+
+
+def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence], *, last: bool) -> list[Encoded]:
+    """The results of this batch, one per sentence; `last` if nothing may follow."""
+    encoded = list(results if last else islice(results, len(batch)))
+    if len(encoded) != len(batch):
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave {len(encoded)} results for {len(batch)} sentences; "
+            "expected one each, in order"
+        )
+    return encoded
+
+
+def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[np.floating]) -> None:
+    """`check_encoded` without its look at the values, which the writer takes over whole chunks."""
+    layers = one.layers
+    expected = (len(encoder.given), len(one.units), encoder.dim)
+    if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
+        check_encoded(encoder, index, one)
+    if layers.dtype != dtype:
+        raise EncodingError(
+            f"encoder {encoder.name!r} gave {layers.dtype} vectors for sentence {index} after {dtype} ones; "
+            "one type a run"
+        )

@@ -1,0 +1,167 @@
+"""Encoding by several workers: batches in shards, each a store of its own beside the cache's entry, then one store.
+
+A shard is named by its number under a folder named by all that its vectors come from, and is whole or isn't there: who
+finds it there goes on with the next one. Batches are those of a single worker, so that vectors are the same bits
+however they are dealt out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.engine import Engine
+from ctxexp.errors import EncodingError
+from ctxexp.model import Encoder
+from ctxexp.vectors.encoding import Work, encode_into
+from ctxexp.vectors.rows import Rows
+from ctxexp.vectors.store import Store, StoreWriter
+from ctxexp.vectors.store_files import DamagedError
+
+log = logging.getLogger("ctxexp")
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who encodes: an engine, and how a worker makes the model (None: it gets the driver's own, pickled)."""
+
+    engine: Engine
+    make: Callable[[], Encoder] | None = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some consecutive batches; `work` has their sentences, and batches by numbers among these."""
+
+    number: int
+    tokens: int
+    work: Work
+
+    def path(self, folder: Path) -> Path:
+        return folder / f"{self.number:06d}"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What encodes shards into a folder that workers and driver share. Called once a worker: it makes the model."""
+
+    folder: Path
+    make: Callable[[], Encoder]
+    name: str  # of the driver's encoder
+    made: Mapping[str, str]  # what its name leaves open
+
+    def __call__(self) -> Callable[[Shard], Shard]:
+        encoder = self.make()
+        if encoder.name != self.name:
+            raise EncodingError(
+                f"a worker made the encoder {encoder.name!r}, the driver has {self.name!r}; do all see the same files, "
+                "and the same versions?"
+            )
+        if self.made:
+            encoder.settle(self.made)
+        return partial(self.encode, encoder)
+
+    def encode(self, encoder: Encoder, shard: Shard) -> Shard:
+        """The shard without its work, once it is on disk."""
+        path, done = shard.path(self.folder), Shard(shard.number, shard.tokens, Work((), (), ()))
+        if path.is_dir():  # another worker was quicker
+            return done
+        encoder.lengths(shard.work.sentences)  # some read their sentences here
+        own = self.folder / f"tmp-{shard.number:06d}-{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
+        with StoreWriter(own, encoder.n_layers, encoder.dim, encoder.layers) as writer:
+            rows_of = Rows()
+            encode_into(writer, rows_of, encoder, shard.work)
+            writer.finish(
+                vocabulary=list(rows_of.vocabulary),
+                arrays={**rows_of.arrays(), "order": np.arange(len(shard.work.sentences))},
+                meta={
+                    "key": path.name,
+                    "encoder": encoder.name,
+                    "skipped": rows_of.skipped,
+                    "example": rows_of.example,
+                    "unknown": 0,
+                    "pieces": 0,
+                    "made": dict(encoder.made),
+                },
+            )
+            try:
+                own.rename(path)
+            except OSError:
+                if not path.is_dir():
+                    raise
+                shutil.rmtree(own)  # another worker was quicker
+        return done
+
+
+def in_shards(work: Work, lengths: np.ndarray, shard_tokens: int) -> list[Shard]:
+    """The work in shards of about so many tokens, whole batches each."""
+    shards: list[Shard] = []
+    batches: list[np.ndarray] = []
+    tokens = 0
+    for i, batch in enumerate(work.batches):
+        batches.append(batch)
+        tokens += int(lengths[batch].sum())
+        if tokens >= shard_tokens or i == len(work.batches) - 1:
+            members = np.concatenate(batches).tolist()
+            ends = np.cumsum([len(batch) for batch in batches])
+            own = tuple(np.split(np.arange(len(members)), ends[:-1]))
+            some = Work(tuple(work.sentences[k] for k in members), tuple(work.wanted[k] for k in members), own)
+            shards.append(Shard(len(shards), tokens, some))
+            batches, tokens = [], 0
+    return shards
+
+
+def encode_shards(
+    writer: StoreWriter,
+    rows_of: Rows,
+    encoder: Encoder,
+    shards: Sequence[Shard],
+    crew: Crew,
+    folder: Path,
+    advance: Callable[[int], object],
+) -> int:
+    """Have the crew encode what isn't there yet, put all into one store, and give the number of sentences encoded."""
+    folder.mkdir(exist_ok=True)
+    missing = []
+    for shard in shards:
+        if _whole(shard.path(folder)):
+            advance(shard.tokens)
+        else:
+            missing.append(shard)
+    if len(missing) < len(shards):
+        log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
+    encoding = Encoding(folder, crew.make or partial(_given, encoder), encoder.name, dict(encoder.made))
+    for done in crew.engine.each(encoding, missing):
+        advance(done.tokens)
+    for shard in shards:
+        n = len(shard.work.sentences)
+        store = Store(shard.path(folder), np.arange(n))
+        writer.adopt(store)
+        rows_of.extend(store)
+    return sum(len(shard.work.sentences) for shard in missing)
+
+
+def _given(encoder: Encoder) -> Encoder:
+    return encoder
+
+
+def _whole(path: Path) -> bool:
+    """Whether a shard is there and undamaged; a damaged one is removed."""
+    if not path.is_dir():
+        return False
+    try:
+        Store(path, np.empty(0, np.int64))
+        return True
+    except DamagedError as damage:
+        log.warning("shard %s is damaged (%s): encoding it again", path, damage)
+        shutil.rmtree(path)
+        return False

@@ -1,0 +1,126 @@
+"""The Ray engine: the same bits as one process, whoever is killed, and nothing encoded twice but what was in flight."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray isn't installed: pip install -e plugins/ctxexp-ray")
+
+import ray
+from ctxexp_ray.engine import Ray
+from traced import Traced, layers, seen, text
+
+from ctxexp.datasets.contexts import Bounds, bounded
+from ctxexp.datasets.text import text as read_text
+from ctxexp.engines.local import Local
+from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.study import Words
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.shards import Crew
+from ctxexp.vectors.store import Store
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """One cluster for all tests, whose workers find this folder's modules."""
+    before = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
+    yield
+    ray.shutdown()
+    os.environ["PYTHONPATH"] = before
+
+
+def encoded(cache: Path, engine: Ray | Local | None, encoder: Traced | None = None) -> Store:
+    cache.mkdir(exist_ok=True)
+    crew = None if engine is None else Crew(engine)
+    return open_store(text(), encoder or Traced(cache), cache=cache, batch_tokens=20, crew=crew)
+
+
+def test_ray_s_vectors_are_those_of_one_process_even_if_a_worker_is_killed(tmp_path: Path) -> None:
+    encoded(tmp_path / "alone", None)
+    encoded(tmp_path / "ray", Ray(shard_tokens=60))
+    assert layers(tmp_path / "ray") == layers(tmp_path / "alone")
+    assert set(seen(tmp_path / "ray").values()) == {1}
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    encoded(killed, Ray(shard_tokens=60), Traced(killed, deadly=text().sentences[50].text))
+    assert (killed / "dead").exists()
+    assert layers(killed) == layers(tmp_path / "alone")
+    twice = [sentence for sentence, n in seen(killed).items() if n > 1]
+    assert len(twice) <= 60  # of the shard that the killed worker was at: sentences of at least a token
+    assert set(seen(killed).values()) <= {1, 2}
+
+
+def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
+    stream = read_text(path=str(tmp_path), stream=True)
+    limits = Bounds(max_contexts=9, max_sentences=20, min_contexts=2, form=Words().form)
+    assert bounded(stream, limits, engine=Ray()).content == bounded(stream, limits).content
+
+
+def test_what_workers_raise_is_raised() -> None:
+    def make():  # type: ignore[no-untyped-def]
+        raise UnknownName("model", "bart", ["bert"])
+
+    with pytest.raises(UnknownName, match="no model 'bart'; did you mean 'bert'"):
+        list(Ray().each(make, [1]))
+    with pytest.raises(ConfigError, match="expected at least 2 workers"):
+        Ray(workers=1)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from traced import Traced, text
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.shards import Crew
+from ctxexp_ray.engine import Ray
+folder, crew = Path(sys.argv[1]), Crew(Ray(shard_tokens=60))
+open_store(text(), Traced(folder, seconds=float(sys.argv[2])), cache=folder, batch_tokens=20, crew=crew)
+"""
+
+
+def test_a_killed_driver_s_run_goes_on_with_what_is_missing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DRIVER, str(tmp_path)]
+    driver = subprocess.Popen([*command, "0.25"], env={**os.environ})
+    done: list[Path] = []
+    while len(done) < 3:
+        time.sleep(0.05)
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        done = list(tmp_path.glob("shards-*/0*"))
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    time.sleep(3)  # Ray's processes end with their driver
+    kept = {path.name for path in tmp_path.glob("shards-*/0*")}
+    assert len(kept) < 10
+    before = seen(tmp_path)
+    whole = Counter(line for name in kept for line in _sentences(tmp_path, name))
+    subprocess.run([*command, "0"], check=True, env={**os.environ})
+    encoded(tmp_path.parent / "alone", None)
+    assert layers(tmp_path) == layers(tmp_path.parent / "alone")
+    after = seen(tmp_path)
+    assert all(after[sentence] == before[sentence] for sentence in whole)  # finished shards weren't touched
+    twice = sum(n - 1 for n in after.values())
+    assert twice == sum(before.values()) - sum(whole.values())  # all else that was begun, and nothing more
+    assert len(after) == 120
+
+
+def _sentences(cache: Path, shard: str) -> list[str]:
+    """The sentences of a shard: each has its number as a word of its own."""
+    (folder,) = cache.glob(f"shards-*/{shard}")
+    store = Store(folder, __import__("numpy").empty(0, int))
+    numbers = {store.vocabulary[code] for code in store.unit_codes if store.vocabulary[code].isdigit()}
+    return [s.text for s in text().sentences if s.words[-1] in numbers]

@@ -1,0 +1,62 @@
+"""An encoder that leaves a trace of what it encodes, and may kill its process: for engines' tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.model import Encoded, Encoder
+
+
+class Traced(Encoder):
+    """Writes each sentence that it encodes to a file of its process. The process that first gets to the sentence
+    `deadly` dies there, once `folder` has no file `dead`; each batch takes `seconds`."""
+
+    n_layers, dim = 2, 8
+
+    def __init__(self, folder: Path, *, deadly: str = "", seconds: float = 0.0) -> None:
+        self.name, self.folder, self.deadly, self.seconds = "traced", folder, deadly, seconds
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        time.sleep(self.seconds)
+        for sentence in batch:
+            if self.deadly and sentence.text == self.deadly and self._first():
+                os.kill(os.getpid(), signal.SIGKILL)
+            with (self.folder / f"seen-{os.getpid()}.txt").open("a", encoding="utf-8") as file:
+                file.write(sentence.text + "\n")
+            seeds = [zlib.crc32(f"{word} {sentence.text}".encode()) for word in sentence.words]
+            rows = [np.random.default_rng(seed).normal(size=(2, 8)).astype(np.float32) for seed in seeds]
+            yield Encoded(sentence.words, np.stack(rows, axis=1))
+
+    def _first(self) -> bool:
+        try:
+            (self.folder / "dead").touch(exist_ok=False)
+            return True
+        except FileExistsError:
+            return False
+
+
+def seen(folder: Path) -> Counter[str]:
+    """How often each sentence was encoded, by any process."""
+    return Counter(line for file in folder.glob("seen-*.txt") for line in file.read_text(encoding="utf-8").splitlines())
+
+
+def text(n: int = 120) -> Corpus:
+    """Sentences of 1 to 9 words."""
+    rng = np.random.default_rng(0)
+    return Corpus.of("text", [[*(f"w{i}" for i in rng.integers(0, 9, 1 + j % 9)), str(j)] for j in range(n)])
+
+
+def layers(cache: Path) -> bytes:
+    """All layers of the only store in the cache, and what their rows are."""
+    (entry,) = [path for path in cache.iterdir() if len(path.name) == 32]
+    names = ["layer_00.npy", "layer_01.npy", "unit_codes.npy", "offsets.npy", "order.npy", "positions.npy"]
+    return b"".join((entry / name).read_bytes() for name in [*names, "vocabulary.json"])
