@@ -195,6 +195,15 @@ def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
         composed(*[values[-1] for values in jobs])
 
 
+def test_the_site_is_searched_from_its_folder_and_fetches_nothing() -> None:
+    """The plugin `offline` fetches a script that runs workers in frames, unless one of that name is there."""
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "\n  polyfills: [iframe-worker.js]" in site
+    assert "\n  - offline\n" in site
+    assert "class extends EventTarget" in (ROOT / "docs" / "iframe-worker.js").read_text(encoding="utf-8")
+    assert "http" not in (ROOT / "docs" / "iframe-worker.js").read_text(encoding="utf-8")
+
+
 def test_the_reference_has_the_whole_public_face() -> None:
     import ctxexp
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +74,19 @@ def client(uri: str) -> MlflowClient:
     import mlflow
     from mlflow import MlflowClient
 
+    made = MlflowClient(tracking_uri=uri, registry_uri=uri)
     if uri.startswith("http") and version(mlflow.__version__) < (3, 8):
-        mlflow.set_tracking_uri(uri)  # there alone did it look for the server that takes a run's files
-    return MlflowClient(tracking_uri=uri, registry_uri=uri)
+        service: Any = made._tracking_client  # it asked the global state which server takes a run's files
+        service._get_artifact_repo = partial(_files_of, made)
+    return made
+
+
+def _files_of(client: MlflowClient, run_id: str, **of: object) -> Any:
+    """Where a run's files are, by the client's own server."""
+    from mlflow.store.artifact import artifact_repository_registry as registry
+
+    find: Any = registry.get_artifact_repository  # MLflow leaves it untyped
+    return find(client.get_run(run_id).info.artifact_uri, tracking_uri=client.tracking_uri)
 
 
 def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
