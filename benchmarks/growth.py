@@ -1,0 +1,194 @@
+"""What a bounded run costs as the text grows: time by stage, peak memory, the store; and what the bound moves.
+
+`python benchmarks/growth.py CORPUS` takes text of CORPUS (.txt or .txt.xz, a sentence a line), rare words replaced by
+frequent ones so that every size has one vocabulary, and measures 1e5, 1e6 and 1e7 words of it, each in a process of its
+own; then it projects to 1e9. `--sts FOLDER` compares the curves of the SemEval sentences at 256 contexts with those of
+all (`--sts FOLDER --words` alone: nothing else).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import ctxexp
+from ctxexp.progress import Progress, Silent, Stage
+
+VOCABULARY = 2000
+CONTEXTS, SAMPLE, SENTENCES = 64, 100, 512
+OPTIONS = [
+    f"words.max_contexts={CONTEXTS}", f"words.max_sentences={SENTENCES}", f"words.sample={SAMPLE}",
+    "words.tokenizer=whitespace", "model.linear=plain", "dataset.documents=blank", "figures.explorer=0",
+    "metric=[self_similarity,intra_sentence_similarity,anisotropy]", "bootstrap=100",
+]  # fmt: skip
+TOLERANCE = 0.005
+
+
+class Clock(Silent):
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.took: Counter[str] = Counter()
+
+    @contextmanager
+    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
+        began = time.perf_counter()
+        with super().stage(name, total, unit) as stage:
+            yield stage
+        self.took[name.split(" ")[0]] += time.perf_counter() - began
+
+
+def lines(corpus: Path) -> Iterator[str]:
+    """The lines of a file, or of a folder's files in turn."""
+    files = [corpus] if corpus.is_file() else sorted(corpus.glob("*.txt*"))
+    for file in files:
+        with lzma.open(file, "rt", encoding="utf-8") if file.suffix == ".xz" else file.open(encoding="utf-8") as stream:
+            yield from stream
+
+
+def write(corpus: Path, path: Path, n_words: int) -> None:
+    """So many words of the corpus in one vocabulary: another word stands for each that isn't among the most frequent."""
+    counts = Counter(word for line in islice(lines(corpus), 20_000) for word in line.split())
+    known = [word for word, _ in counts.most_common(VOCABULARY)]
+    stand_in = {word: word for word in known}
+    done = 0
+    with path.open("w", encoding="utf-8") as out:
+        for line in lines(corpus):
+            words = line.split()
+            for i in range(0, len(words) or 1, 25):  # as sentences are long, not paragraphs
+                some = [stand_in.setdefault(w, known[zlib.crc32(w.encode()) % VOCABULARY]) for w in words[i : i + 25]]
+                out.write(" ".join(some) + "\n")
+                done += len(some)
+            if len(stand_in) > 10**6:
+                stand_in = {word: word for word in known}
+            if done >= n_words:
+                return
+    raise SystemExit(f"{corpus} has {done:,} words, fewer than the {n_words:,} that are asked for")
+
+
+def measured(path: str, model: str) -> dict[str, object]:
+    """Costs of a run over the text at `path`, in this process."""
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as cache:
+        began = time.perf_counter()
+        found = ctxexp.measure(model, path, options=[*OPTIONS, f"cache.folder={cache}"], progress=clock)
+        took = time.perf_counter() - began
+        store = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file())
+    text = found.info.corpus
+    return {
+        "words": text.text_words, "sentences": text.text_sentences, "encoded": text.sentences, "store": store,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "all": took, **clock.took,
+        "raw": found.curve("self_similarity", "raw").tolist(),
+    }  # fmt: skip
+
+
+def grown(corpus: Path, sizes: Sequence[int], model: str) -> list[dict[str, float]]:
+    """Print and return the costs at each size."""
+    rows = []
+    print(f"{model}, at most {CONTEXTS} contexts of {SAMPLE} words, {SENTENCES} whole sentences; {VOCABULARY:,} words")
+    heads = ("words", "choose s", "us/word", "fetch s", "encode s", "measure s", "encoded", "peak MB", "store MB")
+    print(" ".join(f"{head:>10}" for head in heads))
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "text.txt"
+            write(corpus, path, size)
+            done = subprocess.run(
+                [sys.executable, __file__, str(path), "--child", model], stdout=subprocess.PIPE, check=True, text=True
+            )
+        row = json.loads(done.stdout.splitlines()[-1])
+        rows.append(row)
+        rate, mega = 1e6 * row["choose"] / row["words"], 1e-6
+        print(
+            f"{row['words']:>10,} {row['choose']:>10.1f} {rate:>10.2f} {row['fetch']:>10.1f} {row['encode']:>10.1f} "
+            f"{row['measuring']:>10.1f} {row['encoded']:>10,} {row['peak'] * mega:>10,.0f} {row['store'] * mega:>10,.1f}",
+            flush=True,
+        )
+    return rows
+
+
+def judged(rows: Sequence[dict[str, float]]) -> bool:
+    """Print how the last size stands to the one before, and whether that is within bounds."""
+    a, b = rows[-2:]
+    peak, store = b["peak"] / a["peak"], b["store"] / a["store"]
+    rate = (b["choose"] / b["words"]) / (a["choose"] / a["words"])
+    rest = (b["encode"] + b["measuring"]) / (a["encode"] + a["measuring"])
+    print(f"from {a['words']:,} to {b['words']:,} words: peak x{peak:.2f}, store x{store:.2f} (at most 1.3);")
+    print(f"  choosing a word x{rate:.2f} (linear: 1), encoding and measuring x{rest:.2f} (flat: 1)")
+    return peak <= 1.3 and store <= 1.3
+
+
+def project(row: dict[str, float], n_words: float = 1e9) -> None:
+    """Print what so many words would take by the last row, and what that assumes."""
+    reading = (row["choose"] + row["fetch"]) / row["words"] * n_words
+    print(f"{n_words:.0e} words, projected: reading {reading / 3600:.1f} h by one process, {reading / 3600 / 64:.2f} h")
+    print("  by 64; encoding, measuring, peak and store as above. This assumes that choosing and fetching stay linear,")
+    print(
+        "  disks that are as fast, and the same vocabulary. In open text the vocabulary grows: memory by about 200 B a"
+    )
+    print(
+        "  distinct word, of at most 4.2 million, and 24 B a chosen occurrence; and without words.sample the store by"
+    )
+    print("  max_contexts rows for each word that has so many.")
+
+
+def compared(folder: Path, model: str, contexts: int = 256) -> bool:
+    """Print how far the curves of the SemEval sentences lie from those of all contexts; whether within the tolerance.
+
+    Only what nothing is drawn for: another sample of the text has another random group.
+    """
+    words = ["dataset=sts_2012_2016", f"dataset.path={folder}", "model.linear=plain", "figures.explorer=0"]
+    whole, found = (
+        ctxexp.measure(model, options=[*words, *more], progress=Progress(bars=False))
+        for more in ([], [f"words.max_contexts={contexts}"])
+    )
+    both = whole.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_bounded"))
+    cosine = both.measure.isin(["self_similarity", "intra_sentence_similarity"])
+    kept = both[(both.statistic == "raw") & both.low.notna() | (both.statistic == "adjusted") & cosine]
+    worst = 0.0
+    for (measure, statistic), some in kept.groupby(["measure", "statistic"], sort=False):
+        apart = float((some.value - some.value_bounded).abs().max())
+        inside = ((some.value >= some.low_bounded - 1e-9) & (some.value <= some.high_bounded + 1e-9)).all()
+        worst = max(worst, apart)
+        where = "inside" if inside else "outside"
+        print(f"{measure:36} {statistic:9} at most {apart:.5f} apart, {where} the intervals")
+    n, all_n = found.info.corpus.sentences, whole.info.corpus.sentences
+    print(f"{n:,} of {all_n:,} sentences encoded; largest distance {worst:.5f} (at most {TOLERANCE})")
+    return worst <= TOLERANCE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", nargs="?", type=Path)
+    parser.add_argument("--words", nargs="*", type=float, default=[1e5, 1e6, 1e7])
+    parser.add_argument("--model", default="bert")
+    parser.add_argument("--sts", type=Path)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        print(json.dumps(measured(str(given.corpus), given.child)))
+        return
+    good = True
+    if given.corpus:
+        rows = grown(given.corpus, [int(n) for n in given.words], given.model)
+        good = len(rows) < 2 or judged(rows)
+        project(rows[-1])
+    if given.sts:
+        good &= compared(given.sts, given.model)
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()
