@@ -60,7 +60,7 @@ def lines(corpus: Path) -> Iterator[str]:
 
 
 def write(corpus: Path, path: Path, n_words: int) -> None:
-    """So many words of the corpus in one vocabulary: another word stands for each that isn't among the most frequent."""
+    """So many words of the corpus in one vocabulary: another word stands for each that isn't among the commonest."""
     counts = Counter(word for line in islice(lines(corpus), 20_000) for word in line.split())
     known = [word for word, _ in counts.most_common(VOCABULARY)]
     stand_in = {word: word for word in known}
@@ -113,7 +113,8 @@ def grown(corpus: Path, sizes: Sequence[int], model: str) -> list[dict[str, floa
         rate, mega = 1e6 * row["choose"] / row["words"], 1e-6
         print(
             f"{row['words']:>10,} {row['choose']:>10.1f} {rate:>10.2f} {row['fetch']:>10.1f} {row['encode']:>10.1f} "
-            f"{row['measuring']:>10.1f} {row['encoded']:>10,} {row['peak'] * mega:>10,.0f} {row['store'] * mega:>10,.1f}",
+            f"{row['measuring']:>10.1f} {row['encoded']:>10,} {row['peak'] * mega:>10,.0f} "
+            f"{row['store'] * mega:>10,.1f}",
             flush=True,
         )
     return rows
