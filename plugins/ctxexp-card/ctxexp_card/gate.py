@@ -23,7 +23,7 @@ from ctxexp.results.values import LAYER, Key
 if TYPE_CHECKING:
     import pandas as pd
 
-MARGIN = 0.02  # in the curves' unit, all cosines or shares
+MARGIN = 0.01  # in the curves' unit, all cosines or shares
 LEVEL = 0.95
 
 Verdict = Literal["held", "open", "moved"]

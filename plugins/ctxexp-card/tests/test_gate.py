@@ -61,7 +61,7 @@ def test_a_shift_beyond_the_margin_is_found_where_it_is_and_one_below_it_is_not(
         assert {(v.key.measure, v.layer) for v in found.values if v.verdict != "held"} == (
             {("anisotropy", 3), ("self_similarity", 3)} if verdict == "moved" else set()
         )
-    near = diff(run(1), run(2, shift=0.02), same_text=False)
+    near = diff(run(1), run(2, shift=0.012), same_text=False)
     assert near.open
     frame = near.frame
     assert (frame.low < frame.difference).all()
@@ -90,10 +90,10 @@ def test_what_is_defined_in_one_run_alone_has_moved() -> None:
 def test_the_report_names_what_moved_and_what_else_differs() -> None:
     a, b = run(5, spread=1e-4), run(6, spread=1e-4, shift=0.1, transform="center")
     said = report(diff(a, b), a, b)
-    assert "2 of 14 values moved by more than 0.02" in said
+    assert "2 of 14 values moved by more than 0.01" in said
     assert "transform differs: none and center" in said
     assert said.count("| moved") == 2
-    assert "all 14 are within 0.02" in report(diff(a, a), a, a)
+    assert "all 14 are within 0.01" in report(diff(a, a), a, a)
 
 
 def bare() -> Results:

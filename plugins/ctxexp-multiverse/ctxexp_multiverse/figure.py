@@ -1,0 +1,93 @@
+"""The specification curve: effects sorted, with intervals, over a matrix of the choices behind each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.report.frame import blank, dress
+from ctxexp.report.palette import FAINT, GRID, INK
+from ctxexp.report.wording import Run
+from ctxexp_multiverse.specifications import CHOICES, Specification, specifications, varied, weight
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOUR = {"falls": "#0072b2", "rises": "#d55e00", "open": "#999999"}
+NAMES = {"falls": "falls, for certain", "rises": "rises, for certain", "open": "the interval holds 0"}
+
+
+def figure(runs: Sequence[Run]) -> Figure | None:
+    """All specifications of the runs; None where these are no multiverse."""
+    from matplotlib.lines import Line2D
+
+    found = specifications(runs)
+    if not found:
+        return None
+    choices = varied(found)
+    rows = sum(len(options) for options in choices.values()) + 0.6 * len(choices)
+    drawn = blank(9.6, 3.0 + 0.17 * rows)
+    grid = drawn.add_gridspec(2, 1, height_ratios=[3.0, 0.17 * rows])
+    top = drawn.add_subplot(grid[0])
+    _curve(top, found)
+    _matrix(drawn.add_subplot(grid[1], sharex=top), found, choices)
+    handles = [Line2D([], [], color=COLOUR[kind], marker="o", markersize=4, linestyle="-") for kind in NAMES]
+    notes = [
+        "An effect is the measure in the last layer less that in the first, with its 95% interval on the same "
+        "resamples, each by itself. Percentages: the share of the effects' variance that hangs on that choice alone.",
+    ]
+    text = {one.choices[1] for one in found}
+    dress(drawn, title(found), [f"text {', '.join(sorted(text))}"], handles, list(NAMES.values()), notes)
+    return drawn
+
+
+def title(found: Sequence[Specification]) -> str:
+    """How many specifications bear the claim out, deny it, or leave it open."""
+    counted = Counter(one.verdict for one in found)
+    models = ", ".join(sorted({one.choices[0] for one in found}))
+    said = f"{models}: how alike a word's vectors are falls from the first layer to the last in {counted['falls']} of "
+    said += f"{len(found)} defensible ways to measure it"
+    rest = [f"rises in {counted['rises']}"] if counted["rises"] else []
+    rest += [f"{counted['open']} leave it open"] if counted["open"] else []
+    return f"{said}, {', '.join(rest)}" if rest else said
+
+
+def _curve(axes: Axes, found: Sequence[Specification]) -> None:
+    for i, one in enumerate(found):
+        axes.plot([i, i], [one.low, one.high], color=COLOUR[one.verdict], linewidth=1, alpha=0.6)
+        axes.plot(i, one.effect, "o", color=COLOUR[one.verdict], markersize=2.6)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set_ylabel("last layer less first", fontsize=9.5)
+    axes.tick_params(labelsize=8.5, bottom=False, labelbottom=False)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _matrix(axes: Axes, found: Sequence[Specification], choices: dict[str, list[str]]) -> None:
+    """A row an option, a mark where the specification has it; each choice with the variance that hangs on it."""
+    at, ticks, labels = 0.0, [], []
+    for name, options in choices.items():
+        axes.text(
+            -0.01, at, f"{name} ({weight(found, name):.0%})", transform=axes.get_yaxis_transform(), ha="right",
+            va="center", fontsize=8, fontweight="bold", color=INK,
+        )  # fmt: skip
+        at += 0.95
+        for option in options:
+            where = [i for i, one in enumerate(found) if one.choices[CHOICES.index(name)] == option]
+            colours = [COLOUR[found[i].verdict] for i in where]
+            axes.scatter(where, np.full(len(where), at), marker="|", s=16, linewidths=0.9, c=colours)
+            ticks.append(at)
+            labels.append(option)
+            at += 1
+        at += 0.25
+    axes.set_yticks(ticks, labels)
+    axes.tick_params(axis="y", labelsize=7.5, length=0, colors=FAINT)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_ylim(at - 0.3, -0.8)
+    axes.set_xlabel("specifications, sorted by their effect", fontsize=9)
+    axes.spines[:].set_visible(False)
