@@ -1,8 +1,8 @@
 """What the gate says of planted drifts, as rows of a Markdown table.
 
 `python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm [sentences]`: each model against itself, rounded to
-bfloat16 and float16, with its linear layers in dynamic int8, with two middle layers swapped, with a norm whose weights are
-1, and with one left out; over the first embedded sentences.
+bfloat16 and float16, with its linear layers in dynamic int8 (GPT-2 has none: its layers are Conv1D), with two middle
+layers swapped, with a norm whose weights are 1, and with one left out; over the first embedded sentences.
 """
 
 from __future__ import annotations
