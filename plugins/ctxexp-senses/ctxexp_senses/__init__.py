@@ -30,6 +30,7 @@ def register_tables(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_figures(register: Register) -> None:
+    register("by_class_of_word", "ctxexp_senses.classes_figure:figure")
     register("what_is_context", "ctxexp_senses.components.figure:figure")
 
 

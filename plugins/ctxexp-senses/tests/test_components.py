@@ -232,7 +232,7 @@ def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
     assert figure([]) is table([]) is None
 
 
-def test_first_words_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_sinks_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Sink(Mixed):
         name = "sink"
 
@@ -246,9 +246,9 @@ def test_first_words_that_are_all_there_is_are_said(tmp_path: Path, caplog: pyte
         corpus=text(), encoder=Sink(), metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
     )
     study.run(Vectors(cache=tmp_path), folder=tmp_path)
-    said = [record.message for record in caplog.records if "no_first" in record.message]
+    said = [record.message for record in caplog.records if "no_sinks" in record.message]
     assert len(said) == 1
-    assert "12% of the rows, the first words of sentences, hold 100% of all squared lengths in a layer" in said[0]
+    assert "the 80 of 640 rows of more than 5 times the median length hold 100% of all squared lengths" in said[0]
 
 
 def test_rows_find_their_tokens_by_their_words() -> None:

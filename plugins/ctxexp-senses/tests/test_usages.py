@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_senses.classes import SelfSimilarityByClass, band
+from ctxexp_senses.classes_figure import TITLES, figure
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Compared, Usages
 from ctxexp_senses.usages.change import SemanticChange, clustered, divergence, measures
 from ctxexp_senses.usages.wic import Wic, threshold
@@ -190,3 +191,9 @@ def test_classes_are_means_of_their_words(tmp_path: Path) -> None:
     assert [band(n) for n in (1, 9, 10, 29, 30, 999, 1000)] == [
         "1-9", "1-9", "10-29", "10-29", "30-99", "300-999", "1000+",
     ]  # fmt: skip
+
+    drawn = figure([("a", found), ("b", found)])
+    assert drawn is not None
+    assert [axes.get_title(loc="left") for axes in drawn.axes[:3]] == list(TITLES.values())
+    assert [text.get_text() for text in drawn.axes[0].get_legend().get_texts()] == ["NOUN", "VERB", "untagged"]
+    assert figure([]) is None

@@ -38,7 +38,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for label, results in wording.unique_labels(runs):
+    for label, results in models(runs):
         for measure in (m for m, about in results.info.measures.items() if about.name == NAME):
             found = results.frame[results.frame["measure"] == measure]
             for (task, layer), group in found.groupby(["task", "layer"], sort=False):
@@ -49,6 +49,18 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
                         row |= {f"{each.statistic}_low": each.low, f"{each.statistic}_high": each.high}
                 rows.append(row)
     return pd.DataFrame(rows)
+
+
+def models(runs: Sequence[Run]) -> list[Run]:
+    """The runs by their models' names, without the texts that they read; by their labels where that tells them no more
+    apart."""
+    measured = [(label, results) for label, results in wording.unique_labels(runs) if _has(results)]
+    named = [(r.info.model.name or label, r) for label, r in measured]
+    encoders: dict[str, set[tuple[str, str, str]]] = {}
+    for name, r in named:
+        encoders.setdefault(name, set()).add((r.info.model.encoder, r.info.control, r.info.transform.name))
+    once = len({(name, r.info.corpus.name) for name, r in named}) == len(named)
+    return named if once and all(len(held) == 1 for held in encoders.values()) else measured
 
 
 def table(runs: Sequence[Run]) -> SweepTable | None:
@@ -74,12 +86,12 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     numbers = frame(runs)
     if numbers.empty:
         return None
-    models = list(dict.fromkeys(numbers.model))
+    names = list(dict.fromkeys(numbers.model))
     kinds = list(dict.fromkeys(zip(numbers.corpus, numbers.words, strict=True)))
-    drawn = blank(max(6.4, 2.9 * len(models) + 0.8), 2.5 * len(kinds) + 0.3)
-    grid = drawn.subplots(len(kinds), len(models), squeeze=False, sharey=True)
+    drawn = blank(max(6.4, 2.9 * len(names) + 0.8), 2.5 * len(kinds) + 0.3)
+    grid = drawn.subplots(len(kinds), len(names), squeeze=False, sharey=True)
     for i, (corpus, words) in enumerate(kinds):
-        for j, model in enumerate(models):
+        for j, model in enumerate(names):
             mine = numbers[(numbers.model == model) & (numbers.corpus == corpus) & (numbers.words == words)]
             _panel(grid[i, j], mine, first=i == 0, side=f"{corpus}, {words} words" if j == 0 else "", model=model)
     there = [part for part in PARTS if part in numbers]
@@ -87,7 +99,10 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     facts = ["share of the variance of the vectors, all dimensions together", "whiskers: 95% interval of all context"]
     facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}"]
     title = "Of all that varies in a layer's word vectors, how much is context?"
-    shown = [(label, results) for label, results in runs if _has(results)]
+    shown = models(runs)
+    controls = dict.fromkeys(results.info.control for _, results in shown)
+    facts += [f"control: {', '.join(controls)}"] if list(controls) != ["none"] else []
+    shown = list({results.info.model.encoder: (label, results) for label, results in shown}.values())
     dress(drawn, title, facts, handles, [PARTS[part][1] for part in there], wording.identities(shown))
     return drawn
 

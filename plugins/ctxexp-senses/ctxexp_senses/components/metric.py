@@ -19,8 +19,8 @@ from ctxexp_senses.known import known
 CONTEXT = ("sense", "sentence", "document", "rest")
 """What depends on the text around a word."""
 AMBIGUOUS = "ambiguous"
-MOST = 0.5  # of all squared lengths, from which the first words of sentences are spoken of
-FIRST = "ctxexp_senses.first"  # whether they were
+FACTOR, MOST = 5, 0.5  # times the median length; of all squared lengths, from which such rows are spoken of
+SINKS = "ctxexp_senses.sinks"  # whether they were
 
 log = logging.getLogger("ctxexp")
 
@@ -42,8 +42,8 @@ class VarianceComponents(Metric):
     sentences, or documents, anew. Of words with sense labels only the labelled occurrences count; words need
     `min_contexts` sentences, and two occurrences in one form and sense. Where the corpus has senses, `ambiguous/...`
     decomposes the words with several. A factor that can't be told apart, such as the sentence where each holds one
-    row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows. A warning says where first
-    words, as sinks, are most of what there is.
+    row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows. A warning says where a few
+    rows of extreme length, as sinks, are most of what there is.
     """
 
     over: ClassVar[Over] = "corpus"
@@ -71,7 +71,7 @@ class VarianceComponents(Metric):
             x = block.x[0][np.searchsorted(block.rows[0], design.known.rows)]
             n_blocks = self._text.occurrences.units.n_blocks
             self._parts[name] = components(design, squares(x, design), n_blocks)
-            _look_at_first(self._text, design, x)
+            _look_at_sinks(self._text, x)
         return None
 
     def resample(self, rng: np.random.Generator, replicates: int) -> None:
@@ -104,16 +104,17 @@ class VarianceComponents(Metric):
         return held
 
 
-def _look_at_first(text: Text, design: Design, x: np.ndarray) -> None:
-    """A warning, once a run, where the first words of sentences are most of all that there is."""
-    first = text.occurrences.places[design.known.rows] == 0
-    lengths = np.vecdot(x, x).astype(np.float64)
-    share, rows = float(lengths[first].sum() / max(lengths.sum(), 1e-300)), float(first.mean())
-    if share > MOST > rows and not text.derived.get(FIRST):
-        text.derived[FIRST] = True
+def _look_at_sinks(text: Text, x: np.ndarray) -> None:
+    """A warning, once a run, where a few rows of extreme length are most of all that there is."""
+    squares = np.vecdot(x, x).astype(np.float64)
+    large = squares > FACTOR**2 * np.median(squares)
+    share = float(squares[large].sum() / max(squares.sum(), 1e-300))
+    if share > MOST and not text.derived.get(SINKS):
+        text.derived[SINKS] = True
         log.warning(
-            f"variance_components: {rows:.0%} of the rows, the first words of sentences, hold {share:.0%} of all "
-            "squared lengths in a layer, so that shares are of little else there; control=no_first leaves them out"
+            f"variance_components: the {large.sum():,} of {len(x):,} rows of more than {FACTOR} times the median "
+            f"length hold {share:.0%} of all squared lengths in a layer, so that shares are of little else there; "
+            "control=no_sinks leaves them out"
         )
 
 
