@@ -44,7 +44,8 @@ NOTABLE = 0.2  # a share of position, above the input layer, that is worth a wor
 
 def share(row: pd.Series, name: str) -> str:
     """The share with its interval, in percent: `35.7% [35.4, 36.0]`."""
-    return f"{100 * row[name]:.1f}% [{100 * row[f'{name}_low']:.1f}, {100 * row[f'{name}_high']:.1f}]"
+    value, low, high = (round(100 * row[column], 1) + 0.0 for column in (name, f"{name}_low", f"{name}_high"))
+    return f"{value:.1f}% [{low:.1f}, {high:.1f}]"
 
 
 def write(summary: Path, root: Path) -> None:
