@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ctxexp.command.names import registry
+from ctxexp.errors import ConfigError
 from ctxexp.papers.sweep_tables import drawn
+from ctxexp.progress import show
 from ctxexp.sink import Sink, Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write
@@ -17,6 +21,7 @@ class CompareSink(Sink):
     measures: as of `ctxexp compare`
     sample: occurrences that are compared, at most
     layers: of each run at most so many, evenly spaced; null: all
+    seed: of the sample, of ties and of the draws
     """
 
     def __init__(
@@ -28,8 +33,7 @@ class CompareSink(Sink):
     def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
         from ctxexp.report.page import REPORT, write_report  # Plotly's
 
-        rows = [row for row in report.rows if row.status == "FINISHED"]
-        folders = [row.results for row in rows if (row.results / "config.yaml").exists()]
+        folders = [row.results for row in report.rows if row.status == "FINISHED" and _can_be_read(row.results)]
         if not folders:
             return
         found = face.compare(*folders, measures=self.measures, sample=self.sample, layers=self.layers, seed=self.seed)
@@ -38,3 +42,15 @@ class CompareSink(Sink):
         links = {row.label: row.link for row in report.rows}
         pictures = [*drawn(sweep.summary, registry()), *made]
         write_report(report.compared, sweep.summary / REPORT, published=published, links=links, pictures=pictures)
+
+
+def _can_be_read(folder: Path) -> bool:
+    """Whether the run's space can be had again; says why not."""
+    from ctxexp.command.compose import saved  # Hydra's
+
+    try:
+        saved(folder)
+    except ConfigError as error:
+        show(f"warning: left out of the comparison of spaces: {error}", sys.stderr)
+        return False
+    return True

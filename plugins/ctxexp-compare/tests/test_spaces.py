@@ -242,3 +242,19 @@ def test_the_docs_words_are_their_numbers() -> None:
     assert len(few) == 2 * 6
     i, j = np.unravel_index(np.argmax(found.matrices["cka"].value[:2, 2:]), (2, 2))
     assert f"by CKA one's layer {i} and other's layer {j}" in paragraph(few)
+
+
+def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: [")
+    with pytest.raises(ConfigError, match=r"holds no run's config.yaml that can be read: "):
+        Space.of_run(tmp_path)
+
+
+def test_the_sink_keeps_the_contract_and_leaves_out_runs_that_cannot_be_read() -> None:
+    from ctxexp_compare.sink import CompareSink
+
+    from ctxexp.testing import check_sink
+
+    check_sink(CompareSink)
+    with pytest.raises(UnknownName, match="no measure of two spaces 'rsa'"):
+        CompareSink(measures="rsa")
