@@ -1,7 +1,8 @@
-"""How often the gate fails a model against itself: two random halves of a text, again and again, at a margin of 0.
+"""How often the gate fails a model against itself, at a margin of 0 and at the default one.
 
-`python plugins/ctxexp-card/benchmarks/itself.py [pairs] [sentences]`: vectors of the ELMo mini, encoded once; whole
-runs are measured over each half and compared as independent ones. At most 5% should fail, but for sampling.
+`python plugins/ctxexp-card/benchmarks/itself.py RUN`: 200 pairs of resamples of a finished run's text, the words the
+same: at most 5% should fail at a margin of 0, but for sampling. `... PAIRS SENTENCES`: whole runs of the ELMo mini over
+two random sets of sentences each, whose words differ too, which no interval knows of.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -19,6 +21,7 @@ from ctxexp.command.run import study_of, vectors_of
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.face import configured
+from ctxexp.results.values import Values
 
 
 def failures(pairs: int, sentences: int) -> tuple[int, int]:
@@ -57,6 +60,26 @@ def _measured(
         return ctxexp.measure(encoder, metrics=metrics, options=options, progress=False)
 
 
+def resamples(folder: str, pairs: int = 200) -> tuple[int, int]:
+    """How many pairs of a run's own bootstrap replicates fail, as if each were a run over a text of its own."""
+    run = ctxexp.load(folder)
+    keys = [key for key in run.replicates if key.statistic in ("adjusted", "mean_cosine")]
+
+    def at(i: int) -> ctxexp.Results:
+        values = Values(dict(run.held))
+        for key in keys:
+            values.held[key] = run.held[key]._replace(value=run.replicates[key][:, i].astype(np.float64))
+        corpus = replace(run.info.corpus, fingerprint=str(i))
+        return replace(run, frame=values.frame(), info=replace(run.info, corpus=corpus))
+
+    drawn = [(at(2 * i), at(2 * i + 1)) for i in range(pairs)]
+    strict = sum(bool(diff(a, b, margin=0, same_text=False).moved) for a, b in drawn)
+    return strict, sum(bool(diff(a, b, same_text=False).moved) for a, b in drawn)
+
+
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    print(failures(*(int(word) for word in (sys.argv[1:] or ["200", "300"]))))
+    if sys.argv[1].isdigit():
+        print(failures(*map(int, sys.argv[1:])))
+    else:
+        print(resamples(sys.argv[1]))
