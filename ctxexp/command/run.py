@@ -7,9 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from ctxexp.command.config import Config, Part, part_of, supplied_by
+from ctxexp.command.config import Config, part_of, supplied_by
 from ctxexp.command.names import registry, use, used
 from ctxexp.dataset import Corpus, Shards, check_corpus, check_sentences, deduplicated
 from ctxexp.datasets.contexts import Bounds, bounded
@@ -17,12 +15,11 @@ from ctxexp.datasets.download import cache_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near
 from ctxexp.files.paths import user_path
-from ctxexp.metric import Group, Metric, Pairs
+from ctxexp.metric import Metric
 from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
 from ctxexp.models.transformer.checkpoints import called
 from ctxexp.progress import Progress
-from ctxexp.report.wording import AVERAGE
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
@@ -181,37 +178,10 @@ def preflight(config: Config) -> None:
 
 
 def check_objective(config: Config, corpus: Corpus | None = None) -> None:
-    """Raise ConfigError for an objective that no run of this config has; the tasks of gold pairs are known once the
-    corpus is."""
-    if config.objective is None:
-        return
-    key = Objective.read(config.objective).key
-    if key.measure not in config.metric:
-        raise ConfigError(f"objective={config.objective}: no measure {key.measure!r}{near(key.measure, config.metric)}")
-    if (known := statistics(config.metric[key.measure])) and key.statistic not in known:
-        why = f"{key.measure} has no {key.statistic!r}{near(key.statistic, known)}"
-        raise ConfigError(f"objective={config.objective}: {why}")
-    if corpus and (tasks := {pair.subset.split("/")[0] or "other" for pair in corpus.pairs}):
-        tasks = {*tasks, AVERAGE} if len(tasks) > 1 else {""}
-        if key.task not in tasks and config.metric[key.measure].make().over == "pair":
-            named = [f"{key.measure}/{task}/{key.statistic}".replace("//", "/") for task in tasks]
-            raise ConfigError(f"objective={config.objective}: no such task{near(str(key), named)}")
-
-
-def statistics(part: Part) -> set[str]:
-    """The names of what a metric gives of one task, its chance level's among them; empty where it can't be asked."""
-    try:
-        metric: Metric = part.make()
-        if metric.over == "pair":
-            gold, x = np.array([0.0, 1, 0, 1]), np.random.default_rng(0).normal(size=(4, 2, 8))
-            metric.update(Group("task", x, pairs=Pairs(gold, [("a word", "some words")] * 4)))
-        found = set(metric.compute())
-    except Exception:  # it needs files, or rows of its own kind; what it says is said by the run
-        return set()
-    if metric.has_null and "raw" in found:
-        found |= {"baseline", "adjusted"}
-    prefix = "size_matched_"
-    return found | ({f"{prefix}baseline", f"{prefix}adjusted"} if metric.size_matched else set())
+    """Raise ConfigError for an objective that no run of this config has."""
+    if config.objective is not None:
+        metrics = {label: part.make for label, part in config.metric.items()}
+        Objective.read(config.objective).check(metrics, corpus)
 
 
 def _check_data(config: Config) -> None:

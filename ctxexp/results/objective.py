@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, MetricError, near, short
+from ctxexp.metric import Group, Metric, Pairs
+from ctxexp.report.wording import AVERAGE
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 
@@ -37,6 +40,20 @@ class Objective:
             )
         return cls(text, Key(measure, statistic, task, mix or LAYER), at)
 
+    def check(self, metrics: Mapping[str, Callable[[], Metric]], corpus: Corpus | None = None) -> None:
+        """Raise ConfigError unless these metrics, by label, give it; the tasks of gold pairs are known once the corpus
+        is."""
+        measure, statistic, task, _ = self.key
+        if measure not in metrics:
+            raise ConfigError(f"objective={self.text}: no measure {measure!r}{near(measure, metrics)}")
+        if (known := statistics(metrics[measure])) and statistic not in known:
+            raise ConfigError(f"objective={self.text}: {measure} has no {statistic!r}{near(statistic, known)}")
+        if corpus and (tasks := {pair.subset.split("/")[0] or "other" for pair in corpus.pairs}):
+            tasks = {*tasks, AVERAGE} if len(tasks) > 1 else {""}
+            if task not in tasks and metrics[measure]().over == "pair":
+                named = [f"{measure}/{each}/{statistic}".replace("//", "/") for each in tasks]
+                raise ConfigError(f"objective={self.text}: no such task{near(str(self.key), named)}")
+
     def require(self, layers: Sequence[int]) -> None:
         """Raise ConfigError unless the layer, where one is asked for by number, is among these."""
         if self.at.isdecimal() and int(self.at) not in layers:
@@ -59,3 +76,19 @@ class Objective:
         if not defined.size:
             return float("nan")
         return {"mean": float(defined.mean()), "highest": float(defined.max()), "lowest": float(defined.min())}[self.at]
+
+
+def statistics(make: Callable[[], Metric]) -> set[str]:
+    """The names of what a metric gives of one task, its chance level's among them; empty where it can't be asked."""
+    try:
+        metric = make()
+        if metric.over == "pair":
+            gold, x = np.array([0.0, 1, 0, 1]), np.random.default_rng(0).normal(size=(4, 2, 8))
+            metric.update(Group("task", x, pairs=Pairs(gold, [("a word", "some words")] * 4)))
+        found = set(metric.compute())
+    except Exception:  # it needs files, or rows of its own kind; what it says is said by the run
+        return set()
+    if metric.has_null and "raw" in found:
+        found |= {"baseline", "adjusted"}
+    prefix = "size_matched_"
+    return found | ({f"{prefix}baseline", f"{prefix}adjusted"} if metric.size_matched else set())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from warm import Warm
 from ctxexp.command import compose
 from ctxexp.command.cli import command
 from ctxexp.command.names import look_in
+from ctxexp.dataset import Corpus, Pair
 from ctxexp.errors import ConfigError, MetricError
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.sts import STS
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from tests.made import results_with
@@ -93,6 +97,24 @@ def test_a_wrong_objective_is_refused_with_what_there_is(words: str, message: st
 )
 def test_a_right_one_is_not(words: str) -> None:
     assert compose.check_command(words.split(), multirun=False) == []
+
+
+def test_the_tasks_of_gold_pairs_are_known_once_the_corpus_is() -> None:
+    def corpus(*subsets: str) -> Corpus:
+        words = Corpus.of("c", [["a", "bank"], ["a", "river"]])
+        return replace(words, pairs=tuple(Pair(0, 1, 1.0, subset) for subset in subsets))
+
+    metrics = {"sts": STS, "self_similarity": SelfSimilarity}
+    two, one = corpus("STS12/a", "STS-B"), corpus("STS-B")
+    for text, known in (("sts/STS12/all@last", two), ("sts/avg/all@0", two), ("sts/all@mean", one)):
+        Objective.read(text).check(metrics, known)
+    Objective.read("self_similarity/raw@last").check(metrics, two)
+    with pytest.raises(
+        ConfigError, match=r"objective=sts/all@last: no such task.*sts/STS-B/all, sts/STS12/all, sts/av"
+    ):
+        Objective.read("sts/all@last").check(metrics, two)
+    with pytest.raises(ConfigError, match=r"objective=sts/STS12/all@last: no such task.*\(sts/all\)"):
+        Objective.read("sts/STS12/all@last").check(metrics, one)
 
 
 @pytest.mark.parametrize(
