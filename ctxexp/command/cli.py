@@ -6,6 +6,7 @@ keeps its traceback. A job's failure is recorded and the sweep goes on; the exit
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import sys
@@ -23,9 +24,8 @@ from ctxexp.vectors.code_version import __version__
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
     gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took a twentieth of a start
-    status = command(sys.argv[1:])
-    gc.freeze()  # what is left goes with the process: freeing it one by one took a seventh of a start
-    sys.exit(status)
+    atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took a seventh of a start
+    sys.exit(command(sys.argv[1:]))
 
 
 def command(words: Sequence[str]) -> int | str | None:
