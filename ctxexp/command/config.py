@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-import typing
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_type_hints
 
 from annotated_types import Ge, Le
 
 from ctxexp.command.names import LISTS
-from ctxexp.command.types import type_text, typed
+from ctxexp.command.types import Seed, type_text, typed
 from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
@@ -31,7 +30,6 @@ CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # built at onc
 # No number comes from these.
 PLACES = ("tracking", "sink", "cache", "engine", "resume", "figures", "objective", "experiment", "plugins")
 
-Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 T = TypeVar("T")
 
 
@@ -243,7 +241,7 @@ def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
 
 def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
     """The dataclass with these values, those that are dataclasses filled too."""
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = get_type_hints(kind, include_extras=True)
     for key in node:
         if key not in hints:
             raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
@@ -255,7 +253,7 @@ def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
             if not isinstance(inner := node[key], Mapping):
                 keys = ", ".join(each.name for each in fields(expected))
                 raise ConfigError(f"{key}={short(inner)}: expected keys with values ({keys})")
-            values[key] = _filled(typing.cast(type, expected), inner, f"{key}.")
+            values[key] = _filled(cast(type, expected), inner, f"{key}.")
         elif key in node:
             values[key] = typed(place + key, node[key], expected)
     return kind(**values)

@@ -21,8 +21,9 @@ from omegaconf import DictConfig, OmegaConf
 from ctxexp.command import compose
 from ctxexp.command.config import PLACES, Config, check, supplied_by
 from ctxexp.command.job_key import key_of
+from ctxexp.command.labels import label
 from ctxexp.command.names import registry, use
-from ctxexp.command.run import label, measured, preflight, study_of
+from ctxexp.command.run import measured, preflight, study_of
 from ctxexp.command.secrets import as_written
 from ctxexp.command.sweep import current_sweep, here, sinks_of
 from ctxexp.errors import CtxexpError, Terminated, line, said

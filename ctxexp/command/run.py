@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ctxexp.command.config import Config, part_of, supplied_by
+from ctxexp.command.labels import calibration, label, text_name, weights
 from ctxexp.command.names import registry, use, used
 from ctxexp.dataset import Corpus, Shards, check_corpus, check_sentences, deduplicated
 from ctxexp.datasets.contexts import Bounds, bounded
@@ -18,7 +19,6 @@ from ctxexp.files.paths import user_path
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
-from ctxexp.models.transformer.checkpoints import called
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
@@ -164,10 +164,10 @@ def preflight(config: Config) -> None:
             check_device(device)
     config.baseline.make()
     config.transform.make()
-    for label, part in config.metric.items():
+    for name, part in config.metric.items():
         made = part.make()
         if isinstance(made, Metric) and isinstance(made.sample, int) and made.sample < 1:
-            raise ConfigError(f"metric.{label}.sample={made.sample}: expected at least 1, or null for all")
+            raise ConfigError(f"metric.{name}.sample={made.sample}: expected at least 1, or null for all")
     if config.dataset.offer.ours:
         _check_data(config)
     if config.model.offer.ours:  # a stranger's may have other arguments and poolings
@@ -218,7 +218,7 @@ def measured(study: Study, config: Config, folder: Path, progress: Progress) -> 
         transform=TransformInfo(
             name=calibration(config),
             arguments={"name": config.transform.name, **config.transform.arguments},
-            fit=fit and replace(fit, text=_text_name(config.fit_on)),
+            fit=fit and replace(fit, text=text_name(config.fit_on)),
         ),
         published=config.figures.published,
         plugins=supplied_by(config),
@@ -250,51 +250,3 @@ def _remade(files: list[str], name: str, arguments: Mapping[str, object]) -> Enc
     use(files)
     made: Encoder = part_of("model", "model", {"name": name, **arguments}, registry()).make()
     return made
-
-
-def label(config: Config) -> str:
-    """What charts call the run: the model, by its checkpoint where one was given, weights that aren't the default, the
-    control and the transform unless they are none, with the text that it was fitted on."""
-    chosen = config.model.arguments.get("weights")
-    parts = [config.model.name]
-    if given := _given(config):
-        parts = [given] if config.model.arguments.get("checkpoint") else [*parts, given]
-        parts += ["(untrained)"] if chosen == "untrained" else []
-    elif chosen not in (None, "mini"):
-        parts.append(f"({chosen})")
-    if words := config.control.make().words:
-        parts.append(f"({words})")
-    if (transform := calibration(config)) != "none":
-        parts += ["+", transform]
-        if config.fit_on != "target":
-            parts.append(f"fitted on {_text_name(config.fit_on)}")
-    return " ".join(parts)
-
-
-def weights(config: Config) -> str | None:
-    """Which weights the run used: the group's choice, or the user's own files in its place."""
-    chosen, given = config.model.arguments.get("weights"), _given(config)
-    return f"untrained {given}" if given and chosen == "untrained" else given or chosen
-
-
-def _given(config: Config) -> str:
-    """The name of a checkpoint or file that the user gave; empty if none."""
-    files = (config.model.arguments.get(key) for key in ("checkpoint", "weight_file", "options_file", "path"))
-    given = next(filter(None, files), "")
-    return called(str(given)) if given else ""
-
-
-def _text_name(fit_on: str) -> str:
-    """The choice of the fitted text, a path by its last part."""
-    return Path(fit_on.removeprefix("nli:")).name if fit_on.startswith("nli:") else fit_on
-
-
-def calibration(config: Config) -> str:
-    """The transform and its arguments, those that differ from its factory's defaults: `none`, `drop_top (k=3)`; where
-    it was computed says nothing about the space."""
-    part = config.transform
-    defaults = {key: default for key, (_type, default) in (part.known() or {}).items()}
-    defaults["device"] = part.arguments.get("device")
-    said = {k: v for k, v in part.arguments.items() if not (k in defaults and defaults[k] == v)}
-    listed = ", ".join(f"{key}={value}" for key, value in said.items())
-    return f"{part.name} ({listed})" if listed else part.name

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import yaml
+from annotated_types import Ge, Le
 
 from ctxexp.errors import ConfigError, line, near, short
 
+Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
 
 

@@ -120,7 +120,7 @@ def conform(name: str, **arguments: Any) -> int:
     name: what it is registered as: bert, or with its kind, metric/anisotropy
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
     """
-    from ctxexp.command.conform import main  # with the whole kit, which no other verb needs
+    from ctxexp.testing.by_name import main  # with the whole kit, which no other verb needs
 
     return main(name, arguments)
 

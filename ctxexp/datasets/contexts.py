@@ -16,7 +16,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.dataset import Bound, Corpus, Sentence, Shards
+from ctxexp.dataset import Corpus, Sentence, Shards
+from ctxexp.datasets.bound import Bound
 from ctxexp.datasets.sketch import Limits, Sketch, digest
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local

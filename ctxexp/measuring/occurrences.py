@@ -121,15 +121,11 @@ class Occurrences:
         if measured is not None:
             form_of_row = np.where(measured, form_of_row, -1)
 
-        # Every occurrence of the corpus, sentence by sentence: its store row and its sentence.
-        lengths = np.diff(offsets)[stored_of]
-        sentence = np.repeat(np.arange(len(stored_of)), lengths)
-        within = np.arange(len(sentence)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rows = np.repeat(offsets[stored_of], lengths) + within
+        rows, sentence = _every(stored_of, offsets)
         kept = form_of_row[rows] >= 0
+        if not kept.any():
+            raise MetricError(f"corpus {corpus.name!r} has no unit to measure: all {len(rows)} are left out")
         rows, sentence = rows[kept], sentence[kept]
-        if not len(rows):
-            raise MetricError(f"corpus {corpus.name!r} has no unit to measure: all {int(lengths.sum())} are left out")
         form = form_of_row[rows]
 
         first: dict[Sentence, int] = {}  # a sentence's first place; a store may hold equal sentences apart
@@ -145,10 +141,8 @@ class Occurrences:
         top = int(np.lexsort([counts, contexts])[-1])
         everywhere = np.arange(len(place))
         once = of_text & (place == everywhere)[sentence]
-        labelled = form_of_row
-        if corpus.bound is not None:
-            labelled = np.full_like(form_of_row, -1)
-            labelled[rows[of_word]] = form[of_word]
+        labelled = np.full_like(form_of_row, -1)
+        labelled[rows[of_word]] = form[of_word]
         return cls(
             words,
             counts[chosen],
@@ -223,6 +217,14 @@ def _bounds(corpus: Corpus, position: np.ndarray, sentence: np.ndarray) -> tuple
     width = 1 + max(position.max(initial=0), bound.positions.max(initial=0))
     chosen = np.repeat(np.arange(len(bound.whole)), np.diff(bound.starts)) * width + bound.positions
     return np.isin(sentence * width + position, chosen), bound.whole[sentence]
+
+
+def _every(stored_of: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every occurrence of a corpus, sentence by sentence: its store row and its sentence, (n,) each."""
+    lengths = np.diff(offsets)[stored_of]
+    sentence = np.repeat(np.arange(len(stored_of)), lengths)
+    within = np.arange(len(sentence)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.repeat(offsets[stored_of], lengths) + within, sentence
 
 
 def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:

@@ -159,17 +159,9 @@ def _build(
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
             arrays={**rows_of.arrays(), "order": order.astype(np.int64)},
-            meta={
-                "key": path.name,
-                "encoder": encoder.name,
-                "corpus": corpus.name,
-                "n_sentences": len(sentences),
-                "skipped": rows_of.skipped,
-                "unknown": unknown,
-                "pieces": pieces,
-                "details": dict(encoder.details),
-                "made": dict(encoder.made),
-            },
+            meta={"key": path.name, "corpus": corpus.name, "n_sentences": len(sentences), "skipped": rows_of.skipped}
+            | {"unknown": unknown, "pieces": pieces, "encoder": encoder.name}
+            | {"details": dict(encoder.details), "made": dict(encoder.made)},
         )
         writer.folder.replace(path)
     if folder:

@@ -18,7 +18,8 @@ from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.command.config import Config
 from ctxexp.command.job_key import job_key
 from ctxexp.command.jobs import summary
-from ctxexp.command.run import fit_text, label, load_encoder, run
+from ctxexp.command.labels import label
+from ctxexp.command.run import fit_text, load_encoder, run
 from ctxexp.dataset import Corpus, Pair, Sentence, overlap
 from ctxexp.datasets.sentences import sentences_of
 from ctxexp.datasets.words import is_punctuation

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp.command.config import Config, Part
-from ctxexp.command.run import label, weights
+from ctxexp.command.labels import label, weights
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
 from tests.made import results_with, told

@@ -18,7 +18,7 @@ from test_occurrences import Shelf, shelve
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import part_of
-from ctxexp.command.run import label
+from ctxexp.command.labels import label
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence

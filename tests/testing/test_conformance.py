@@ -12,7 +12,6 @@ import pytest
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.cli import command
-from ctxexp.command.conform import conform
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
@@ -27,6 +26,7 @@ from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.gpt2 import gpt2
 from ctxexp.plugins import KINDS, build_registry
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
+from ctxexp.testing.by_name import conform
 from ctxexp.transforms.center import Center
 from tests.laws import fails
 
@@ -602,8 +602,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_names_that_are_ambiguous_or_unknown() -> None:
     registry = build_registry(installed=False)
-    from ctxexp.command.conform import _find
     from ctxexp.plugins import Offer
+    from ctxexp.testing.by_name import _find
 
     registry.add(Offer("metric", "bert", print, "tests"))
     with pytest.raises(ConfigError, match="'bert' is the name of several things; say model/bert or metric/bert"):

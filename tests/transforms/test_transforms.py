@@ -16,7 +16,7 @@ from test_occurrences import shelve
 
 from ctxexp.baselines.drawn import Uniform
 from ctxexp.command.job_key import job_key
-from ctxexp.command.run import calibration, label
+from ctxexp.command.labels import calibration, label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError
 from ctxexp.measuring.occurrences import Occurrences

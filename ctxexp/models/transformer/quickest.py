@@ -1,9 +1,9 @@
 """A model's forward pass, by the way that is quickest on this processor: found by trying, not by belief.
 
 torch hands float32 products to MKL, which runs at half of some processors' speed (AMD's Zen 5). oneDNN, with weights
-that are laid out for it once, reaches twice that there, and little or no more than MKL elsewhere. The operator is
-the one that `torch.compile`
-freezes models with; it is private, so a model is tried with and without it. GPT-2's activation needs no trial.
+that are laid out for it once, reaches twice that there, and little or no more than MKL elsewhere. The operator is the
+one that `torch.compile` freezes models with; it is private, so a model is tried with and without it. GPT-2's activation
+needs no trial.
 """
 
 from __future__ import annotations

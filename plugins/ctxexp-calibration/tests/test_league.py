@@ -18,7 +18,8 @@ from ctxexp_calibration.li_2020.table import table_li_2020
 from scipy import stats
 
 from ctxexp.command import compose
-from ctxexp.command.run import calibration, fits, label
+from ctxexp.command.labels import calibration, label
+from ctxexp.command.run import fits
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.correlation import percentiles

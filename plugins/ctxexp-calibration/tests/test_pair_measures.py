@@ -15,10 +15,10 @@ from ctxexp_calibration.qnli_data import qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from ctxexp.command.conform import conform
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.metric import Pairs
+from ctxexp.testing.by_name import conform
 from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs
 

@@ -44,7 +44,7 @@ class Space:
         Raises ConfigError for a folder without a run.
         """
         from ctxexp.command.compose import saved  # Hydra's
-        from ctxexp.command.run import label
+        from ctxexp.command.labels import label
 
         config = saved(user_path(folder))
         return cls._of_config(config, label(config))
@@ -52,7 +52,7 @@ class Space:
     @classmethod
     def of_model(cls, model: str | Encoder, text: Text | None = None, *, options: Sequence[str] = ()) -> Space:
         """The space of a model by its name, or of an encoder, over a text as `ctxexp.measure` takes it."""
-        from ctxexp.command.run import label
+        from ctxexp.command.labels import label
 
         config = configured(model, text, options)
         return cls._of_config(config, label(config))

@@ -41,8 +41,7 @@ def huggingface(
     `column` holds a text a row, or a list of words. `sentences`: a row is one, or each line of its text, or what
     `marks` end: . ! ? and … with a closing quote or bracket, before white space and a capital or a digit. `documents`,
     whose sentences intervals draw together: each row, rows that follow each other with one value in a column of that
-    name, or `none`. `limit` takes the first sentences only. `stream`: not held in memory, but read whenever it is
-    needed.
+    name, or `none`. `limit` takes the first sentences only. `stream`: not held in memory, but read whenever needed.
     """
     if not path:
         raise ConfigError("dataset=huggingface needs dataset.path=<a data set of the hub, or a file or folder>")

@@ -70,7 +70,7 @@ def _asked(name: str, values: Mapping[str, Any]) -> Part:
 
 def _elsewhere(name: str, values: str) -> str:
     """The fingerprint of the data set in a process whose sets have another order; `values` is JSON."""
-    code = "import sys; from ctxexp.command.conform import fingerprint; print(fingerprint(*sys.argv[1:]))"
+    code = "import sys; from ctxexp.testing.by_name import fingerprint; print(fingerprint(*sys.argv[1:]))"
     env = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
     done = subprocess.run([sys.executable, "-c", code, name, values], env=env, capture_output=True, text=True)
     if done.returncode:
