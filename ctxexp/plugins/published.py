@@ -14,6 +14,20 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
         "metric": ("edit_distance", "qnli", "sentence_geometry"),
         "transform": ("clusterwise", "flow", "rank", "weighted_removal"),
     },
+    "ctxexp-card": {"command": ("card", "diff")},
+    "ctxexp-compare": {"command": ("compare",), "sink": ("compare",)},
+    "ctxexp-datasets": {"dataset": ("huggingface",)},
+    "ctxexp-multiverse": {
+        "experiment": ("multiverse",),
+        "metric": ("multiverse",),
+        "transform": ("center_unit_norm", "unit_norm"),
+    },
+    "ctxexp-ray": {"engine": ("ray",)},
+    "ctxexp-senses": {
+        "dataset": ("dwug", "semcor", "semcor_sample", "wic"),
+        "experiment": ("what_is_context",),
+        "metric": ("self_similarity_by_class", "semantic_change", "variance_components", "wic"),
+    },
     "ctxexp-claims": {"command": ("claims",)},
     "ctxexp-frequency": {"metric": ("degeneration", "frequency", "frequency_geometry"), "experiment": ("frequency",)},
     "ctxexp-train": {"command": ("probe", "train")},
@@ -26,12 +40,17 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-isotropy": {
         "metric": (
             "cluster_adjusted_similarity",
+            "curvature",
             "effective_rank",
+            "first_component",
             "intrinsic_dimension",
             "isoscore",
+            "isoscore_star",
+            "matrix_entropy",
             "participation_ratio",
             "partition_isotropy",
             "rogue_dimensions",
+            "symmetry",
         )
     },
 }

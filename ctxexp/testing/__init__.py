@@ -16,6 +16,7 @@ from ctxexp.testing.baselines import check_baseline
 from ctxexp.testing.controls import check_control
 from ctxexp.testing.datasets import check_dataset
 from ctxexp.testing.encoders import check_encoder
+from ctxexp.testing.engines import check_engine
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
 from ctxexp.testing.sinks import MemorySink, check_sink
@@ -29,6 +30,7 @@ __all__ = [
     "check_control",
     "check_dataset",
     "check_encoder",
+    "check_engine",
     "check_metric",
     "check_sink",
     "check_transform",

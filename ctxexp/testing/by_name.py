@@ -48,6 +48,7 @@ def conform(name: str, values: Mapping[str, object]) -> str:
         "dataset": partial(testing.check_dataset, elsewhere=again),
         "baseline": testing.check_baseline,
         "control": testing.check_control,
+        "engine": testing.check_engine,
         "sink": testing.check_sink,
     }
     return str(checks[part.kind](part.make, name=title))

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ctxexp_compare.measure import TIES, Sample
+from ctxexp_compare.measure import Sample, Stream
 
 BLOCK = 512  # rows whose distances to all others are in memory at a time
 
@@ -54,7 +54,7 @@ def _blocks(x: np.ndarray, geometry: Geometry, sample: Sample) -> Iterator[tuple
     else:
         y -= y.mean(axis=0)
     squares = np.einsum("ij,ij->i", y, y)
-    seed = [sample.seed, TIES, crc32(x[:2].tobytes())]  # of this space, whoever it is compared with
+    seed = [sample.seed, Stream.TIES, crc32(x[:2].tobytes())]  # of this space, whoever it is compared with
     order = np.random.default_rng(seed).permutation(len(x)).astype(np.int32)
     place = np.argsort(order)
     columns = number.ravel()[order]

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp_compare.measure import FOLDS, Chance, Sample, Score, TwoSpaces
+from ctxexp_compare.measure import Chance, Sample, Score, Stream, TwoSpaces
 
 PENALTIES = np.append(np.logspace(-6, 4, 21), np.inf)  # of ridge regression, in the mean squared singular value
 
@@ -56,7 +56,7 @@ class Linearity(TwoSpaces):
     def side(self, x: np.ndarray, sample: Sample) -> Linear:
         rows = x.astype(np.float64)
         known, number = np.unique(sample.blocks, return_inverse=True)
-        part = np.random.default_rng([sample.seed, FOLDS]).permutation(len(known)) % self.folds
+        part = np.random.default_rng([sample.seed, Stream.FOLDS]).permutation(len(known)) % self.folds
         found = []
         for fold in range(self.folds):
             test = part[number] == fold

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp_compare.measure import SAMPLED, Sample
+from ctxexp_compare.measure import Sample, Stream
 from ctxexp_compare.space import Space
 
 FEW = 5
@@ -35,7 +35,9 @@ def matched(spaces: Sequence[Space], *, sample: int, seed: int) -> tuple[Sample,
             "runs one text, with the same words.tokenizer and words.lower"
         )
     told = list(number)
-    seeds = np.array([crc32(f"{seed} {SAMPLED} {told[i]}".encode(errors="surrogatepass")) for i in range(len(told))])
+    seeds = np.array(
+        [crc32(f"{seed} {Stream.SAMPLED:d} {told[i]}".encode(errors="surrogatepass")) for i in range(len(told))]
+    )
     key = _mixed(seeds[common // width**2].astype(np.uint64), common % width**2)
     chosen = np.sort(np.lexsort([common, key])[:sample])
     held = common[chosen]

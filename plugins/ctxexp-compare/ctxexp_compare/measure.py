@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import IntEnum, unique
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+
+
+@unique
+class Stream(IntEnum):
+    """Streams of random numbers of one seed, apart from the engine's; see `ctxexp.measuring.streams.Stream`."""
+
+    PERMUTED = 101
+    TIES = 102
+    SAMPLED = 103
+    FOLDS = 104
 
 
 @dataclass(frozen=True)
@@ -71,11 +82,8 @@ class TwoSpaces(ABC):
 
     def chance(self, a: Any, b: Any, sample: Sample, permutations: int) -> Chance:
         """Mean and sd over so many permutations of b's rows; override where there is a closed form."""
-        rng = np.random.default_rng([sample.seed, PERMUTED])
+        rng = np.random.default_rng([sample.seed, Stream.PERMUTED])
         drawn = [self.score(a, self.shuffled(b, rng.permutation(len(sample)))).value for _ in range(permutations)]
         if len(drawn) < 2:
             return Chance(float("nan"), float("nan"))
         return Chance(float(np.mean(drawn)), float(np.std(drawn, ddof=1)))
-
-
-PERMUTED, TIES, SAMPLED, FOLDS = 101, 102, 103, 104  # streams of random numbers of one seed, apart from the engine's
