@@ -13,7 +13,7 @@ from ctxexp.papers.sweep_tables import SweepTable, markdown
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import difference
 from ctxexp.report.side_by_side import full_title, number
-from ctxexp.report.wording import canonical, facts, main_curves
+from ctxexp.report.wording import about, facts, main_curves
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.unknown import MANY
@@ -38,7 +38,7 @@ class Card:
     @property
     def keys(self) -> list[Key]:
         """The main curves, the paper's first; of variants of a measure the plain one (the JSON has every curve)."""
-        every = [key for key in main_curves(self.results) if canonical(self.results, key.measure) == key.measure]
+        every = [key for key in main_curves(self.results) if not about(self.results, key.measure).variant]
         return sorted(every, key=lambda key: PAPER.index(key.measure) if key.measure in PAPER else len(PAPER))
 
     @property
@@ -75,11 +75,11 @@ class Card:
 
     def markdown(self, picture: str) -> str:
         """The card as a section of a model hub's README; `picture` is the address of its figure."""
-        about = [*facts([(self.title, self.results)]), *_amounts(self.results)]
+        told = [*facts([(self.title, self.results)]), *_amounts(self.results)]
         parts = [
             "## Geometry of the word vectors",
             f"![Curves of {self.title} by layer]({picture})",
-            f"{self.title}: {'; '.join(about)}. In brackets 95% intervals. Made by ctxexp {self.results.info.version}.",
+            f"{self.title}: {'; '.join(told)}. In brackets 95% intervals. Made by ctxexp {self.results.info.version}.",
         ]
         for head, lines in (
             ("Before you use these numbers", self.warnings),
@@ -158,9 +158,13 @@ class Card:
             if np.isfinite(spread).any():
                 top = int(np.nanargmax(spread))
                 found = [i for i in range(len(spread)) if spread[i] > SINK]
-                where = f"in layers {_ranges(found)} some words are far longer than others" if found else "none"
+                where = (
+                    f"in layers {_ranges(found)} some words are far longer than others"
+                    if found
+                    else "none in the lengths"
+                )
                 yield (
-                    f"{where}: lengths spread by {spread[top]:.2f} times their median in layer {top}, where that is "
+                    f"{where}: these spread by {spread[top]:.2f} times their median in layer {top}, where that is "
                     "largest"
                 )
         for label, about in self.results.info.measures.items():
