@@ -122,8 +122,7 @@ class Card:
         return level.value if level is not None and key.statistic == "adjusted" else None
 
     def _about(self, key: Key) -> str:
-        said = self.results.info.measures.get(key.measure)
-        return said.definition if said else ""
+        return about(self.results, key.measure).definition
 
     def _name(self, key: Key) -> str:
         title = full_title(key.measure, key.task, [self.results])
@@ -167,9 +166,9 @@ class Card:
                     f"{where}: these spread by {spread[top]:.2f} times their median in layer {top}, where that is "
                     "largest"
                 )
-        for label, about in self.results.info.measures.items():
+        for label, told in self.results.info.measures.items():
             share = self.results.values(label, "top_1")
-            if about.name == "rogue_dimensions" and share is not None and np.isfinite(share).any():
+            if told.name == "rogue_dimensions" and share is not None and np.isfinite(share).any():
                 top = int(np.nanargmax(share))
                 yield f"one dimension makes {share[top]:.0%} of the mean cosine in layer {top}, where that is most"
 
