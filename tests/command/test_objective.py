@@ -109,9 +109,7 @@ def test_the_tasks_of_gold_pairs_are_known_once_the_corpus_is() -> None:
     for text, known in (("sts/STS12/all@last", two), ("sts/avg/all@0", two), ("sts/all@mean", one)):
         Objective.read(text).check(metrics, known)
     Objective.read("self_similarity/raw@last").check(metrics, two)
-    with pytest.raises(
-        ConfigError, match=r"objective=sts/all@last: no such task.*sts/STS-B/all, sts/STS12/all"
-    ):
+    with pytest.raises(ConfigError, match=r"objective=sts/all@last: no such task.*sts/STS-B/all, sts/STS12/all"):
         Objective.read("sts/all@last").check(metrics, two)
     with pytest.raises(ConfigError, match=r"objective=sts/STS12/all@last: no such task.*\(sts/all\)"):
         Objective.read("sts/STS12/all@last").check(metrics, one)
