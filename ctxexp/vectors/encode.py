@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +17,9 @@ from ctxexp.model import Encoder, reading
 from ctxexp.progress import Progress, Silent
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import class_version, code_version
-from ctxexp.vectors.encoding import Work, encode_into, encoded_by
+from ctxexp.vectors.encoding import Work, encode_into
 from ctxexp.vectors.rows import Rows
-from ctxexp.vectors.shards import Crew, encode_shards, in_shards
+from ctxexp.vectors.shards import Crew, encode_shards
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import DamagedError
 from ctxexp.vectors.unknown import count_unknown
@@ -141,21 +140,13 @@ def _build(
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
         if crew and folder:
-            if encoder.made:  # by a first batch it is known how
-                deque(encoded_by(encoder, [sentences[i] for i in work.batches[0]]), maxlen=0)
-            shards = in_shards(work, lengths, crew.engine.shard_tokens)
-            encoded = encode_shards(writer, rows_of, encoder, shards, crew, folder, stage.advance)
+            encoded = encode_shards(writer, rows_of, encoder, work, lengths, crew, folder, stage.advance)
         else:
-            encoded = len(sentences)
-            encode_into(
-                writer,
-                rows_of,
-                encoder,
-                work,
-                lambda batch: stage.advance(
-                    int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{len(sentences):,}"
-                ),
+            encoded, each = len(sentences), f"{len(sentences):,}"
+            tell = lambda batch: stage.advance(  # noqa: E731  # two lines of it
+                int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{each}"
             )
+            encode_into(writer, rows_of, encoder, work, tell)
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
             arrays={**rows_of.arrays(), "order": order.astype(np.int64)},

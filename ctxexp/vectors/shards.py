@@ -12,7 +12,8 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 from ctxexp.engine import Engine
 from ctxexp.errors import EncodingError
 from ctxexp.model import Encoder
-from ctxexp.vectors.encoding import Work, encode_into
+from ctxexp.vectors.encoding import Work, encode_into, encoded_by
 from ctxexp.vectors.rows import Rows
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import DamagedError
@@ -124,12 +125,16 @@ def encode_shards(
     writer: StoreWriter,
     rows_of: Rows,
     encoder: Encoder,
-    shards: Sequence[Shard],
+    work: Work,
+    lengths: np.ndarray,
     crew: Crew,
     folder: Path,
     advance: Callable[[int], object],
 ) -> int:
     """Have the crew encode what isn't there yet, put all into one store, and give the number of sentences encoded."""
+    if encoder.made:  # by a first batch it is known how
+        deque(encoded_by(encoder, [work.sentences[i] for i in work.batches[0]]), maxlen=0)
+    shards = in_shards(work, lengths, crew.engine.shard_tokens)
     folder.mkdir(exist_ok=True)
     missing = []
     for shard in shards:
