@@ -38,7 +38,8 @@ class Linearity(TwoSpaces):
     Ridge regression, its penalty by generalised cross-validation among the training rows; whole resampling units
     (sentences, documents) are held out together. In-sample least squares, as published (Razzhigaev et al. 2024), gives
     independent noise of 192 dimensions 1.00 at n = 100 and .19 at 1,000: about d / n. Permuted rows give about 0 (a
-    little less: the penalty is estimated), which is taken as the chance level. A to B and B to A differ.
+    little less: the penalty is estimated), which is taken as the chance level; its spread is theirs. A to B and B to A
+    differ.
     """
 
     name: ClassVar[str] = "linearity"
@@ -94,7 +95,7 @@ class Linearity(TwoSpaces):
         return side._replace(x=side.x[order])  # as what is foretold
 
     def chance(self, a: Linear, b: Linear, sample: Sample, permutations: int) -> Chance:
-        return Chance(0.0, float("nan"))
+        return Chance(0.0, super().chance(a, b, sample, permutations).sd)
 
 
 def _shrunk(s: np.ndarray, loads: np.ndarray, total: float, n: int) -> np.ndarray:

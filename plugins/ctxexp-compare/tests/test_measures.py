@@ -268,6 +268,17 @@ def test_a_level_without_a_closed_form_is_drawn_and_needs_two_draws() -> None:
     assert isinstance(found, Chance)
 
 
+def test_linearity_s_chance_is_0_with_the_spread_of_permuted_rows() -> None:
+    x, y = alike(60)
+    measure, given = Linearity(), sample(60)
+    found = measure.chance(measure.side(x, given), measure.side(y, given), given, 40)
+    rng = np.random.default_rng(17)
+    drawn = [value(measure, x, y[rng.permutation(60)]) for _ in range(100)]
+    assert found.mean == 0
+    assert abs(np.mean(drawn)) < 3 * np.std(drawn)
+    assert found.sd == pytest.approx(np.std(drawn), rel=0.5)
+
+
 @pytest.mark.parametrize("n", [12, 60, 300])
 def test_noise_is_chance_within_the_interval_at_every_n(n: int) -> None:
     """Of 20 pairs of independent spaces at most 3 have an interval that leaves 0 out, for every measure."""
