@@ -5,12 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from typing import Any, TypeVar
-
-import cloudpickle
-import ray
-from ray.exceptions import RayActorError, RayTaskError
-from ray.util import ActorPool
 
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, EngineError, said
@@ -38,6 +34,8 @@ class Ray(Engine):
         gpus: float | None = None,
         shard_tokens: int = Engine.shard_tokens,
     ) -> None:
+        if find_spec("ray") is None:
+            raise ConfigError("engine=ray needs the library ray, which isn't installed: pip install ctxexp-ray")
         if workers < 2 or shard_tokens < 1 or cpus < 0 or (gpus or 0) < 0:
             raise ConfigError(
                 f"engine ray: expected at least 2 workers, shard_tokens of at least 1, no negative cpus or gpus; got "
@@ -46,6 +44,13 @@ class Ray(Engine):
         self.address, self.workers, self.cpus, self.gpus, self.shard_tokens = address, workers, cpus, gpus, shard_tokens
 
     def each(self, make: Callable[[], Callable[[T], R]], items: Iterable[T]) -> Iterator[R]:
+        import cloudpickle
+        import ray
+        from ray.exceptions import RayActorError, RayTaskError
+        from ray.util import ActorPool
+
+        from ctxexp_ray.worker import Worker  # what Ray makes of a class needs Ray
+
         left = list(items)
         if not left:
             return
@@ -69,6 +74,8 @@ class Ray(Engine):
                 ray.kill(actor)
 
     def _connect(self) -> None:
+        import ray
+
         if ray.is_initialized():
             return
         local = {"num_cpus": int(self.cpus * self.workers) or 1, "include_dashboard": False} if not self.address else {}
@@ -79,6 +86,8 @@ class Ray(Engine):
 
     def _ready(self, actors: list[Any], wanted: dict[str, float]) -> Iterator[str]:
         """The node of each actor, once it is there."""
+        import ray
+
         asked = [actor.node.remote() for actor in actors]
         while asked:
             done, asked = ray.wait(asked, num_returns=1, timeout=60)
@@ -87,18 +96,3 @@ class Ray(Engine):
                 log.warning("engine ray: waiting for workers of %s CPUs and %s GPUs; free are %s", wanted["num_cpus"],
                             wanted["num_gpus"], has)  # fmt: skip
             yield from ray.get(done)
-
-
-@ray.remote
-class Worker:
-    """Makes what it works with for its first item, and keeps it."""
-
-    def __init__(self, work: bytes) -> None:
-        self.work, self.made = work, None
-
-    def node(self) -> str:
-        return str(ray.get_runtime_context().get_node_id())
-
-    def do(self, item: Any) -> Any:
-        self.made = self.made or cloudpickle.loads(self.work)()
-        return self.made(item)
