@@ -45,7 +45,7 @@ def measured(model: str, weights: str, sts: Path) -> Found:
 
 def beginning(model: str, weights: str, *options: str) -> Results:
     """Of the first sentences alone."""
-    corpus = replace(polysemy(), sentences=polysemy().sentences[:FIRST], senses=())
+    corpus = replace(polysemy(), sentences=polysemy().sentences[:FIRST], senses=(), tags={})
     chosen = [f"weights={weights}", "device=cpu", *options]
     return measure(model, corpus, metrics="self_similarity", baseline="b100", options=chosen)
 
