@@ -14,6 +14,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import CtxexpError, EncodingError, said, short, stranger
+from ctxexp.vectors.code_version import class_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,11 @@ class Encoder(ABC):
     def given(self) -> tuple[int, ...]:
         """The numbers of the layers that it gives, in the order of their vectors."""
         return tuple(range(self.n_layers)) if self.layers is None else self.layers
+
+    @property
+    def class_code(self) -> str:
+        """Hex digits that change with the class's code, empty for ctxexp's own: they tell apart vectors of one name."""
+        return class_version(type(self))
 
     @abstractmethod
     def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:

@@ -19,7 +19,7 @@ from ctxexp.model import Encoded, Encoder
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.device import is_cpu
 
-SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "layers")
+SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "layers", "class_code")
 LIBRARIES = ("torch", "transformers", "tokenizers")
 CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
 
@@ -27,18 +27,23 @@ CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
 class Known(Encoder):
     """An encoder of which only the description is there; `load` gives it whole, once, when more is asked."""
 
-    _own = frozenset({*SAID, "_load", "_whole", "_own", "corpus", "poolings", "given"})
+    _own = frozenset({*SAID, "_load", "_whole", "_own", "_class_code", "corpus", "poolings", "given"})
 
     def __init__(self, said: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
         """Raises KeyError for a description that isn't whole."""
         layers = None if said["layers"] is None else tuple(said["layers"])
-        vars(self).update({key: said[key] for key in SAID} | {"layers": layers}, _load=load)
+        told = {key: said[key] for key in SAID if key != "class_code"} | {"layers": layers}
+        vars(self).update(told, _load=load, _class_code=said["class_code"])
 
     def __getattribute__(self, name: str) -> Any:
         """Whatever isn't described is the whole encoder's."""
         if name.startswith("__") or name in Known._own:
             return super().__getattribute__(name)
         return getattr(self._whole, name)
+
+    @property
+    def class_code(self) -> str:
+        return self._class_code  # type: ignore[no-any-return]
 
     @cached_property
     def _whole(self) -> Encoder:

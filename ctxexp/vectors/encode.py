@@ -16,7 +16,7 @@ from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError
 from ctxexp.model import Encoder, reading
 from ctxexp.progress import Progress, Silent
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.code_version import class_version, code_version
+from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.encoding import Work, encode_into
 from ctxexp.vectors.rows import Rows
 from ctxexp.vectors.shards import Crew, encode_shards
@@ -92,8 +92,9 @@ def _unique(sentences: Sequence[Sentence]) -> tuple[Sequence[Sentence], np.ndarr
 
 def _code_of(encoder: Encoder) -> str:
     """8 hex digits of our code, and of the encoder's class where it is someone else's, who edits it under one name."""
-    other = class_version(type(encoder))
-    return hashlib.blake2b(f"{CODE} {other}".encode(), digest_size=4).hexdigest() if other else CODE
+    if not encoder.class_code:
+        return CODE
+    return hashlib.blake2b(f"{CODE} {encoder.class_code}".encode(), digest_size=4).hexdigest()
 
 
 def _whole(path: Path, unique_of: np.ndarray) -> Store | None:

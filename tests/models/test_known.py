@@ -30,7 +30,6 @@ class Ones(Encoder):
     name = "ones"
     details = MappingProxyType({"checkpoint": "none", "layers": 2, "causal": False})
     own = "its class's"
-    __module__ = "ctxexp.models.ones"  # it is our own encoders that are described, by the package's code
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         for sentence in batch:
