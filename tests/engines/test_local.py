@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crews import Traced, layers, seen, text
 
 from ctxexp.datasets.contexts import Bounds, bounded
 from ctxexp.datasets.text import text as read_text
@@ -17,6 +16,7 @@ from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.study import Words
+from ctxexp.testing.traced import Traced, layers, seen, text
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.store import Store

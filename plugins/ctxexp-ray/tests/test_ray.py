@@ -17,13 +17,13 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install -e plugins/c
 
 import ray
 from ctxexp_ray.engine import Ray
-from traced import Traced, layers, seen, text
 
 from ctxexp.datasets.contexts import Bounds, bounded
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.study import Words
+from ctxexp.testing.traced import Traced, layers, seen, text
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.store import Store
@@ -84,7 +84,7 @@ def test_what_workers_raise_is_raised() -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from traced import Traced, text
+from ctxexp.testing.traced import Traced, text
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import Crew
 from ctxexp_ray.engine import Ray

@@ -1,4 +1,4 @@
-"""An encoder that leaves a trace of what it encodes, and may kill its process: for engines' tests."""
+"""An encoder that leaves a trace of what it encodes, and may kill its process: for tests of engines."""
 
 from __future__ import annotations
 
