@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import typing
 from collections.abc import Callable, Sequence
 from inspect import Parameter
@@ -72,6 +73,19 @@ def arguments_of(name: str, known: Sequence[Parameter], words: Sequence[str]) ->
             raise ConfigError(f"{short(word)}: expected key=value; ctxexp {name} --help says which")
         bare.append(_read(open_places[0].name, word, open_places[0].annotation))
     return bare, given
+
+
+def model_words(text: str) -> tuple[str, list[str]]:
+    """A model's name and the words of a command line behind it, `minilm dtype=bfloat16`, for verbs that take models.
+    Raises ConfigError without a name."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r}: {error}") from error
+    named = [word.removeprefix("model=") for word in words if "=" not in word or word.startswith("model=")]
+    if len(named) != 1:
+        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
+    return named[0], [word for word in words if "=" in word and not word.startswith("model=")]
 
 
 def _read(key: str, text: str, expected: object) -> object:

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from ctxexp.errors import ConfigError, DiskError, TrackingError
+from ctxexp.command.words import model_words
+from ctxexp.errors import DiskError, TrackingError
 from ctxexp.face import load, measure
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
@@ -108,13 +109,6 @@ def _results(run: str, options: str) -> Results:
         if not (folder / FILE).exists():
             raise TrackingError(f"no {FILE} in {folder}: name a finished run's folder in <tracking.folder>/results")
         return load(folder)
-    try:
-        words = shlex.split(run)
-    except ValueError as error:
-        raise ConfigError(f"{run!r}: {error}") from error
-    named = [word.removeprefix("model=") for word in words if "=" not in word or word.startswith("model=")]
-    if len(named) != 1:
-        raise ConfigError(f'{run!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
-    own = [word for word in words if "=" in word and not word.startswith("model=")]
+    model, own = model_words(run)
     with TemporaryDirectory() as place:
-        return measure(named[0], options=[*shlex.split(options), *own], folder=place)
+        return measure(model, options=[*shlex.split(options), *own], folder=place)

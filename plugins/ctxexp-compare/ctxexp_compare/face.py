@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from ctxexp.command.words import model_words
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.face import Text
 from ctxexp.files.paths import user_path
@@ -62,7 +62,7 @@ def _spaces(one: str | Path | Encoder | Space, text: Text | None, options: Seque
         return [Space.of_model(one, text, options=options)]
     if folders := runs_in(str(one)):
         return [Space.of_run(folder) for folder in folders]
-    model, words = words_of(str(one))
+    model, words = model_words(str(one))
     return [Space.of_model(model, text, options=[*options, *words])]
 
 
@@ -77,18 +77,6 @@ def runs_in(name: str) -> list[Path]:
     if not found:
         raise ConfigError(f"{folder} holds no run (config.yaml); name a folder in <tracking.folder>/results")
     return found
-
-
-def words_of(text: str) -> tuple[str, list[str]]:
-    """A model's name and the words of a command line behind it. Raises ConfigError without a name."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise ConfigError(f"{text!r}: {error}") from error
-    named = [word.removeprefix("model=") for word in words if "=" not in word or word.startswith("model=")]
-    if len(named) != 1:
-        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
-    return named[0], [word for word in words if "=" in word and not word.startswith("model=")]
 
 
 def chosen(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]:

@@ -14,11 +14,12 @@ import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, TwoSpaces, compare, similarities
 from ctxexp_compare.command import table
 from ctxexp_compare.engine import spread
-from ctxexp_compare.face import chosen, runs_in, words_of
+from ctxexp_compare.face import chosen, runs_in
 from ctxexp_compare.figure import heat_map, title
 from ctxexp_compare.matched import matched
 
 import ctxexp
+from ctxexp.command.words import model_words
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
 
 SENTENCES = [
@@ -202,8 +203,8 @@ REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: chosen("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
     (lambda: chosen("linearity folds=1"), MetricError, "linearity folds=1: expected at least 2"),
     (lambda: chosen([]), ConfigError, "expected at least one of cka"),
-    (lambda: words_of("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
-    (lambda: words_of("'bert"), ConfigError, "No closing quotation"),
+    (lambda: model_words("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
+    (lambda: model_words("'bert"), ConfigError, "No closing quotation"),
     (lambda: runs_in(A), ConfigError, "no folder /nowhere/a: expected a run's or a sweep's results, or a model's name"),
     (lambda: runs_in(str(Path(__file__).parent)), ConfigError, "holds no run"),
     (lambda: compare(), ConfigError, "expected at least one run or model, got none"),
