@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence, fingerprint
 from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError
 from ctxexp.model import Encoder, reading
-from ctxexp.progress import Progress, Silent
+from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.encoding import Work, encode_into
@@ -70,8 +69,10 @@ def open_store(
             if store is None:
                 if caches.made_otherwise(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
-                text = replace(corpus, sentences=tuple(unique))
-                encoded = _build(text, encoder, path, batch_tokens, limit_bytes, progress or Silent(), crew)
+                wanted, lengths = _wanted(corpus, encoder, unique), _lengths(encoder, unique)
+                work = Work(unique, wanted, _batches(encoder, lengths, batch_tokens))
+                shards = _shards(crew, encoder, path, batch_tokens)
+                encoded = _build(corpus.name, encoder, work, lengths, path, limit_bytes, progress or Silent(), shards)
                 store = Store(path, unique_of, encoded=encoded)
             caches.touch(path)
     except OSError as error:
@@ -113,75 +114,99 @@ def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
 
 
 def _build(
-    corpus: Corpus,
+    corpus: str,
     encoder: Encoder,
+    work: Work,
+    lengths: np.ndarray,
     path: Path,
-    batch_tokens: int,
     limit_bytes: int | None,
     progress: Progress,
-    crew: Crew | None,
+    shards: tuple[Crew, Path] | None,
 ) -> int:
     """Encodes distinct sentences into a folder beside `path` and renames it there: how many. The caller holds the
     lock."""
-    sentences, wanted = corpus.sentences, _wanted(corpus, encoder)
-    lengths = _lengths(encoder, sentences)
-    unknown, pieces = count_unknown(encoder, sentences)
-    n_words = sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
-    rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else n_words
-    shared = crew is not None and crew.engine.workers > 1 and not encoder.sequential
-    needed = (1 + shared) * _bytes(encoder, rows) + 200 * len(sentences)
-    caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
-
-    work = Work(sentences, wanted, _batches(encoder, lengths, batch_tokens))
-    order = np.concatenate(work.batches)  # stored sentence s is sentences[order[s]]
+    unknown, pieces = count_unknown(encoder, work.sentences)
+    caches.make_room(path.parent, _needed(encoder, work, lengths, shards), limit=limit_bytes, keep=path.name)
     rows_of, title = Rows(), f"encode {encoder.details.get('architecture', encoder.name)}"
-    folder = path.parent / f"shards-{path.name}-{batch_tokens}-{crew.engine.shard_tokens}" if shared and crew else None
     with (
         progress.stage(title, total=int(lengths.sum()), unit="tokens") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
-        if crew and folder:
-            encoded = encode_shards(writer, rows_of, encoder, work, lengths, crew, folder, stage.advance)
+        if shards:
+            encoded = encode_shards(writer, rows_of, encoder, work, lengths, *shards, stage.advance)
         else:
-            encoded, each = len(sentences), f"{len(sentences):,}"
-            tell = lambda batch: stage.advance(  # noqa: E731  # two lines of it
-                int(lengths[batch].sum()), sentences=f"{len(rows_of.offsets) - 1:,}/{each}"
-            )
-            encode_into(writer, rows_of, encoder, work, tell)
+            encoded = len(work.sentences)
+            encode_into(writer, rows_of, encoder, work, _shown(stage, lengths))
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
-            arrays={**rows_of.arrays(), "order": order.astype(np.int64)},
-            meta={"key": path.name, "corpus": corpus.name, "n_sentences": len(sentences), "skipped": rows_of.skipped}
-            | {"unknown": unknown, "pieces": pieces, "encoder": encoder.name}
-            | {"details": dict(encoder.details), "made": dict(encoder.made)},
+            # stored sentence s is sentences[order[s]]
+            arrays={**rows_of.arrays(), "order": np.concatenate(work.batches).astype(np.int64)},
+            meta={
+                "key": path.name,
+                "corpus": corpus,
+                "n_sentences": len(work.sentences),
+                "skipped": rows_of.skipped,
+                "unknown": unknown,
+                "pieces": pieces,
+                "encoder": encoder.name,
+                "details": dict(encoder.details),
+                "made": dict(encoder.made),
+            },
         )
         writer.folder.replace(path)
-    if folder:
-        shutil.rmtree(folder)
+    if shards:
+        shutil.rmtree(shards[1])
     if rows_of.skipped:
         log.info(
             "%d of %d words have no vector of this model and are left out (such as %r)",
-            rows_of.skipped, n_words, rows_of.example,
+            rows_of.skipped, _n_words(work), rows_of.example,
         )  # fmt: skip
     return encoded
 
 
-def _wanted(corpus: Corpus, encoder: Encoder) -> Sequence[np.ndarray | None]:
-    """Of each sentence the words that are stored, None for all. Raises ConfigError for units that aren't words."""
+def _shards(crew: Crew | None, encoder: Encoder, path: Path, batch_tokens: int) -> tuple[Crew, Path] | None:
+    """Who encodes in shards, and the folder that these are kept in; None where this process encodes by itself."""
+    if crew is None or crew.engine.workers == 1 or encoder.sequential:
+        return None
+    return crew, path.parent / f"shards-{path.name}-{batch_tokens}-{crew.engine.shard_tokens}"
+
+
+def _shown(stage: Stage, lengths: np.ndarray) -> Callable[[np.ndarray], None]:
+    """What shows a batch's progress: its tokens, and how many sentences are done."""
+    done, everyone = 0, f"{len(lengths):,}"
+
+    def show(batch: np.ndarray) -> None:
+        nonlocal done
+        done += len(batch)
+        stage.advance(int(lengths[batch].sum()), sentences=f"{done:,}/{everyone}")
+
+    return show
+
+
+def _n_words(work: Work) -> int:
+    """How many words are to be stored."""
+    return sum(len(s) if some is None else len(some) for s, some in zip(work.sentences, work.wanted, strict=True))
+
+
+def _needed(encoder: Encoder, work: Work, lengths: np.ndarray, shards: object) -> int:
+    """About how many bytes the work takes on disk, twice while it lies there in shards as well."""
+    rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else _n_words(work)
+    width = encoder.dim * len(encoder.given) * (4 if encoder.dtype == "float32" else 2)
+    return (2 if shards else 1) * rows * (width + 16) + 200 * len(work.sentences)
+
+
+def _wanted(corpus: Corpus, encoder: Encoder, unique: Sequence[Sentence]) -> Sequence[np.ndarray | None]:
+    """Of each distinct sentence the words that are stored, None for all. Raises ConfigError for units that aren't
+    words."""
     bound = corpus.bound
     if bound is None:
-        return [None] * len(corpus.sentences)
+        return [None] * len(unique)
     if encoder.details.get("pooling") == "pieces":
         raise ConfigError(
             "words.max_contexts bounds the contexts of words, but model.pooling=pieces measures the model's pieces; "
             "leave one of them out"
         )
     return [None if whole else bound.of(i) for i, whole in enumerate(bound.whole.tolist())]
-
-
-def _bytes(encoder: Encoder, rows: int) -> int:
-    """What so many rows take on disk."""
-    return rows * (encoder.dim * len(encoder.given) * (4 if encoder.dtype == "float32" else 2) + 16)
 
 
 def _batches(encoder: Encoder, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
