@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,13 +32,27 @@ def encode_into(
     work: Work,
     done: Callable[[np.ndarray], object] = len,
 ) -> None:
-    """Encode the work's batches into the writer, their units into `rows_of`; each batch is `done` once it is there."""
+    """Encode the work's batches into the writer, their units into `rows_of`; each batch is `done` once it is there.
+
+    A thread writes a batch while the next one goes through the model, which stays in the caller's thread: what writing
+    takes, checksums and copies, leaves Python to others.
+    """
+
+    def write(batch: np.ndarray, encoded: list[Encoded]) -> np.ndarray:
+        numbered = zip(batch.tolist(), encoded, strict=True)
+        writer.append([_stored(rows_of, work.sentences[i], one, work.wanted[i]) for i, one in numbered])
+        return batch
+
     order = np.concatenate(work.batches)
     try:
-        for batch, encoded in _results(encoder, work.sentences, work.batches):
-            numbered = zip(batch.tolist(), encoded, strict=True)
-            writer.append([_stored(rows_of, work.sentences[i], one, work.wanted[i]) for i, one in numbered])
-            done(batch)
+        with ThreadPoolExecutor(1, "write") as thread:
+            written: Future[np.ndarray] | None = None
+            for batch, encoded in _results(encoder, work.sentences, work.batches):
+                if written:
+                    done(written.result())
+                written = thread.submit(write, batch, encoded)
+            if written:
+                done(written.result())
         writer.flush()
     except NotFiniteError as error:
         i = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
@@ -61,13 +76,15 @@ def _results(
     """Each batch with its results, checked but for their values."""
     everything = encoded_by(encoder, sentences) if encoder.sequential else None
     dtype: np.dtype[np.floating] | None = None
+    before: list[Encoded] = []  # is still being written
     for batch in batches:
         chosen = [sentences[i] for i in batch]
         encoded = _take(encoder, everything or encoded_by(encoder, chosen), chosen, last=everything is None)
         for i, one in zip(batch.tolist(), encoded, strict=True):
             dtype = one.layers.dtype if dtype is None else dtype
             _check(encoder, i, one, dtype)
-        check_separate(encoder, encoded)
+        check_separate(encoder, [*before, *encoded])
+        before = encoded
         yield batch, encoded
     if everything is not None and next(everything, None) is not None:
         raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")

@@ -15,6 +15,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Event
 from types import ModuleType
 
 import numpy as np
@@ -28,7 +29,7 @@ from ctxexp.progress import Progress
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import PACKAGE, code_version
 from ctxexp.vectors.encode import equal_length_batches, open_store
-from ctxexp.vectors.store import Store
+from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.unknown import warn_unknown
 
 ROOT = Path(__file__).parents[2]
@@ -387,13 +388,34 @@ def test_views_of_a_buffer_that_is_used_again_are_refused(
     tmp_path: Path, buffers: int, step: int, together: bool
 ) -> None:
     encoder = Reusing(buffers, step=step, together=together)
-    with pytest.raises(EncodingError, match=r"'reusing' gave two sentences vectors in the same memory.*: yield a copy"):
-        open_store(corpus(), encoder, cache=tmp_path)
+    for tokens in (2048, 1):  # in one batch, and in the next, while the one before is written
+        with pytest.raises(
+            EncodingError, match=r"'reusing' gave two sentences vectors in the same memory.*: yield a c"
+        ):
+            open_store(corpus(), encoder, cache=tmp_path, batch_tokens=tokens)
     for each in (Reusing(9, together=together), Reusing(step=9, together=together)):  # nothing is written over
         made = Corpus.of("c", [(*"abcdefgh", c) for c in "stuvwxyz"])
         shutil.rmtree(tmp_path)
         assert_holds(open_store(made, each, cache=tmp_path), made)
-    assert_holds(open_store(corpus(), encoder, cache=tmp_path, batch_tokens=1), corpus())  # written before it is
+
+
+def test_a_batch_is_written_while_the_next_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, waited = [Event() for _ in range(3)], []
+
+    class Telling(Counted):
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+            next(event for event in begun if not event.is_set()).set()
+            return super().encode(batch)
+
+    def append(writer: StoreWriter, parts: Sequence[np.ndarray]) -> None:
+        waited.append(begun[len(waited) + 1].wait(30) if len(waited) < 2 else True)
+        written(writer, parts)
+
+    written = StoreWriter.append
+    monkeypatch.setattr(StoreWriter, "append", append)
+    made = Corpus.of("c", [["a", "b"], ["c", "d"], ["e", "f"]])
+    assert_holds(open_store(made, Telling("telling"), cache=tmp_path, batch_tokens=2), made)
+    assert waited == [True] * 3
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
