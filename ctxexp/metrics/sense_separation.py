@@ -38,7 +38,7 @@ class SenseSeparation(GroupMean):
             )
         super().__init__(sample=sample)
         self.permutations, self.seed = permutations, seed
-        self._parts: list[np.ndarray] = []  # a word each: same, cross, permuted separations
+        self.parts: list[np.ndarray] = []  # a word each: same, cross, permuted separations
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """NaN: rows without labels have no separation."""
@@ -51,7 +51,7 @@ class SenseSeparation(GroupMean):
         for group in block:
             parts = self._separation(str(group.key), _labels(group), group.x)
             self.keep([group.key], parts[:1] - parts[1:2])
-            self._parts.append(parts)
+            self.parts.append(parts)
 
     def _separation(self, word: str, labels: Sequence[str], x: np.ndarray) -> np.ndarray:
         """(2 + permutations,): mean cosine of same-sense pairs, of cross-sense pairs, permuted separations; NaN."""
@@ -82,7 +82,7 @@ class SenseSeparation(GroupMean):
         return np.stack([_influence(_labels(group), group.x) for group in block])
 
     def compute(self) -> dict[str, float | Estimate]:
-        parts = np.stack(self._parts) if self._parts else np.empty((0, 2 + self.permutations))
+        parts = np.stack(self.parts) if self.parts else np.empty((0, 2 + self.permutations))
         known = parts[np.isfinite(parts[:, :2]).all(axis=1)]
         means = np.sort(known, axis=0).mean(axis=0) if len(known) else np.full(parts.shape[1], np.nan)
         low, high = np.percentile(means[2:], [2.5, 97.5]) if self.permutations else (np.nan, np.nan)

@@ -1,8 +1,9 @@
 """What the gate says of planted drifts, as rows of a Markdown table.
 
 `python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm [sentences]`: each model against itself, rounded to
-bfloat16 and float16, with its linear layers in dynamic int8 (GPT-2 has none: its layers are Conv1D), with two middle
-layers swapped, with a norm whose weights are 1, and with one left out; over the first embedded sentences.
+bfloat16 and float16, with its linear layers in dynamic int8 (GPT-2 has none: its layers are Conv1D), with another
+epsilon in every norm, with two middle layers swapped, with a norm whose weights are 1, and with one left out; over the
+first embedded sentences. `found below`: the gate fails at every margin below this one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from ctxexp_card.gate import diff
+from ctxexp_card.gate import Gate, diff
 from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
@@ -52,11 +53,21 @@ def _no_norm(model: Any) -> Any:
     return model
 
 
+def _epsilon(model: Any, epsilon: float) -> Any:
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = epsilon
+    return model
+
+
 DRIFTS: dict[str, Callable[[Any], Any]] = {
     "itself": lambda model: model,
     "bfloat16": lambda model: model.to(torch.bfloat16).float(),
     "float16": lambda model: model.half().float(),
     "int8, dynamic": lambda model: torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, torch.qint8),
+    "norms' epsilon 1e-5": lambda model: _epsilon(model, 1e-5),
+    "norms' epsilon 1e-3": lambda model: _epsilon(model, 1e-3),
+    "norms' epsilon 0.1": lambda model: _epsilon(model, 0.1),
     "two layers swapped": _swapped,
     "a norm's weights 1": _plain_norm,
     "a norm left out": _no_norm,
@@ -80,8 +91,15 @@ def rows(name: str, sentences: int) -> None:
         found = diff(plain, measured(change))
         top = max(found.values, key=lambda one: abs(one.difference))
         ends = f"{top.difference:+.4f} [{top.low:+.4f}, {top.high:+.4f}]"
-        place = f"{top.key.measure}, layer {top.layer}"
-        print(f"| {name} | {what} | {len(found.moved)} of {len(found.values)} | {ends} | {place} |", flush=True)
+        place, certain = f"{top.key.measure}, layer {top.layer}", found_below(found)
+        below = f"{certain:.4f}" if certain >= 5e-5 else "nowhere" if not certain else f"{certain:.0e}"
+        moved = f"{len(found.moved)} of {len(found.values)}"
+        print(f"| {name} | {what} | {moved} | {below} | {ends} | {place} |", flush=True)
+
+
+def found_below(found: Gate) -> float:
+    """The margin below which the gate fails; 0: it doesn't at any."""
+    return max(0.0, *(max(one.low, -one.high) for one in found.values))
 
 
 if __name__ == "__main__":

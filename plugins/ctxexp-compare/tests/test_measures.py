@@ -130,7 +130,8 @@ def oracle() -> tuple[np.ndarray, np.ndarray]:
 
 def test_values_are_those_of_dadapy_and_netrep() -> None:
     """DADApy 0.3.4: return_inf_imb_two_selected_coords, return_data_overlap, return_label_overlap(weighted=False);
-    netrep's LinearMetric(alpha=1, center_columns=True, score_method="angular").fit_score."""
+    netrep's LinearMetric(alpha=1, center_columns=True, score_method="angular").fit_score, its source of commit 3059f54
+    (it isn't on the package index that was at hand)."""
     x, y = oracle()
     assert value(InformationImbalance(), x, y) == pytest.approx(0.395)
     assert value(InformationImbalance(), y, x) == pytest.approx(0.4455555555555556)

@@ -17,20 +17,25 @@ def register_datasets(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
-    register("self_similarity_by_class", "ctxexp_senses.classes:SelfSimilarityByClass")
+    register("self_similarity_by_class", "ctxexp_senses.by_class.metric:SelfSimilarityByClass")
     register("semantic_change", "ctxexp_senses.usages.change:SemanticChange")
+    register("sense_separation_by_class", "ctxexp_senses.by_class.metric:SenseSeparationByClass")
     register("variance_components", "ctxexp_senses.components.metric:VarianceComponents")
+    register("variance_components_by_class", "ctxexp_senses.by_class.components:VarianceComponentsByClass")
     register("wic", "ctxexp_senses.usages.wic:Wic")
 
 
 @ctxexp.hookimpl
 def register_tables(register: Register) -> None:
+    register("by_class", "ctxexp_senses.by_class.table:table")
     register("what_is_context", "ctxexp_senses.components.figure:table")
 
 
 @ctxexp.hookimpl
 def register_figures(register: Register) -> None:
-    register("by_class_of_word", "ctxexp_senses.classes_figure:figure")
+    register("by_class_components", "ctxexp_senses.by_class.figure:variance_components")
+    register("by_class_self_similarity", "ctxexp_senses.by_class.figure:self_similarity")
+    register("by_class_sense_separation", "ctxexp_senses.by_class.figure:sense_separation")
     register("what_is_context", "ctxexp_senses.components.figure:figure")
 
 

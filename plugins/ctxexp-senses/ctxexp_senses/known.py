@@ -132,6 +132,14 @@ def tokens_of(text: Text) -> np.ndarray:
     The encoder tells them of its units; of a store that holds some of these (a bounded corpus) rows find theirs by
     their words. Where that can't be, words are tokens: a table of word vectors lacks some and has no tokens.
     """
+    key = "ctxexp_senses.tokens"
+    if key not in text.derived:
+        text.derived[key] = _tokens_of(text)
+    held: np.ndarray = text.derived[key]  # type: ignore[assignment]
+    return held
+
+
+def _tokens_of(text: Text) -> np.ndarray:
     offsets, at = np.asarray(text.store.offsets), places(text)
     sentences = [text.corpus.sentences[i] for i in _first_of_stored(text).tolist()]
     words = np.where(at < 0, text.occurrences.places, at)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from ctxexp_senses.by_class import words as by_class
 from ctxexp_senses.components import words as components
 from ctxexp_senses.usages import words as usages
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -15,7 +17,7 @@ def test_the_docs_say_what_the_kept_numbers_say(tmp_path: Path) -> None:
     """And writing them again changes nothing."""
     (tmp_path / "docs" / "measures").mkdir(parents=True)
     (tmp_path / "docs" / "pictures").mkdir()
-    for module in (components, usages):
+    for module in (by_class, components, usages):
         numbers = pd.read_csv(ROOT / "docs" / f"{module.NAME}.csv")
         page = (ROOT / module.PAGE).read_text(encoding="utf-8")
         said = module.paragraph(numbers)
@@ -26,8 +28,10 @@ def test_the_docs_say_what_the_kept_numbers_say(tmp_path: Path) -> None:
             usages.write(numbers, tmp_path)
         else:
             numbers.to_csv(tmp_path / f"table_{module.NAME}.csv", index=False)
-            (tmp_path / f"{module.NAME}.png").write_bytes(b"png")
-            components.write(tmp_path, tmp_path)
+            for name in (*by_class.DRAWN, components.NAME):
+                Image.new("RGB", (2, 2)).save(tmp_path / f"{name}.png")
+            module.write(tmp_path, tmp_path)
+            assert (tmp_path / "docs" / "pictures" / f"{getattr(module, 'DRAWN', [module.NAME])[0]}.png").exists()
         assert (tmp_path / module.PAGE).read_text(encoding="utf-8") == page
         assert pd.read_csv(tmp_path / "docs" / f"{module.NAME}.csv").equals(numbers)
 
@@ -54,4 +58,21 @@ def test_what_is_said_is_what_the_numbers_are() -> None:
         "- `m`, bfloat16, Word in Context: 58.0% [57.0, 59.0] of the test pairs in layer 1, the best of the dev pairs "
         "(60.0% [59.0, 61.0]), 55.0% [54.0, 56.0] in the last layer (2) and 50.0% [49.0, 51.0] in layer 0; spelling "
         "alone has 50.0%, place alone 50.0%. Published"
+    )
+
+
+def test_what_is_said_of_classes_is_their_last_layer() -> None:
+    rows = []
+    for measure, kinds in (("sense_separation_by_class", {"pos": "NOUN", "pieces": "1"}),
+                           ("variance_components_by_class", {"pos": "NOUN", "frequency": "10-29", "pieces": "1"}),
+                           ("self_similarity_by_class", {"pieces": "1"})):  # fmt: skip
+        for kind, name in kinds.items():
+            for layer, value in enumerate((0.9, 0.25)):
+                row = {"model": "m", "corpus": "c", "measure": measure, "kind": kind, "class": name, "layer": layer}
+                rows.append({**row, "value": value, "low": value - 0.1, "high": value + 0.1})
+        rows.append({**rows[-1], "class": "few", "value": None, "low": None, "high": None})
+    assert by_class.paragraph(by_class.last_layers(pd.DataFrame(rows))) == (
+        "- `m` on c, last layer (1): sense separation by part of speech NOUN 0.250 [0.150, 0.350], by tokens 1 0.250 "
+        "[0.150, 0.350]; context by part of speech NOUN 25% [15, 35], by occurrences 10-29 25% [15, 35], by tokens 1 "
+        "25% [15, 35]; self-similarity by tokens 1 0.250 [0.150, 0.350]."
     )

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_senses.classes import SelfSimilarityByClass, band
-from ctxexp_senses.classes_figure import TITLES, figure
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Compared, Usages
 from ctxexp_senses.usages.change import SemanticChange, clustered, divergence, measures
 from ctxexp_senses.usages.wic import Wic, threshold
@@ -17,7 +15,6 @@ from scipy.spatial.distance import cdist, jensenshannon
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metric import Group
-from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.model import Encoded, Encoder
 from ctxexp.results import Results
 from ctxexp.study import Study, Vectors, Words
@@ -93,14 +90,10 @@ def test_usages_that_are_not_there_are_said(tmp_path: Path) -> None:
         run(replace(pairs(), compared=()), tmp_path, wic=Wic)
     with pytest.raises(DataError, match=r"corpus 'pairs' has usages of 0 \(\); expected two, as of dataset=dwug"):
         run(pairs(), tmp_path, change=SemanticChange)
-    with pytest.raises(DataError, match="corpus 'plain' has no parts of speech; choose dataset=semcor"):
-        run(plain, tmp_path, classes=SelfSimilarityByClass)
     with pytest.raises(MetricError, match="a row alone doesn't say which usage it is; measure a corpus"):
         Wic().update(Group(0, np.zeros((1, 2))))
     with pytest.raises(MetricError, match="permutations=-1, seed=0: expected 0 or more of each"):
         SemanticChange(permutations=-1)
-    with pytest.raises(MetricError, match="by='size': no such classes"):
-        SelfSimilarityByClass(by=["size"])  # type: ignore[list-item]
 
 
 def test_measures_of_change_are_those_of_plain_loops() -> None:
@@ -166,34 +159,3 @@ def test_the_inverse_of_the_prototypes_cosine_is_large_by_chance() -> None:
         return float(np.nanmedian([measures(rng.normal(size=(2 * n, 32)) + shift, labels)[0, 1] for _ in range(12)]))
 
     assert prt(5) > 1.5 > 1.1 > prt(100)
-
-
-def test_classes_are_means_of_their_words(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    words = [[f"t{i % 7}", *rng.choice([f"w{k:02}" for k in range(24)], 6).tolist()] for i in range(120)]
-    pos = tuple(("", *(("NOUN" if int(w[1:]) < 12 else "VERB") for w in s[1:])) for s in words)
-    corpus = replace(Corpus.of("made", words), tags={"pos": pos})
-    found = run(corpus, tmp_path, whole=SelfSimilarity, by=SelfSimilarityByClass)
-    table = found.tables["whole"].set_index("word")
-    for layer in (0, 1):
-        scores = table[f"raw_{layer}"]
-        nouns = scores[[w for w in scores.index if w[0] == "w" and int(w[1:]) < 12]]
-        assert found.values("by", "raw", task="pos NOUN")[layer] == pytest.approx(nouns.mean(), abs=1e-6)  # type: ignore[index]
-        assert found.values("by", "raw", task="pos untagged")[layer] == pytest.approx(  # type: ignore[index]
-            scores[[w for w in scores.index if w[0] == "t"]].mean(), abs=1e-6
-        )
-        assert found.values("by", "raw", task="pieces 1")[layer] == pytest.approx(scores.mean(), abs=1e-6)  # type: ignore[index]
-    assert found.values("by", "n", task="pos NOUN").tolist() == [12, 12]  # type: ignore[union-attr]
-    low, high = found.interval("by", "raw", task="pieces 1") or (np.zeros(2), np.zeros(2))
-    all_low, all_high = found.interval("whole", "raw") or (np.zeros(2), np.zeros(2))
-    np.testing.assert_allclose([low[1], high[1]], [all_low[1], all_high[1]], atol=2e-3)  # other draws of the sentences
-    np.testing.assert_allclose(found.values("by", "baseline"), found.values("whole", "baseline"))
-    assert [band(n) for n in (1, 9, 10, 29, 30, 999, 1000)] == [
-        "1-9", "1-9", "10-29", "10-29", "30-99", "300-999", "1000+",
-    ]  # fmt: skip
-
-    drawn = figure([("a", found), ("b", found)])
-    assert drawn is not None
-    assert [axes.get_title(loc="left") for axes in drawn.axes[:3]] == list(TITLES.values())
-    assert [text.get_text() for text in drawn.axes[0].get_legend().get_texts()] == ["NOUN", "VERB", "untagged"]
-    assert figure([]) is None

@@ -51,15 +51,15 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def models(runs: Sequence[Run]) -> list[Run]:
-    """The runs by their models' names, without the texts that they read; by their labels where that tells them no more
-    apart."""
-    measured = [(label, results) for label, results in wording.unique_labels(runs) if _has(results)]
+def models(runs: Sequence[Run], name: str = NAME) -> list[Run]:
+    """The runs that have a metric by their models' names, without the texts that they read; by their labels where that
+    tells them no more apart."""
+    measured = [(label, results) for label, results in wording.unique_labels(runs) if _has(results, name)]
     named = [(r.info.model.name or label, r) for label, r in measured]
     encoders: dict[str, set[tuple[str, str, str]]] = {}
-    for name, r in named:
-        encoders.setdefault(name, set()).add((r.info.model.encoder, r.info.control, r.info.transform.name))
-    once = len({(name, r.info.corpus.name) for name, r in named}) == len(named)
+    for model, r in named:
+        encoders.setdefault(model, set()).add((r.info.model.encoder, r.info.control, r.info.transform.name))
+    once = len({(model, r.info.corpus.name) for model, r in named}) == len(named)
     return named if once and all(len(held) == 1 for held in encoders.values()) else measured
 
 
@@ -100,15 +100,20 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}"]
     title = "Of all that varies in a layer's word vectors, how much is context?"
     shown = models(runs)
-    controls = dict.fromkeys(results.info.control for _, results in shown)
-    facts += [f"control: {', '.join(controls)}"] if list(controls) != ["none"] else []
+    facts.append(controls(shown))
     shown = list({results.info.model.encoder: (label, results) for label, results in shown}.values())
     dress(drawn, title, facts, handles, [PARTS[part][1] for part in there], wording.identities(shown))
     return drawn
 
 
-def _has(results: Results) -> bool:
-    return any(about.name == NAME for about in results.info.measures.values())
+def controls(shown: Sequence[Run]) -> str:
+    """What was left out of the runs, as a figure's fact; "" for nothing."""
+    said = dict.fromkeys(results.info.control for _, results in shown)
+    return f"control: {', '.join(said)}" if list(said) != ["none"] else ""
+
+
+def _has(results: Results, name: str) -> bool:
+    return any(about.name == name for about in results.info.measures.values())
 
 
 def _patch(colour: str) -> object:

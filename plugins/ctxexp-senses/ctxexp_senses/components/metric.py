@@ -87,10 +87,12 @@ class VarianceComponents(Metric):
             said: dict[str, float | Estimate] = {
                 name: estimated(share, resamples) for name, share in shares(parts, CONTEXT).items()
             }
-            said["total"] = sum(part.value for part in parts.values())
-            said["n"] = float(len(designs[task].known))
+            said |= {"total": sum(part.value for part in parts.values()), **self._sizes(designs[task])}
             found |= {f"{task}/{name}" if task else name: value for name, value in said.items()}
         return found
+
+    def _sizes(self, design: Design) -> dict[str, float]:
+        return {"n": float(len(design.known))}
 
     def _designs(self, text: Text) -> dict[str, Design]:
         """All rows, and those of ambiguous words where there are any, by task."""

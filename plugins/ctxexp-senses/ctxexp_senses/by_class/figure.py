@@ -1,0 +1,179 @@
+"""A measure by class of word: a row a model, a column a kind of classes, a line a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.report import wording
+from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
+from ctxexp.report.wording import Run
+from ctxexp.results import Results
+from ctxexp.results.values import Held, Key
+from ctxexp_senses.by_class.classes import LEAST
+from ctxexp_senses.components.figure import controls, models
+from ctxexp_senses.components.metric import CONTEXT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLES = {"pos": "part of speech", "frequency": "occurrences in the text", "pieces": "the model's tokens of a word"}
+LEVEL, PERMUTED = "random occurrences", "permuted labels: 2.5% and 97.5%"
+FEW = f"classes of fewer than {LEAST} words are left out"
+_DASHED: Style = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+_DOTTED: Style = {"linewidth": 0.8, "linestyle": ":"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A measure by class: what is drawn of it, and what its figure says."""
+
+    name: str
+    statistic: str
+    title: str
+    facts: str
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class Class:
+    """What a run holds of one class; no curve where it has too few words."""
+
+    curve: Held | None
+    permuted: Held | None
+    words: int
+    occurrences: int
+
+
+SELF_SIMILARITY = Shown(
+    "self_similarity_by_class", "raw", "Self-similarity by class of word",
+    "mean cosine over all pairs of a word's occurrences, mean over the words of a class",
+)  # fmt: skip
+SENSE_SEPARATION = Shown(
+    "sense_separation_by_class", "raw", "Separation of word senses by class of word",
+    "mean cosine of a word's same-sense pairs less that of its cross-sense pairs (by part of speech within one), mean "
+    "over the words of a class; 0: senses make no difference",
+)  # fmt: skip
+COMPONENTS = Shown(
+    "variance_components_by_class", "context", "How much of what varies among a class's words is context?",
+    f"share of the variance of the vectors of a class's words that is {', '.join(CONTEXT[:-1])} or {CONTEXT[-1]}",
+    percent=True,
+)  # fmt: skip
+MEASURES = (SELF_SIMILARITY, SENSE_SEPARATION, COMPONENTS)
+
+
+def self_similarity(runs: Sequence[Run]) -> Figure | None:
+    """Self-similarity by class; None without any."""
+    return _figure(runs, SELF_SIMILARITY)
+
+
+def sense_separation(runs: Sequence[Run]) -> Figure | None:
+    """Sense separation by class; None without any."""
+    return _figure(runs, SENSE_SEPARATION)
+
+
+def variance_components(runs: Sequence[Run]) -> Figure | None:
+    """The share of context by class; None without any."""
+    return _figure(runs, COMPONENTS)
+
+
+def measured(runs: Sequence[Run], of: Shown) -> list[tuple[str, str, Results]]:
+    """Label, measure and results of each run that has it."""
+    return [
+        (label, measure, results)
+        for label, results in models(runs, of.name)
+        for measure, about in results.info.measures.items()
+        if about.name == of.name
+    ]
+
+
+def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict[str, Class]]:
+    """The classes of a measure by kind and name, in their order: by name, or by their first number."""
+    found: dict[str, dict[str, Class]] = {}
+    for key, held in results.held.items():
+        kind, _, name = key.task.partition(" ")
+        if key.measure == measure and key.statistic == "words" and kind in TITLES:
+            words, occurrences = held.value, results.held[key._replace(statistic="occurrences")].value
+            curve, permuted = (results.held.get(key._replace(statistic=each)) for each in (statistic, "permuted"))
+            sizes = (int(np.nanmax(values)) for values in (words, occurrences))
+            found.setdefault(kind, {})[name] = Class(curve, permuted, *sizes)
+    return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in found.items()}
+
+
+def _figure(runs: Sequence[Run], of: Shown) -> Figure | None:
+    found = measured(runs, of)
+    if not found:
+        return None
+    curves = [classes_of(results, measure, of.statistic) for _, measure, results in found]
+    kinds = [kind for kind in TITLES if any(kind in each for each in curves)]
+    most = max((len(classes) for each in curves for classes in each.values()), default=0)
+    drawn = blank(3.5 * len(kinds) + 0.4, (2.5 + 0.15 * most) * len(found))
+    grid = drawn.subplots(len(found), len(kinds), squeeze=False, sharey="row")
+    levels = [results.held.get(Key(measure, "baseline")) for _, measure, results in found]
+    for i, (label, *_) in enumerate(found):
+        for j, kind in enumerate(kinds):
+            _panel(grid[i, j], curves[i].get(kind, {}), levels[i], of)
+            if i == 0:
+                grid[i, j].set_title(TITLES[kind], loc="left", fontsize=10.5, color=INK, parse_math=False)
+        grid[i, 0].set_ylabel(label, fontsize=9.5, parse_math=False)
+    every = [one for each in curves for classes in each.values() for one in classes.values()]
+    shown = [(label, results) for label, _, results in found]
+    facts = [of.facts, FEW if any(one.curve is None for one in every) else "", controls(shown)]
+    key = _key(level=any(levels), permuted=any(one.permuted for one in every))
+    dress(drawn, of.title, facts, list(key.values()), list(key), wording.identities(shown))
+    return drawn
+
+
+def _key(*, level: bool, permuted: bool) -> dict[str, object]:
+    """What bands and broken lines are."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    key: dict[str, object] = {"95% interval": Patch(color=FAINT, alpha=0.25, linewidth=0)}
+    if level:
+        key[LEVEL] = Line2D([], [], **_DASHED)
+    if permuted:
+        key[PERMUTED] = Line2D([], [], color=FAINT, **_DOTTED)
+    return key
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Classes of numbers by their first, the others by name."""
+    first = name.rstrip("+").split("-")[0]
+    return (int(first) if first.isdigit() else -1, name)
+
+
+def _panel(axes: Axes, classes: dict[str, Class], level: Held | None, of: Shown) -> None:
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    for i, (name, one) in enumerate(classes.items()):
+        colour, said = PALETTE[i % len(PALETTE)], f"{name}: {one.words:,} words, {one.occurrences:,} occurrences"
+        look: Style = {"color": colour, "linewidth": 1.8, "marker": "o", "markersize": 3}
+        if one.curve is None:
+            axes.plot([], [], " ", label=f"{name}: {one.words:,} words, left out")
+            continue
+        x = np.flatnonzero(np.isfinite(one.curve.value))  # a model's chosen layers
+        axes.plot(x, one.curve.value[x], label=said, **look)
+        axes.fill_between(x, one.curve.low[x], one.curve.high[x], color=colour, alpha=0.15, linewidth=0)
+        for ends in (one.permuted.low, one.permuted.high) if one.permuted else ():
+            axes.plot(x, ends[x], color=colour, **_DOTTED)
+    if level is not None:
+        axes.plot(np.arange(len(level.value)), level.value, **_DASHED)
+        axes.set_ylim(top=1.02)
+    else:
+        axes.axhline(0, color=INK, linewidth=0.6)
+    if of.percent:
+        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
+    axes.tick_params(labelsize=9, length=3)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if classes:
+        axes.legend(fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.2), handlelength=1.6)

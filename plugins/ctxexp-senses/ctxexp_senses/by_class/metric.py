@@ -1,0 +1,184 @@
+"""Means over the words of a class: self-similarity, and separation of senses."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp.dataset import Corpus
+from ctxexp.measuring.bootstrap import Resamples
+from ctxexp.measuring.occurrences import Text
+from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Over
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, say_left_out
+from ctxexp_senses.components.estimate import Moved
+from ctxexp_senses.components.metric import estimated
+from ctxexp_senses.known import tagged
+
+ALL: tuple[By, ...] = ("pos", "frequency", "pieces")
+
+
+class ByClass(Metric):
+    """Mean of another measure's scores over the words of a class, for every class.
+
+    Classes by `pos`, by `frequency` (how often the word occurs in the text, in bands) and by `pieces` (the model's
+    tokens of the word, the mean over its occurrences, rounded): words that a tokenizer splits are rarer, and their
+    vectors are means, which alone moves them, so that curves of models with other tokenizers differ by it. Statistics
+    are named by class: `pos NOUN/raw` with its interval (sentences or documents are drawn anew, the words held), its
+    `words` and their `occurrences`. Classes of fewer than five words have no `raw`, and a warning names them.
+    """
+
+    main: ClassVar[str] = "raw"
+    name: ClassVar[str]  # in configs
+
+    def __init__(self, *, by: Sequence[By] = ALL) -> None:
+        self.by = kinds(by)
+        self._text: Text | None = None
+        self._of_form: dict[By, list[str]] = {}
+        self._taken: dict[str, list[tuple[float, np.ndarray, np.ndarray]]] = {}  # of each class: score, rows, influence
+        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
+
+    @abstractmethod
+    def scorer(self) -> GroupMean:
+        """A new instance of the measure that scores words."""
+
+    def require(self, corpus: Corpus) -> None:
+        require_tags(self.name, self.by, corpus)
+
+    def meet(self, text: Text) -> None:
+        key = f"ctxexp_senses.classes {self.by}"
+        if key not in text.derived:
+            forms = text.occurrences.forms
+            # A bounded text holds words without the rest of their sentences
+            rows = text.occurrences.by_sentence.rows if text.corpus.bound is None else text.occurrences.rows
+            text.derived[key] = classes(text, forms[rows], rows, self.by)
+        self._text, self._of_form = text, text.derived[key]  # type: ignore[assignment]
+
+    def update(self, group: Group) -> None:
+        self.update_block(Block.of(group))
+
+    def update_block(self, block: Block) -> None:
+        if self._text is None or block.rows is None:
+            return
+        form = self._text.occurrences.forms[block.rows[:, 0]]
+        self.take(block, [[self._of_form[kind][i] for kind in self.by] for i in form.tolist()])
+
+    def take(self, block: Block, named: Sequence[Sequence[str]]) -> GroupMean:
+        """Score a block's groups and put each into its classes; what scored them."""
+        scorer = self.scorer()
+        scorer.update_block(block)
+        scores, moved = scorer.collected()[1].tolist(), scorer.contributions(block)
+        assert block.rows is not None
+        for names, *what in zip(named, scores, block.rows, moved, strict=True):
+            for name in names if np.isfinite(what[0]) else ():
+                self._taken.setdefault(name, []).append(tuple(what))
+        return scorer
+
+    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+        self._resample = rng, replicates
+
+    def compute(self) -> dict[str, float | Estimate]:
+        if self._text is None:
+            return {"raw": float("nan")}
+        units = self._text.occurrences.units
+        resamples = Resamples(units, self._resample[1], self._resample[0])
+        found: dict[str, float | Estimate] = {}
+        for name, taken in sorted(self._taken.items()):
+            scores, rows, moved = zip(*taken, strict=True)
+            at = np.concatenate(rows)
+            if len(scores) >= LEAST:
+                blocks = units.summed(units.of_row[at], np.concatenate(moved))
+                found[f"{name}/raw"] = estimated(Moved(float(np.mean(scores)), blocks / len(scores)), resamples)
+            found |= {f"{name}/words": float(len(scores)), f"{name}/occurrences": float(len(at))}
+        few = {name: len(taken) for name, taken in sorted(self._taken.items()) if len(taken) < LEAST}
+        say_left_out(self._text, self.name, few)
+        return found
+
+
+class SelfSimilarityByClass(ByClass):
+    """Mean over the words of a class of the mean cosine between a word's occurrences, in [-1, 1], for every class.
+
+    See `ByClass`; the part of speech of a word is the tag that most of its occurrences have, `untagged` if most have
+    none. The chance level, `baseline`, is the one of self-similarity, for all classes.
+    """
+
+    over: ClassVar[Over] = "word"
+    name: ClassVar[str] = "self_similarity_by_class"
+    title = "Self-similarity by class of word"
+    unit: ClassVar[str] = "cosine"
+    definition = "mean cosine over all pairs of a word's occurrences"
+    cosine_level: ClassVar[str] = "baseline"
+    invariances = frozenset({"rotation", "scale", "row_scale"})
+
+    def scorer(self) -> SelfSimilarity:
+        return SelfSimilarity()
+
+
+class SenseSeparationByClass(ByClass):
+    """Mean over the words of a class of (mean cosine of same-sense pairs - that of cross-sense pairs), in [-2, 2].
+
+    See `ByClass`, and `SenseSeparation` for a word's score. By part of speech only senses of one tag are compared: of
+    `saw` the noun's with each other and the verb's, so that what is told apart is no part of speech, and a word may be
+    in several classes. By frequency and by tokens all senses of a word are. The chance level is 0 in every class.
+    """
+
+    over: ClassVar[Over] = "sense"
+    name: ClassVar[str] = "sense_separation_by_class"
+    title = "Separation of word senses by class of word"
+    unit: ClassVar[str] = "cosine"
+    definition = SenseSeparation.definition
+    invariances = frozenset({"rotation", "scale", "row_scale"})
+
+    def __init__(self, *, by: Sequence[By] = ALL, permutations: int = 200, seed: int = 0) -> None:
+        super().__init__(by=by)
+        self.permutations, self.seed = permutations, seed
+        self._permuted: dict[str, list[np.ndarray]] = {}  # of each class: a word each
+        self.scorer()  # holds the options to what it takes
+
+    def scorer(self) -> SenseSeparation:
+        return SenseSeparation(permutations=self.permutations, seed=self.seed)
+
+    def meet(self, text: Text) -> None:
+        super().meet(text)
+        key = "ctxexp_senses.tags"
+        if "pos" in self.by and key not in text.derived:
+            rows = np.arange(len(text.occurrences.forms))
+            text.derived[key] = np.array([tag or UNTAGGED for tag in tagged(text, "pos", rows)], object)
+        self._tags: np.ndarray = text.derived.get(key)  # type: ignore[assignment]
+
+    def update_block(self, block: Block) -> None:
+        if self._text is None or block.rows is None:
+            return
+        whole = [kind for kind in self.by if kind != "pos"]
+        forms = self._text.occurrences.forms[block.rows[:, 0]].tolist()
+        named = [[self._of_form[kind][form] for kind in whole] for form in forms]
+        torn = []  # words of several parts of speech
+        for i, rows in enumerate(block.rows if "pos" in self.by else ()):
+            if len(tags := sorted(set(self._tags[rows]))) == 1:
+                named[i].append(f"pos {tags[0]}")
+            else:
+                torn += [(i, tag, np.flatnonzero(self._tags[rows] == tag)) for tag in tags]
+        self.take(block, named)
+        for i, tag, at in torn:
+            labels = tuple(block.labels[i][k] for k in at.tolist())
+            self.take(Block([block.keys[i]], block.x[i, at][None], block.rows[i, at][None], [labels]), [[f"pos {tag}"]])
+
+    def take(self, block: Block, named: Sequence[Sequence[str]]) -> SenseSeparation:
+        scorer = super().take(block, named)
+        assert isinstance(scorer, SenseSeparation)
+        for names, parts in zip(named, scorer.parts, strict=True):
+            for name in names if np.isfinite(parts[:2]).all() else ():
+                self._permuted.setdefault(name, []).append(parts[2:])
+        return scorer
+
+    def compute(self) -> dict[str, float | Estimate]:
+        found = super().compute()
+        for name, drawn in sorted(self._permuted.items()) if self.permutations else ():
+            if f"{name}/raw" in found:
+                means = np.sort(drawn, axis=0).mean(axis=0)
+                found[f"{name}/permuted"] = Estimate(float(means.mean()), *np.percentile(means, [2.5, 97.5]).tolist())
+        return found
