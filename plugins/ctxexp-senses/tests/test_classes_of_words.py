@@ -71,8 +71,23 @@ def test_what_is_said_of_classes_is_their_last_layer() -> None:
                 row = {"model": "m", "corpus": "c", "measure": measure, "kind": kind, "class": name, "layer": layer}
                 rows.append({**row, "value": value, "low": value - 0.1, "high": value + 0.1})
         rows.append({**rows[-1], "class": "few", "value": None, "low": None, "high": None})
-    assert by_class.paragraph(by_class.last_layers(pd.DataFrame(rows))) == (
-        "- `m` on c, last layer (1): sense separation by part of speech NOUN 0.250 [0.150, 0.350], by tokens 1 0.250 "
-        "[0.150, 0.350]; context by part of speech NOUN 25% [15, 35], by occurrences 10-29 25% [15, 35], by tokens 1 "
-        "25% [15, 35]; self-similarity by tokens 1 0.250 [0.150, 0.350]."
-    )
+    assert by_class.paragraph(by_class.last_layers(pd.DataFrame(rows))).splitlines() == [
+        "| | class | m, layer 1 |",
+        "|---|---|---|",
+        "| sense separation | NOUN | 0.250 [0.150, 0.350] |",
+        "| sense separation | 1 tokens | 0.250 [0.150, 0.350] |",
+        "| context | NOUN | 25% [15, 35] |",
+        "| context | 10-29 occurrences | 25% [15, 35] |",
+        "| context | 1 tokens | 25% [15, 35] |",
+        "| self-similarity | 1 tokens | 0.250 [0.150, 0.350] |",
+    ]
+
+
+def test_words_of_several_tokens_vary_less_with_their_context() -> None:
+    """As the page says of every model that splits words."""
+    numbers = pd.read_csv(ROOT / "docs" / f"{by_class.NAME}.csv")
+    shares = numbers[(numbers.measure == "variance_components_by_class") & (numbers.kind == "pieces")]
+    split = shares.pivot_table(index="model", columns="class", values=["low", "high"]).dropna()
+    assert len(split) == 3
+    assert (split["high"]["2"] < split["low"]["1"]).all()
+    assert (split["high"]["3+"] < split["low"]["1"]).all()

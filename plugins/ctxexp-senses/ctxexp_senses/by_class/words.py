@@ -1,5 +1,5 @@
-"""`python -m ctxexp_senses.by_class.words SUMMARY`: a sweep's figures and last layers by class, and their words, into
-docs/."""
+"""`python -m ctxexp_senses.by_class.words SUMMARY`: a sweep's figures, its last layers by class and a table of them,
+into docs/."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DRAWN = ("by_class_sense_separation", "by_class_components")
 SPOKEN = {
     SENSE_SEPARATION.name: ("sense separation", ("pos", "pieces")),
     COMPONENTS.name: ("context", ("pos", "frequency", "pieces")),
-    SELF_SIMILARITY.name: ("self-similarity", ("pieces",)),
+    SELF_SIMILARITY.name: ("self-similarity", ("pos", "pieces")),
 }
-KINDS = {"pos": "by part of speech", "frequency": "by occurrences", "pieces": "by tokens"}
+KINDS = {"pos": "{}", "frequency": "{} occurrences", "pieces": "{} tokens"}
 
 
 def last_layers(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -30,20 +30,18 @@ def last_layers(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
-    """What is found, an item a model and text: each measure by class in the last layer."""
-    items = []
-    for (model, corpus), rows in numbers.groupby(["model", "corpus"], sort=False):
-        said = []
-        for measure, (what, kinds) in SPOKEN.items():
-            mine = rows[(rows.measure == measure) & rows.value.notna()]
-            told = [f"{KINDS[kind]} {_classes(mine[mine.kind == kind], measure)}" for kind in kinds]
-            said.append(f"{what} {', '.join(told)}")
-        items.append(f"- `{model}` on {corpus}, last layer ({rows.layer.max()}): {'; '.join(said)}.")
-    return "\n".join(items)
-
-
-def _classes(rows: pd.DataFrame, measure: str) -> str:
-    return ", ".join(f"{row['class']} {_value(row, percent=measure == COMPONENTS.name)}" for _, row in rows.iterrows())
+    """A Markdown table of one text: a row a measure and class, a column a model's last layer."""
+    layers = {str(model): rows.layer.max() for model, rows in numbers.groupby("model", sort=False)}
+    lines = ["| | class | " + " | ".join(f"{model}, layer {layer}" for model, layer in layers.items()) + " |"]
+    lines.append("|" + "---|" * (2 + len(layers)))
+    for measure, (what, kinds) in SPOKEN.items():
+        for kind in kinds:
+            rows = numbers[(numbers.measure == measure) & (numbers.kind == kind) & numbers.value.notna()]
+            for name, of in rows.groupby("class", sort=False):
+                told = {str(row.model): _value(row, percent=measure == COMPONENTS.name) for _, row in of.iterrows()}
+                cells = " | ".join(told.get(model, "") for model in layers)
+                lines.append(f"| {what} | {KINDS[kind].format(name)} | {cells} |")
+    return "\n".join(lines)
 
 
 def _value(row: pd.Series, *, percent: bool) -> str:
