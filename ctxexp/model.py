@@ -56,7 +56,8 @@ class Encoder(ABC):
     with `details`. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
     `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
     that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
-    words). `corpus`: the only text that it has vectors of. `layers`: which of the model's `n_layers` layers it gives,
+    words). `reads_ahead`: `lengths` and `unknown` may be asked in another thread while `encode` goes on. `corpus`: the
+    only text that it has vectors of. `layers`: which of the model's `n_layers` layers it gives,
     ascending; None: all.
     """
 
@@ -68,6 +69,7 @@ class Encoder(ABC):
     details: Mapping[str, str | int | float | bool] = MappingProxyType({})
     made: Mapping[str, str] = MappingProxyType({})
     sequential: bool = False
+    reads_ahead: bool = False
     positional: bool | None = None
     poolings: tuple[str, ...] = ()
     corpus: Corpus | None = None

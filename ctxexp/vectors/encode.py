@@ -11,22 +11,21 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, fingerprint
-from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError
-from ctxexp.model import Encoder, reading
+from ctxexp.errors import ConfigError, DataError, StoreError
+from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.encoding import Work, encode_into
+from ctxexp.vectors.reading import Reading
 from ctxexp.vectors.rows import Rows
 from ctxexp.vectors.shards import Crew, encode_shards
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import DamagedError
-from ctxexp.vectors.unknown import count_unknown
 
 log = logging.getLogger("ctxexp")
 
 CODE = code_version()  # when this is imported: what runs is what was read then, whatever is edited later
-SEQUENTIAL_STEP = 64  # sentences of a sequential encoder that are written together
 
 
 def open_store(
@@ -69,10 +68,9 @@ def open_store(
             if store is None:
                 if caches.made_otherwise(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
-                wanted, lengths = _wanted(corpus, encoder, unique), _lengths(encoder, unique)
-                work = Work(unique, wanted, _batches(encoder, lengths, batch_tokens))
+                wanted, text = _wanted(corpus, encoder, unique), Reading(encoder, unique, batch_tokens)
                 shards = _shards(crew, encoder, path, batch_tokens)
-                encoded = _build(corpus.name, encoder, work, lengths, path, limit_bytes, progress or Silent(), shards)
+                encoded = _build(corpus.name, text, wanted, path, limit_bytes, progress or Silent(), shards)
                 store = Store(path, unique_of, encoded=encoded)
             caches.touch(path)
     except OSError as error:
@@ -115,9 +113,8 @@ def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
 
 def _build(
     corpus: str,
-    encoder: Encoder,
-    work: Work,
-    lengths: np.ndarray,
+    text: Reading,
+    wanted: Sequence[np.ndarray | None],
     path: Path,
     limit_bytes: int | None,
     progress: Progress,
@@ -125,29 +122,33 @@ def _build(
 ) -> int:
     """Encodes distinct sentences into a folder beside `path` and renames it there: how many. The caller holds the
     lock."""
-    unknown, pieces = count_unknown(encoder, work.sentences)
-    caches.make_room(path.parent, _needed(encoder, work, lengths, shards), limit=limit_bytes, keep=path.name)
+    encoder, sentences = text.encoder, text.sentences
+    n_words = sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
+    needed = (2 if shards else 1) * n_words * _row_bytes(encoder) + 200 * len(sentences)
+    caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
     rows_of, title = Rows(), f"encode {encoder.details.get('architecture', encoder.name)}"
     with (
-        progress.stage(title, total=int(lengths.sum()), unit="tokens") as stage,
+        progress.stage(title, total=sum(map(len, sentences)), unit="words") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
         if shards:
+            batches = list(text.batches())
+            work, lengths = Work(sentences, wanted, batches), text.lengths
             encoded = encode_shards(writer, rows_of, encoder, work, lengths, *shards, stage.advance)
+            order = np.concatenate(batches)
         else:
-            encoded = len(work.sentences)
-            encode_into(writer, rows_of, encoder, work, _shown(stage, lengths))
+            work = Work(sentences, wanted, text.batches())
+            order, encoded = encode_into(writer, rows_of, encoder, work, _shown(stage, sentences)), len(sentences)
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
-            # stored sentence s is sentences[order[s]]
-            arrays={**rows_of.arrays(), "order": np.concatenate(work.batches).astype(np.int64)},
+            arrays={**rows_of.arrays(), "order": order.astype(np.int64)},  # stored sentence s is sentences[order[s]]
             meta={
                 "key": path.name,
                 "corpus": corpus,
-                "n_sentences": len(work.sentences),
+                "n_sentences": len(sentences),
                 "skipped": rows_of.skipped,
-                "unknown": unknown,
-                "pieces": pieces,
+                "unknown": text.unknown,
+                "pieces": text.pieces,
                 "encoder": encoder.name,
                 "details": dict(encoder.details),
                 "made": dict(encoder.made),
@@ -159,7 +160,7 @@ def _build(
     if rows_of.skipped:
         log.info(
             "%d of %d words have no vector of this model and are left out (such as %r)",
-            rows_of.skipped, _n_words(work), rows_of.example,
+            rows_of.skipped, n_words, rows_of.example,
         )  # fmt: skip
     return encoded
 
@@ -171,28 +172,21 @@ def _shards(crew: Crew | None, encoder: Encoder, path: Path, batch_tokens: int) 
     return crew, path.parent / f"shards-{path.name}-{batch_tokens}-{crew.engine.shard_tokens}"
 
 
-def _shown(stage: Stage, lengths: np.ndarray) -> Callable[[np.ndarray], None]:
-    """What shows a batch's progress: its tokens, and how many sentences are done."""
-    done, everyone = 0, f"{len(lengths):,}"
+def _shown(stage: Stage, sentences: Sequence[Sentence]) -> Callable[[np.ndarray], None]:
+    """What shows a batch's progress: its words, and how many sentences are done."""
+    done, everyone = 0, f"{len(sentences):,}"
 
     def show(batch: np.ndarray) -> None:
         nonlocal done
         done += len(batch)
-        stage.advance(int(lengths[batch].sum()), sentences=f"{done:,}/{everyone}")
+        stage.advance(sum(len(sentences[i]) for i in batch.tolist()), sentences=f"{done:,}/{everyone}")
 
     return show
 
 
-def _n_words(work: Work) -> int:
-    """How many words are to be stored."""
-    return sum(len(s) if some is None else len(some) for s, some in zip(work.sentences, work.wanted, strict=True))
-
-
-def _needed(encoder: Encoder, work: Work, lengths: np.ndarray, shards: object) -> int:
-    """About how many bytes the work takes on disk, twice while it lies there in shards as well."""
-    rows = int(lengths.sum()) if encoder.details.get("pooling") == "pieces" else _n_words(work)
-    width = encoder.dim * len(encoder.given) * (4 if encoder.dtype == "float32" else 2)
-    return (2 if shards else 1) * rows * (width + 16) + 200 * len(work.sentences)
+def _row_bytes(encoder: Encoder) -> int:
+    """What a row takes on disk, in all layers."""
+    return encoder.dim * len(encoder.given) * (4 if encoder.dtype == "float32" else 2) + 16
 
 
 def _wanted(corpus: Corpus, encoder: Encoder, unique: Sequence[Sentence]) -> Sequence[np.ndarray | None]:
@@ -207,36 +201,3 @@ def _wanted(corpus: Corpus, encoder: Encoder, unique: Sequence[Sentence]) -> Seq
             "leave one of them out"
         )
     return [None if whole else bound.of(i) for i, whole in enumerate(bound.whole.tolist())]
-
-
-def _batches(encoder: Encoder, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Sentence numbers, as they are written together: in the corpus's order where the encoder is sequential."""
-    if not encoder.sequential:
-        return equal_length_batches(lengths, batch_tokens)
-    everyone = np.arange(len(lengths))
-    return [everyone[i : i + SEQUENTIAL_STEP] for i in range(0, len(everyone), SEQUENTIAL_STEP)]
-
-
-def equal_length_batches(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Sentence numbers in batches of one length each, at most `batch_tokens` tokens (but at least a sentence).
-
-    The longest come first, so that what doesn't fit the memory fails at once.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    runs = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
-    batches: list[np.ndarray] = []
-    for run in runs:
-        n = max(1, batch_tokens // max(1, int(lengths[run[0]])))
-        batches.extend(run[i : i + n] for i in range(0, len(run), n))
-    return batches
-
-
-def _lengths(encoder: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
-    """Each sentence's cost in the encoder's tokens, (n_sentences,) int64."""
-    with reading(encoder, "lengths"):
-        lengths = np.asarray(encoder.lengths(sentences), np.int64)
-    if lengths.shape != (len(sentences),):
-        raise EncodingError(
-            f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(sentences)} sentences"
-        )
-    return lengths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Work(NamedTuple):
 
     sentences: Sequence[Sentence]
     wanted: Sequence[np.ndarray | None]
-    batches: Sequence[np.ndarray]
+    batches: Iterable[np.ndarray]
 
 
 def encode_into(
@@ -31,8 +31,9 @@ def encode_into(
     encoder: Encoder,
     work: Work,
     done: Callable[[np.ndarray], object] = len,
-) -> None:
-    """Encode the work's batches into the writer, their units into `rows_of`; each batch is `done` once it is there.
+) -> np.ndarray:
+    """Encode the work's batches into the writer, their units into `rows_of`: the sentences' numbers in the order that
+    they are stored in. Each batch is `done` once it is there.
 
     A thread writes a batch while the next one goes through the model, which stays in the caller's thread: what writing
     takes, checksums and copies, leaves Python to others.
@@ -43,25 +44,27 @@ def encode_into(
         writer.append([_stored(rows_of, work.sentences[i], one, work.wanted[i]) for i, one in numbered])
         return batch
 
-    order = np.concatenate(work.batches)
+    order: list[int] = []
     try:
         with ThreadPoolExecutor(1, "write") as thread:
             written: Future[np.ndarray] | None = None
             for batch, encoded in _results(encoder, work.sentences, work.batches):
                 if written:
                     done(written.result())
+                order.extend(batch.tolist())
                 written = thread.submit(write, batch, encoded)
             if written:
                 done(written.result())
         writer.flush()
     except NotFiniteError as error:
-        i = int(order[np.searchsorted(rows_of.offsets, error.row, side="right") - 1])
+        i = order[int(np.searchsorted(rows_of.offsets, error.row, side="right")) - 1]
         raise EncodingError(
             f"encoder {encoder.name!r} gave NaN or infinite values in sentence {i}, {work.sentences[i].text[:60]!r}; "
             "with a half dtype try dtype=float32"
         ) from None
     if odd := [unit for unit in rows_of.vocabulary if not isinstance(unit, str)]:
         raise EncodingError(f"encoder {encoder.name!r} gave the unit {short(odd[0])}; expected texts")
+    return np.array(order, np.int64)
 
 
 def _stored(rows_of: Rows, sentence: Sentence, one: Encoded, wanted: np.ndarray | None) -> np.ndarray:
@@ -71,7 +74,7 @@ def _stored(rows_of: Rows, sentence: Sentence, one: Encoded, wanted: np.ndarray 
 
 
 def _results(
-    encoder: Encoder, sentences: Sequence[Sentence], batches: Sequence[np.ndarray]
+    encoder: Encoder, sentences: Sequence[Sentence], batches: Iterable[np.ndarray]
 ) -> Iterator[tuple[np.ndarray, list[Encoded]]]:
     """Each batch with its results, checked but for their values."""
     everything = encoded_by(encoder, sentences) if encoder.sequential else None

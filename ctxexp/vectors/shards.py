@@ -44,7 +44,7 @@ class Shard:
     """Some consecutive batches; `work` has their sentences, and batches by numbers among these."""
 
     number: int
-    tokens: int
+    words: int
     work: Work
 
     def path(self, folder: Path) -> Path:
@@ -73,7 +73,7 @@ class Encoding:
 
     def encode(self, encoder: Encoder, shard: Shard) -> Shard:
         """The shard without its work, once it is on disk."""
-        path, done = shard.path(self.folder), Shard(shard.number, shard.tokens, Work((), (), ()))
+        path, done = shard.path(self.folder), Shard(shard.number, shard.words, Work((), (), ()))
         if path.is_dir():  # another worker was quicker
             return done
         encoder.lengths(shard.work.sentences)  # some read their sentences here
@@ -108,15 +108,16 @@ def in_shards(work: Work, lengths: np.ndarray, shard_tokens: int) -> list[Shard]
     shards: list[Shard] = []
     batches: list[np.ndarray] = []
     tokens = 0
-    for i, batch in enumerate(work.batches):
+    given = list(work.batches)
+    for i, batch in enumerate(given):
         batches.append(batch)
         tokens += int(lengths[batch].sum())
-        if tokens >= shard_tokens or i == len(work.batches) - 1:
+        if tokens >= shard_tokens or i == len(given) - 1:
             members = np.concatenate(batches).tolist()
             ends = np.cumsum([len(batch) for batch in batches])
             own = tuple(np.split(np.arange(len(members)), ends[:-1]))
             some = Work(tuple(work.sentences[k] for k in members), tuple(work.wanted[k] for k in members), own)
-            shards.append(Shard(len(shards), tokens, some))
+            shards.append(Shard(len(shards), sum(map(len, some.sentences)), some))
             batches, tokens = [], 0
     return shards
 
@@ -133,20 +134,20 @@ def encode_shards(
 ) -> int:
     """Have the crew encode what isn't there yet, put all into one store, and give the number of sentences encoded."""
     if encoder.made:  # by a first batch it is known how
-        deque(encoded_by(encoder, [work.sentences[i] for i in work.batches[0]]), maxlen=0)
+        deque(encoded_by(encoder, [work.sentences[i] for i in next(iter(work.batches))]), maxlen=0)
     shards = in_shards(work, lengths, crew.engine.shard_tokens)
     folder.mkdir(exist_ok=True)
     missing = []
     for shard in shards:
         if _whole(shard.path(folder)):
-            advance(shard.tokens)
+            advance(shard.words)
         else:
             missing.append(shard)
     if len(missing) < len(shards):
         log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
     encoding = Encoding(folder, crew.make or partial(_given, encoder), encoder.name, dict(encoder.made))
     for done in crew.engine.each(encoding, missing):
-        advance(done.tokens)
+        advance(done.words)
     for shard in shards:
         n = len(shard.work.sentences)
         store = Store(shard.path(folder), np.arange(n))

@@ -17,9 +17,9 @@ from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.mixes import Mix, layer_mixes
 from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
+from ctxexp.vectors.reading import warn_unknown
 from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.store import Store
-from ctxexp.vectors.unknown import warn_unknown
 
 if TYPE_CHECKING:
     from ctxexp.study import Study, Vectors

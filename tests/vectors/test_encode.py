@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 from types import ModuleType
 
 import numpy as np
@@ -27,10 +27,11 @@ from ctxexp.model import Encoded, Encoder
 from ctxexp.models.huggingface import huggingface
 from ctxexp.progress import Progress
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors import reading
 from ctxexp.vectors.code_version import PACKAGE, code_version
-from ctxexp.vectors.encode import equal_length_batches, open_store
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.reading import equal_length_batches, warn_unknown
 from ctxexp.vectors.store import Store, StoreWriter
-from ctxexp.vectors.unknown import warn_unknown
 
 ROOT = Path(__file__).parents[2]
 
@@ -397,6 +398,61 @@ def test_views_of_a_buffer_that_is_used_again_are_refused(
         made = Corpus.of("c", [(*"abcdefgh", c) for c in "stuvwxyz"])
         shutil.rmtree(tmp_path)
         assert_holds(open_store(made, each, cache=tmp_path), made)
+
+
+class Ahead(Counted):
+    """Reads a window of the text while it encodes the one before: it waits with that until the next one is read."""
+
+    reads_ahead = True
+
+    def __init__(self, windows: int, *, odd: int = 99) -> None:
+        super().__init__("ahead")
+        self.read, self.odd, self.threads = [Event() for _ in range(windows)], odd, set[str]()
+
+    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        self.threads.add(current_thread().name)
+        i = next(i for i, event in enumerate(self.read) if not event.is_set())
+        self.read[i].set()
+        return (1000 if i == self.odd else 1) * len(sentences), 10 * len(sentences)
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        if not self.batches:  # the first window's
+            assert self.read[min(1, len(self.read) - 1)].wait(30)
+        return super().encode(batch)
+
+
+def test_a_window_of_the_text_is_read_while_the_one_before_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "WINDOW", 20)
+    made = corpus(60)
+    n = len(set(made.sentences))
+    encoder = Ahead(-(-n // 20))
+    store = open_store(made, encoder, cache=tmp_path / "a", batch_tokens=30)
+    assert_holds(store, made)
+    assert (store.encoded, store.unknown, store.pieces) == (n, n, 10 * n)
+    assert [event.is_set() for event in encoder.read] == [True] * 3
+    assert encoder.threads == {"MainThread", "read_0"}
+    assert len({len(s) for batch in encoder.batches for s in batch if len(batch) > 1}) > 3
+    assert all(len({len(s) for s in batch}) == 1 for batch in encoder.batches)
+    encoder = Ahead(3, odd=1)
+    with pytest.raises(EncodingError, match=r"20,020 of the text's 400 pieces are unknown"):
+        open_store(made, encoder, cache=tmp_path / "b")
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["locks"]  # what was encoded is gone
+
+
+def test_a_transformer_reads_ahead_to_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tiny_models
+
+    made = corpus(60)
+    checkpoint = str(tiny_models.make("bert", tmp_path / "bert"))
+    whole = open_store(made, huggingface(checkpoint=checkpoint, device="cpu"), cache=tmp_path / "a")
+    monkeypatch.setattr(reading, "WINDOW", 9)
+    encoder = huggingface(checkpoint=checkpoint, device="cpu")
+    cut = open_store(made, encoder, cache=tmp_path / "b")
+    assert (cut.unknown, cut.pieces) == (whole.unknown, whole.pieces)
+    for i in range(len(made.sentences)):
+        np.testing.assert_allclose(rows(cut, i, whole.n_layers - 1), rows(whole, i, whole.n_layers - 1), atol=1e-5)
 
 
 def test_a_batch_is_written_while_the_next_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ class TransformerEncoder(Encoder):
     `reading` says how text becomes vectors. `title` is what figures call a model that no config named.
     """
 
+    reads_ahead = True  # pieces are read by `lengths`, and only taken by `encode`
+
     def __init__(self, checkpoint: Checkpoint, reading: Reading, loaded: Loaded, *, title: str = "") -> None:
         self.checkpoint, self.reading, self._model, self.has_pooler = checkpoint, reading, loaded.model, loaded.pooler
         self.dtype, self.title = reading.dtype, title or called(checkpoint.source)
