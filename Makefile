@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need next to nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-calibration plugins/ctxexp-card plugins/ctxexp-claims plugins/ctxexp-compare plugins/ctxexp-first-word plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-multiverse plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
+LIGHT := plugins/ctxexp-calibration plugins/ctxexp-card plugins/ctxexp-claims plugins/ctxexp-compare plugins/ctxexp-first-word plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-multiverse plugins/ctxexp-one-pass plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
 
 .PHONY: run showcase test setup lint docs ui bench new-plugin clean
 

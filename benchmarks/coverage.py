@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.engines.local import Local
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.one_pass.measurer import Dealing
 from ctxexp.measuring.pairs import PairRows
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Metric
@@ -27,6 +32,9 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
+from ctxexp.model import Encoded, Encoder
+from ctxexp.progress import Silent
+from ctxexp.study import Study, Vectors, Words
 
 METRICS: dict[str, Callable[[], Metric]] = {
     "anisotropy": Anisotropy,
@@ -71,7 +79,7 @@ class World:
 
 
 @dataclass
-class Vectors:
+class Pooled:
     """Sentence vectors of one layer in memory."""
 
     x: np.ndarray
@@ -97,6 +105,36 @@ def of_words(
     return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES}
 
 
+class Told(Encoder):
+    """The planted vectors of a world's sentences; their last words, which tell them apart, have none."""
+
+    n_layers = 1
+
+    def __init__(self, world: World) -> None:
+        self.name, self.dim, starts = "planted", world.dim, world.offsets
+        self.rows = {
+            s.text: world.rows[a:b] for s, (a, b) in zip(world.corpus.sentences, pairwise(starts), strict=True)
+        }
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        return (Encoded(sentence.words[:-1], self.rows[sentence.text][None]) for sentence in batch)
+
+
+def of_shards(
+    rng: np.random.Generator, words: np.ndarray, *, n: int, size: int, bootstrap: int, shards: int
+) -> dict[str, tuple[float, float, float]]:
+    """Each curve that one pass gives, and its interval, on a fresh corpus."""
+    from ctxexp_one_pass.dealt import deal
+
+    world = World(rng, n=n, size=size, words=words)
+    text = deal(world.corpus, Dealing(shards=shards, form=Words().form, min_contexts=5), Local(), Silent())
+    metrics = dict(list(METRICS.items())[:3])
+    study = Study(corpus=text, encoder=Told(world), metrics=metrics, bootstrap=bootstrap, explorer=0)
+    with TemporaryDirectory() as own:
+        curves = study.run(Vectors(cache=Path(own)), folder=Path(own)).named
+    return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES[:5]}
+
+
 def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -> dict[str, tuple[float, float, float]]:
     """STS on pairs of fresh sentences, each in `degree` of them: sentences of their own hardness, pairs of theirs."""
     x = rng.normal(size=(n, 12)) + 0.5
@@ -107,7 +145,7 @@ def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -
     gold = cosine + 0.15 * hard[ends].sum(axis=1) + 0.2 * rng.normal(size=len(ends))
     pairs = tuple(Pair(int(a), int(b), float(g)) for (a, b), g in zip(ends, gold, strict=True))
     corpus = Corpus("pairs", tuple(Sentence.of([f"s{i}"]) for i in range(n)), pairs)
-    curves = measure([PairRows(Vectors(x.astype(np.float32)), corpus)], {"sts": STS}, bootstrap=bootstrap).named
+    curves = measure([PairRows(Pooled(x.astype(np.float32)), corpus)], {"sts": STS}, bootstrap=bootstrap).named
     return {"sts": (curves["sts/all"][0], curves["sts/all_ci_low"][0], curves["sts/all_ci_high"][0])}
 
 
@@ -129,6 +167,9 @@ def main() -> None:
     parser.add_argument("--bootstrap", type=int, default=500)
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--shards", type=int, default=0, help="and in one pass over so many (the plugin ctxexp-one-pass)"
+    )
     asked = parser.parse_args()
     words = 0.8 * np.random.default_rng([asked.seed, 0]).normal(size=(60, 24))
     columns: dict[str, dict[str, tuple[float, float]]] = {}
@@ -137,9 +178,17 @@ def main() -> None:
         columns[name] = coverage(
             [of_words(rng, words, n=asked.sentences, size=size, bootstrap=asked.bootstrap) for rng in rngs]
         )
+        if asked.shards:
+            rngs = (np.random.default_rng([asked.seed, size, i]) for i in range(asked.replicates))
+            columns[f"{name}, {asked.shards} shards"] = coverage(
+                [
+                    of_shards(rng, words, n=asked.sentences, size=size, bootstrap=asked.bootstrap, shards=asked.shards)
+                    for rng in rngs
+                ]
+            )
     print(f"| statistic | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     for key in CURVES:
-        cells = [f"{column[key][0]:.3f} ({column[key][1]:.2f})" for column in columns.values()]
+        cells = [f"{c[key][0]:.3f} ({c[key][1]:.2f})" if key in c else "" for c in columns.values()]
         print(f"| {key.replace('_', ' ')} | {' | '.join(cells)} |")
     for degree, said in ((1, "each sentence in one pair"), (5, "each sentence in five pairs")):
         rngs = (np.random.default_rng([asked.seed, 20 + degree, i]) for i in range(asked.replicates))

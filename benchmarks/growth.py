@@ -2,8 +2,9 @@
 
 `python benchmarks/growth.py CORPUS` takes text of CORPUS (.txt or .txt.xz, a sentence a line), rare words replaced by
 frequent ones so that every size has one vocabulary, and measures 1e5, 1e6 and 1e7 words of it, each in a process of its
-own; then it projects to 1e9. `--sts FOLDER` compares the curves of the SemEval sentences at 256 contexts with those of
-all (`--sts FOLDER --words` alone: nothing else).
+own; then it projects to 1e9. `--one-pass` measures all contexts instead, once without a store (the plugin
+ctxexp-one-pass) and once with all rows in it. `--sts FOLDER` compares the curves of the SemEval sentences at 256
+contexts with those of all (`--sts FOLDER --words` alone: nothing else).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import ctxexp
 from ctxexp.progress import Progress, Silent, Stage
@@ -33,6 +35,13 @@ OPTIONS = [
     "words.tokenizer=whitespace", "model.linear=plain", "dataset.documents=blank", "figures.explorer=0",
     "metric=[self_similarity,intra_sentence_similarity,anisotropy]", "bootstrap=100",
 ]  # fmt: skip
+SHARDS = 16
+ONE_PASS = [
+    *(option for option in OPTIONS if not option.startswith(("words.max", "words.sample", "metric"))),
+    f"words.one_pass={SHARDS}", "metric=one_pass",
+]  # fmt: skip
+STORED = [option for option in ONE_PASS if not option.startswith("words.one_pass")]
+WAYS = {"bounded": OPTIONS, "one pass": ONE_PASS, "stored": STORED}
 TOLERANCE = 0.005
 
 
@@ -79,18 +88,20 @@ def write(corpus: Path, path: Path, n_words: int) -> None:
     raise SystemExit(f"{corpus} has {done:,} words, fewer than the {n_words:,} that are asked for")
 
 
-def measured(path: str, model: str) -> dict[str, object]:
+def measured(path: str, model: str, way: str) -> dict[str, object]:
     """Costs of a run over the text at `path`, in this process."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as cache:
         began = time.perf_counter()
-        found = ctxexp.measure(model, path, options=[*OPTIONS, f"cache.folder={cache}"], progress=clock)
-        took = time.perf_counter() - began
+        found = ctxexp.measure(model, path, options=[*WAYS[way], f"cache.folder={cache}"], progress=clock)
+        took, cpu = time.perf_counter() - began, time.process_time()
         store = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file())
     text = found.info.corpus
     return {
-        "words": text.text_words, "sentences": text.text_sentences, "encoded": text.sentences, "store": store,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "all": took, **clock.took,
+        "words": text.text_words or text.occurrences, "sentences": text.text_sentences, "encoded": text.sentences,
+        "store": store,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "all": took, "cpu": cpu,
+        **clock.took, "dim": found.info.model.dim,
         "raw": found.curve("self_similarity", "raw").tolist(),
     }  # fmt: skip
 
@@ -105,10 +116,7 @@ def grown(corpus: Path, sizes: Sequence[int], model: str) -> list[dict[str, floa
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "text.txt"
             write(corpus, path, size)
-            done = subprocess.run(
-                [sys.executable, __file__, str(path), "--child", model], stdout=subprocess.PIPE, check=True, text=True
-            )
-        row = json.loads(done.stdout.splitlines()[-1])
+            row = _child(path, model, "bounded")
         rows.append(row)
         rate, mega = 1e6 * row["choose"] / row["words"], 1e-6
         print(
@@ -118,6 +126,42 @@ def grown(corpus: Path, sizes: Sequence[int], model: str) -> list[dict[str, floa
             flush=True,
         )
     return rows
+
+
+def in_one_pass(corpus: Path, sizes: Sequence[int], model: str) -> bool:
+    """Print what one pass costs at each size beside a run that stores all rows; whether memory stays where it is."""
+    print(f"{model}, all contexts of {VOCABULARY:,} words, {SHARDS} shards of sums")
+    print(
+        " ".join(f"{h:>10}" for h in ("words", "way", "encode s", "measure s", "CPU s", "peak MB", "disk MB", "apart"))
+    )
+    found = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "text.txt"
+            write(corpus, path, size)
+            rows = {way: _child(path, model, way) for way in ("one pass", "stored")}
+        for way, row in rows.items():
+            apart = max(abs(a - b) for a, b in zip(row["raw"], rows["stored"]["raw"], strict=True))
+            print(
+                f"{row['words']:>10,} {way:>10} {row['encode']:>10.1f} {row['measuring']:>10.1f} {row['cpu']:>10.1f} "
+                f"{row['peak'] * 1e-6:>10,.0f} {row['store'] * 1e-6:>10,.1f} {apart:>10.1e}",
+                flush=True,
+            )
+        found[size] = rows["one pass"]
+    first, last = found[sizes[0]], found[sizes[-1]]
+    peak, most = last["peak"] / first["peak"], SHARDS * VOCABULARY * len(last["raw"]) * last["dim"] * 8
+    print(
+        f"one pass, {first['words']:,} to {last['words']:,} words: peak x{peak:.2f} (at most 1.3), disk at most",
+        end=" ",
+    )
+    print(f"{most * 1e-6:,.0f} MB: shards x words x layers x width x 8 bytes")
+    return peak <= 1.3
+
+
+def _child(path: Path, model: str, way: str) -> Any:
+    """What a run costs in a process of its own."""
+    words = [sys.executable, __file__, str(path), "--child", model, "--way", way]
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()[-1])
 
 
 def judged(rows: Sequence[dict[str, float]]) -> bool:
@@ -176,13 +220,19 @@ def main() -> None:
     parser.add_argument("--words", nargs="*", type=float, default=[1e5, 1e6, 1e7])
     parser.add_argument("--model", default="bert")
     parser.add_argument("--sts", type=Path)
+    parser.add_argument(
+        "--one-pass", action="store_true", help="all contexts without a store, beside all of them stored"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--way", default="bounded", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(measured(str(given.corpus), given.child)))
+        print(json.dumps(measured(str(given.corpus), given.child, given.way)))
         return
     good = True
-    if given.corpus:
+    if given.corpus and given.one_pass:
+        good = in_one_pass(given.corpus, [int(n) for n in given.words], given.model)
+    elif given.corpus:
         rows = grown(given.corpus, [int(n) for n in given.words], given.model)
         good = len(rows) < 2 or judged(rows)
         project(rows[-1])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Control:
     """Changes the corpus before it is encoded, or leaves occurrences out of what is measured after all were encoded.
 
-    Words, sentences and baselines then see the same rest. Override one of the two methods, or both.
+    Words, sentences and baselines then see the same rest. Override `corpus`, and one of the other two methods, or any.
 
     `name` is what the command calls it, `words` what labels, figures and captions do (by default the name).
     """
@@ -35,6 +35,10 @@ class Control:
 
     def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray | None:
         """(n_rows,) bool: the store's rows that are not measured; None for none. `occurrences` holds all of them."""
+        return self.skips(occurrences.places)
+
+    def skips(self, places: np.ndarray) -> np.ndarray | None:
+        """The same, (n,) bool, where rows are judged by their places in their sentences (n,) alone, 0 first."""
         return None
 
     @property
@@ -45,4 +49,9 @@ class Control:
     @property
     def leaves_out(self) -> bool:
         """Whether it may leave occurrences out."""
+        return self.needs_rows or type(self).skips is not Control.skips
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it judges them by more than their places."""
         return type(self).left_out is not Control.left_out

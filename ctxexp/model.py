@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import CtxexpError, EncodingError, said, short, stranger
 from ctxexp.vectors.code_version import class_version
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,16 @@ class Encoder(ABC):
 
         The vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
         """
+
+    def tensors(self, batch: Sequence[Sentence]) -> Iterable[tuple[tuple[str, ...], Tensor]]:
+        """The same as torch's tensors, left on the device where they were computed: units and (layers, units, dim)."""
+        import torch
+
+        encoded = list(self.encode(batch))
+        for i, one in enumerate(encoded):
+            check_encoded(self, i, one)
+        check_separate(self, encoded)
+        return [(one.units, torch.from_numpy(np.require(one.layers, requirements="W"))) for one in encoded]
 
     def settle(self, made: Mapping[str, str]) -> None:  # noqa: B027  # optional
         """Make vectors as another encoder of its name did that says `made` of it."""

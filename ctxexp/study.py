@@ -18,9 +18,10 @@ from ctxexp.control import Control
 from ctxexp.controls.none import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.datasets.words import is_punctuation
-from ctxexp.errors import DataError, MetricError, blamed
+from ctxexp.errors import ConfigError, DataError, MetricError, blamed
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.occurrences import Occurrences, Text
+from ctxexp.measuring.one_pass.measurer import Told, Unstored
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.tables import TableRows
@@ -109,6 +110,9 @@ class Study:
         """
         probes = {label: build(label, factory) for label, factory in self.metrics.items()}
         self._require_baseline()
+        if isinstance(self.corpus, Unstored):
+            results, told = self.corpus.measured(self, vectors, progress or Silent())
+            return replace(results, info=results.info | self._info(told, fitted=False, pooled=False))
         self._require_gold(probes)
         pairs = any(probe.over == "pair" for probe in probes.values())
         spaces = Spaces(self, vectors, progress or Silent(), sentences=pairs)
@@ -175,7 +179,9 @@ class Study:
 
     def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
         """What `run` measures of words: vectors by layer, which rows belong together, and each row's word in its
-        sentence (n_rows,), -1 where units aren't words."""
+        sentence (n_rows,), -1 where units aren't words. Raises ConfigError for a text of which no row is stored."""
+        if isinstance(self.corpus, Unstored):
+            raise ConfigError("words.one_pass stores no rows, which are compared here; use words.max_contexts=256")
         spaces = Spaces(self, vectors, progress or Silent(), sentences=False)
         with blamed("transform"):
             layers = self._calibrated(spaces, Calibration(self.transform, self.transform_name))
@@ -205,7 +211,7 @@ class Study:
             sentences=len(set(self.corpus.sentences) if text is None else text.sentences),
         )
 
-    def _info(self, spaces: Spaces, *, fitted: bool, pooled: bool) -> RunInfo:
+    def _info(self, spaces: Told, *, fitted: bool, pooled: bool) -> RunInfo:
         """What names the run, as far as the study knows it."""
         corpus, encoder = self.corpus, self.encoder
         unknown, pieces = spaces.unknown(corpus)

@@ -84,13 +84,19 @@ class Words:
     max_contexts: Annotated[int | None, Ge(2)]
     max_sentences: Annotated[int, Ge(2)]
     sample: Annotated[int | None, Ge(1)]
+    one_pass: Annotated[int | None, Ge(1), Le(4096)] = None
 
     def __post_init__(self) -> None:
-        if self.max_contexts is None and self.sample is not None:
+        read = [key for key in ("max_contexts", "one_pass") if vars(self)[key] is not None]
+        if not read and self.sample is not None:
             raise ConfigError(f"words.sample={self.sample} needs words.max_contexts, such as 256: both bound the text")
-        if self.max_contexts is not None and not self.deduplicate:
+        if len(read) == 2:
             raise ConfigError(
-                "words.max_contexts counts equal sentences as one context, so words.deduplicate=false says nothing "
+                "words.one_pass takes all contexts, words.max_contexts bounds them; leave one of them out"
+            )
+        if read and not self.deduplicate:
+            raise ConfigError(
+                f"words.{read[0]} counts equal sentences as one context, so words.deduplicate=false says nothing "
                 "with it; leave one of them out"
             )
 

@@ -16,10 +16,13 @@ from ctxexp.datasets.download import cache_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near
 from ctxexp.files.paths import user_path
+from ctxexp.measuring.one_pass.additive import OnePass
+from ctxexp.measuring.one_pass.measurer import Dealing, Measurer
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder, lacking
 from ctxexp.models.choices import check_arguments
-from ctxexp.progress import Progress
+from ctxexp.plugins import MEASURER
+from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
@@ -32,6 +35,7 @@ from ctxexp.vectors.shards import Crew
 
 def study_of(config: Config, progress: Progress | None = None) -> Study:
     """The study that the config describes, its texts and its model loaded; `title` is what charts call it."""
+    check_one_pass(config)
     fitted_on, corpus = fit_text(config), load_corpus(config, progress=progress)
     check_objective(config, corpus)
     config.transform.make()  # its mistakes, before anything is encoded
@@ -61,7 +65,8 @@ def load_corpus(config: Config, *, progress: Progress | None = None, **others: o
     """The configured data set (`others` in place of its arguments), deduplicated if the config says so, changed by the
     control, and with `words.max_contexts` only what that leaves of it."""
     part, control, bounds = config.dataset, config.control.make(), bounds_of(config)
-    if bounds and "stream" in (part.known() or {}) and not control.changes_text:
+    in_parts = bounds or config.words.one_pass
+    if in_parts and "stream" in (part.known() or {}) and not control.changes_text:
         others = {"stream": True, **others}
     text = part.make(**others)
     with part.credit():
@@ -69,11 +74,21 @@ def load_corpus(config: Config, *, progress: Progress | None = None, **others: o
             raise DataError(f"dataset {part.name!r}: expected a Corpus or Shards, got {type(text).__name__}")
         if isinstance(text, Corpus):
             check_corpus(text)
-        elif bounds is None or control.changes_text:
-            why = f"control={control.name} changes" if bounds else "needs words.max_contexts, such as 256, or"
+        elif not in_parts or control.changes_text:
+            why = f"control={control.name} changes" if in_parts else "needs words.max_contexts, such as 256, or"
             raise ConfigError(f"dataset {part.name!r} streams a text: {why} all of it in memory, dataset.stream=false")
     if isinstance(text, Corpus):
         text = _changed(deduplicated(text) if config.words.deduplicate else text, config)
+    if shards := config.words.one_pass:
+        dealing = Dealing(
+            shards=shards,
+            form=words_of(config).form,
+            min_contexts=config.min_contexts,
+            sample=config.words.sample,
+            seed=config.seed,
+        )
+        with part.credit():
+            return _measurer(config).text(text, dealing, config.engine.make(), progress or Silent())
     if bounds is None:
         assert isinstance(text, Corpus)
         return text
@@ -164,6 +179,7 @@ def preflight(config: Config) -> None:
             check_device(device)
     config.baseline.make()
     config.transform.make()
+    check_one_pass(config)
     for name, part in config.metric.items():
         made = part.make()
         if isinstance(made, Metric) and isinstance(made.sample, int) and made.sample < 1:
@@ -175,6 +191,28 @@ def preflight(config: Config) -> None:
         if (pooling := config.sentence.pooling) not in POOLINGS:
             raise ConfigError(f"sentence.pooling={pooling!r}: no such pooling{near(pooling, POOLINGS)}")
     fit_text(config)
+
+
+def check_one_pass(config: Config) -> None:
+    """Raise ConfigError where the config asks for one pass and for what needs stored rows."""
+    if config.words.one_pass is None:
+        return
+    offers = (config.model.registry.find("metric", name) for name in config.model.registry.names("metric"))
+    ours = ((offer.name, offer.factory) for offer in offers if offer.ours)  # plugins' are slow to import
+    named = tuple(name for name, made in ours if isinstance(made, type) and issubclass(made, OnePass))
+    metrics = {name: part.make() for name, part in config.metric.items()}
+    parts = config.baseline.make(), config.transform.make(), config.control.make()
+    _measurer(config).require(metrics, *parts, others=named)
+    if config.model.arguments.get("pooling") == "pieces":
+        raise ConfigError("words.one_pass follows words, but model.pooling=pieces gives pieces; leave one of them out")
+
+
+def _measurer(config: Config) -> Measurer:
+    """What measures without storing a row. Raises ConfigError where that isn't installed."""
+    if (MEASURER, "one_pass") not in config.model.registry.offers:
+        raise ConfigError("words.one_pass needs the plugin ctxexp-one-pass: pip install ctxexp-one-pass")
+    made: Measurer = config.model.registry.find(MEASURER, "one_pass").factory()
+    return made
 
 
 def check_objective(config: Config, corpus: Corpus | None = None) -> None:

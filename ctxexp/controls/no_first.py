@@ -6,8 +6,6 @@ import numpy as np
 
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.vectors.layers import Layers
 
 
 class NoFirst(Control):
@@ -24,6 +22,6 @@ class NoFirst(Control):
         self.first = first
         self.words = "no first word" if first == 1 else f"no first {first} words"
 
-    def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
-        out: np.ndarray = occurrences.places < self.first
+    def skips(self, places: np.ndarray) -> np.ndarray:
+        out: np.ndarray = places < self.first
         return out

@@ -15,7 +15,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import Estimate
+from ctxexp.metric import Estimate, Metric
 from ctxexp.results.values import LAYER, Key, Values, named
 
 if TYPE_CHECKING:
@@ -131,23 +131,37 @@ class _Words:
         """The measure's word table, and its lists of extremes if it has any: by the mean over layers, ties by word."""
         occurrences, c = self.occurrences, self.c
         where = np.arange(len(occurrences.words)) if c.chosen is None else c.chosen
-        overall = mean(scores.T)
-        columns = {
+        columns: dict[str, Sequence[object] | np.ndarray] = {
             "word": c.keys,
             "count": occurrences.counts[where],
             "contexts": occurrences.contexts[where],
             "first_share": _first_share(occurrences)[where],
-            "mean": overall,
+            "mean": mean(scores.T),
         }
-        table = _by_layer(self.layers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
-        tables = {self.label: table}
-        if c.probe.extremes:
-            tables[f"{self.label}_errors"] = _by_layer(self.layers, {"word": c.keys}, error=c.errors)
-            order = np.lexsort([np.array([str(key) for key in c.keys]), overall])
-            known = order[np.isfinite(overall[order])]
-            for name, chosen in zip(c.probe.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
-                tables[name] = table.iloc[chosen].reset_index(drop=True)
-        return tables
+        return word_tables(self.label, c.probe, self.layers, columns, scores, above, c.errors)
+
+
+def word_tables(
+    label: str,
+    metric: Metric,
+    numbers: Sequence[int],
+    columns: Mapping[str, Sequence[object] | np.ndarray],
+    scores: np.ndarray,
+    above: np.ndarray | None,
+    errors: np.ndarray,
+) -> dict[str, pd.DataFrame]:
+    """A measure's table of words from the columns `word`, `count` ... `mean` and (words, layers) arrays, and its lists
+    of extremes."""
+    table = _by_layer(numbers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
+    tables = {label: table}
+    if metric.extremes:
+        words, overall = [str(word) for word in columns["word"]], np.asarray(columns["mean"])
+        tables[f"{label}_errors"] = _by_layer(numbers, {"word": columns["word"]}, error=errors)
+        order = np.lexsort([np.array(words), overall])
+        known = order[np.isfinite(overall[order])]
+        for name, chosen in zip(metric.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
+            tables[name] = table.iloc[chosen].reset_index(drop=True)
+    return tables
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

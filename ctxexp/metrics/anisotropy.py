@@ -13,13 +13,14 @@ from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import replacing
 from ctxexp.maths.cosines import BINS, histogram
 from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.one_pass.additive import Addends, Additive, Batch, Found, OnePass, Sums
 from ctxexp.metric import Group, Metric, Over
 
 MOST = 2000  # occurrences whose pairs are listed one by one
 FILE = "cosine_histogram.csv"
 
 
-class Anisotropy(Metric):
+class Anisotropy(Metric, OnePass):
     """Mean cosine over all pairs of the baseline's random occurrences, in [-1, 1]; 0 for directions spread evenly.
 
     Drawn, or in closed form over all pairs of occurrences of different sentences, as the baseline says; the interval is
@@ -74,3 +75,16 @@ class Anisotropy(Metric):
             path.unlink()
             path.parent.rmdir()
         write_csv(pd.DataFrame(columns), folder / FILE)
+
+    def additive(self) -> Additive:
+        return _Level()
+
+
+class _Level(Additive):
+    """It is the chance level itself, which is summed with every measure's; of the random sample nothing is told."""
+
+    def addends(self, batch: Batch) -> Addends:
+        return Addends()
+
+    def found(self, sums: Sums) -> Found:
+        return Found({})

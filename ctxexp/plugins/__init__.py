@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import COMMAND, COMPARISON, FIGURE, KINDS, OFFERED, TABLE, Factory, Register, hookimpl
+from ctxexp.plugins.hookspecs import (
+    COMMAND,
+    COMPARISON,
+    FIGURE,
+    KINDS,
+    MEASURER,
+    OFFERED,
+    TABLE,
+    UNTYPED,
+    Factory,
+    Register,
+    hookimpl,
+)
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 
@@ -12,8 +24,10 @@ __all__ = [
     "COMPARISON",
     "FIGURE",
     "KINDS",
+    "MEASURER",
     "OFFERED",
     "TABLE",
+    "UNTYPED",
     "Factory",
     "Offer",
     "Register",

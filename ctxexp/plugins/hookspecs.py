@@ -75,6 +75,11 @@ class Hooks:
         ctxexp-compare."""
 
     @hookspec
+    def register_measurers(self, register: Register) -> None:
+        """Offer what measures a text of which no row is stored: factory() ->
+        ctxexp.measuring.one_pass.measurer.Measurer; `words.one_pass` asks for `one_pass`."""
+
+    @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
         """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
 
@@ -83,8 +88,10 @@ HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 COMMAND = "command"  # what a command line may begin with
 TABLE, FIGURE = "table", "figure"  # what a sweep makes of its runs
 COMPARISON = "comparison"  # what two spaces are compared by
+MEASURER = "measurer"  # what measures without storing rows
+UNTYPED = (TABLE, FIGURE, COMPARISON, MEASURER)  # what nobody names
 OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
-KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, TABLE, FIGURE, COMPARISON))  # what a config names
+KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, *UNTYPED))  # what a config names
 FIRST_PARTY = (  # what ships, by the same door
     *(f"ctxexp.{kind}s" for kind in KINDS),
     "ctxexp.command.verbs",

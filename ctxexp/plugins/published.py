@@ -22,6 +22,7 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
         "metric": ("multiverse",),
         "transform": ("center_unit_norm", "unit_norm"),
     },
+    "ctxexp-one-pass": {"metric": ("one_pass",)},
     "ctxexp-ray": {"engine": ("ray",)},
     "ctxexp-senses": {
         "dataset": ("dwug", "semcor", "semcor_sample", "wic"),

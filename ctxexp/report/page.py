@@ -26,7 +26,7 @@ from ctxexp.report.explorer import explorer_data
 from ctxexp.report.palette import PALETTE
 from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import Run, contexts_words
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
 
@@ -63,7 +63,7 @@ def _about(info: RunInfo) -> dict[str, object]:
         "occurrences": text.occurrences,
         "words": text.words,
         "contexts a word needs": text.min_contexts,
-        "contexts a word has at most": text.max_contexts or "all",
+        "contexts": contexts_words(text),
         "words of the whole text": text.text_words or "",
         "baseline": info.baseline.name,
         "baseline size": info.baseline.size,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.run_info import CorpusInfo, MeasureInfo
 from ctxexp.results.values import Key
 from ctxexp.vectors.reading import MANY
 
@@ -129,6 +129,8 @@ NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size
 _DRAWN = {  # what intervals draw anew
     "sentence": "sentences",
     "document": "documents",
+    "shard of sentences": "shards of sentences",
+    "shard of documents": "shards of documents",
     "pair": "sentence pairs",
     "group of pairs": "groups of pairs that share a sentence",
 }
@@ -151,8 +153,8 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
-    most = [r.info.corpus.max_contexts for _, r in runs]
-    bounds = [f"at most {n:,} contexts a word" if n else "all contexts" for n in most] if any(most) else []
+    texts = [r.info.corpus for _, r in runs]
+    bounds = [contexts_words(text) for text in texts] if any(t.max_contexts or t.one_pass for t in texts) else []
     pooled = [one_line(r.info.pooling.name).replace("_", " ") for _, r in runs if _of_pairs(r, measure)]
     weights = [one_line(r.info.model.weights) for _, r in runs]
     if "" in weights:  # beside others there is a model that hasn't that choice
@@ -175,6 +177,13 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
     if unknown > MANY:
         said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
     return said
+
+
+def contexts_words(text: CorpusInfo) -> str:
+    """How many contexts of a word were measured, and how where no row was stored."""
+    if text.one_pass:
+        return "all contexts, in one pass, no vector stored"
+    return f"at most {text.max_contexts:,} contexts a word" if text.max_contexts else "all contexts"
 
 
 def identities(runs: Sequence[Run]) -> list[str]:

@@ -40,6 +40,7 @@ class CorpusInfo:
     pairs: int = 0
     min_contexts: int = 0  # that a word needs
     max_contexts: int | None = None  # that a word has at most; None: all
+    one_pass: int = 0  # shards in which vectors were summed in one pass, and not stored; 0: they were stored
     text_sentences: int = 0  # of the text that a bounded corpus was taken from, repeated ones counted
     text_words: int = 0
     left_out: int = 0  # occurrences that a control leaves out

@@ -12,6 +12,7 @@ import numpy as np
 from ctxexp.errors import near
 from ctxexp.measuring.measure import lacking
 from ctxexp.metric import Block, Group, GroupMean, Metric, Over
+from ctxexp.testing.one_pass import one_pass_law
 from ctxexp.testing.pair_metrics import pair_laws
 from ctxexp.testing.report import Broken, Report, called, check_statistics, difference, equal, fed, numbers, written
 
@@ -62,6 +63,8 @@ def check_metric(make: Make, *, name: str = "") -> Report:
             _share(make)
     with report.law("degenerate groups"):
         _degenerate(make, groups)
+    with report.law("one pass"):
+        one_pass_law(make)
     with report.law("save"), tempfile.TemporaryDirectory() as folder:
         written(fed(make, groups), Path(folder))
     held = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]

@@ -81,6 +81,9 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
     _remove_leftovers(cache)
     for path in cache.glob(f"shards-{key or ''}*"):  # of encoding that was stopped
         _try_remove(cache, path)
+    for path in cache.glob(f"sums-{key or ''}*"):  # of text that was measured in one pass
+        if older_than_days is None or time.time() - path.stat().st_mtime > older_than_days * 86400:
+            _try_remove(cache, path)
     return removed
 
 
@@ -168,7 +171,7 @@ def _size(path: Path) -> int:
 
 def _try_remove(cache: Path, path: Path) -> bool:
     """Whether the entry or leftover could be removed: not while someone builds or opens it."""
-    key = path.name.split("-")[1] if path.name.startswith(("tmp-", "shards-")) else path.name
+    key = path.name.split("-")[1] if path.name.startswith(("tmp-", "shards-", "sums-")) else path.name
     lock = _lock(cache, key)
     try:
         lock.acquire(timeout=0)

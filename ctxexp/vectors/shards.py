@@ -38,6 +38,10 @@ class Crew:
     engine: Engine
     make: Callable[[], Encoder] | None = None
 
+    def maker(self, encoder: Encoder) -> Callable[[], Encoder]:
+        """What gives a worker the driver's encoder, or one like it."""
+        return self.make or partial(_given, encoder)
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -61,15 +65,7 @@ class Encoding:
     made: Mapping[str, str]  # what its name leaves open
 
     def __call__(self) -> Callable[[Shard], Shard]:
-        encoder = self.make()
-        if encoder.name != self.name:
-            raise EncodingError(
-                f"a worker made the encoder {encoder.name!r}, the driver has {self.name!r}; do all see the same files, "
-                "and the same versions?"
-            )
-        if self.made:
-            encoder.settle(self.made)
-        return partial(self.encode, encoder)
+        return partial(self.encode, made_like(self.make, self.name, self.made))
 
     def encode(self, encoder: Encoder, shard: Shard) -> Shard:
         """The shard without its work, once it is on disk."""
@@ -101,6 +97,19 @@ class Encoding:
                     raise
                 shutil.rmtree(own)  # another worker was quicker
         return done
+
+
+def made_like(make: Callable[[], Encoder], name: str, made: Mapping[str, str]) -> Encoder:
+    """A worker's encoder, which makes vectors as the driver's of that name does."""
+    encoder = make()
+    if encoder.name != name:
+        raise EncodingError(
+            f"a worker made the encoder {encoder.name!r}, the driver has {name!r}; do all see the same files, "
+            "and the same versions?"
+        )
+    if made:
+        encoder.settle(made)
+    return encoder
 
 
 def in_shards(work: Work, lengths: np.ndarray, shard_tokens: int) -> list[Shard]:
@@ -145,7 +154,7 @@ def encode_shards(
             missing.append(shard)
     if len(missing) < len(shards):
         log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
-    encoding = Encoding(folder, crew.make or partial(_given, encoder), encoder.name, dict(encoder.made))
+    encoding = Encoding(folder, crew.maker(encoder), encoder.name, dict(encoder.made))
     for done in crew.engine.each(encoding, missing):
         advance(done.words)
     for shard in shards:

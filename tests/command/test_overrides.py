@@ -16,7 +16,7 @@ from ctxexp.command.overrides import MAX_VALUES, plain
 from ctxexp.command.verbs import ui
 from ctxexp.command.words import call
 from ctxexp.errors import ConfigError, CtxexpError, TrackingError, UnknownName, line, short, suggestions
-from ctxexp.plugins import COMPARISON, FIGURE, TABLE, build_registry
+from ctxexp.plugins import UNTYPED, build_registry
 from ctxexp.plugins.published import PUBLISHED, brought_by
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def test_published_plugins_bring_what_the_hint_says() -> None:
         finally:
             sys.path.remove(str(folder))
         brought = {of for of, offer in registry.offers.items() if offer.plugin == "it"}
-        brought = {of for of in brought if of[0] not in (TABLE, FIGURE, COMPARISON)}  # nobody types these
+        brought = {of for of in brought if of[0] not in UNTYPED}  # nobody types these
         brought |= {(p.parent.name, p.stem) for place in registry.folders for p in Path(place).glob("*/*.yaml")}
         said = {(kind, name) for kind, names in PUBLISHED[project["name"]].items() for name in names}
         assert brought == said, folder

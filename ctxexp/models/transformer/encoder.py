@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from ctxexp.models.transformer.quickest import QuickestPass
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.vectors.align import best_window, windows
+
+Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
 
@@ -155,23 +158,32 @@ class TransformerEncoder(Encoder):
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         """One `Encoded` per sentence, in order; sentences of equal length go through the model together, unpadded."""
+        yield from (Encoded(*one) for one in self._vectors(batch, lambda pooled: pooled.cpu().numpy()))
+
+    def tensors(self, batch: Sequence[Sentence]) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
+        return self._vectors(batch, lambda pooled: pooled)
+
+    def _vectors(
+        self, batch: Sequence[Sentence], taken: Callable[[torch.Tensor], Array]
+    ) -> Iterator[tuple[tuple[str, ...], Array]]:
+        """The units of each sentence and their vectors (layers, units, dim), as they are `taken` from the device."""
         read = self._waiting.take(batch)
         groups: dict[int, list[int]] = {}
         for i, pieces in enumerate(read):
             groups.setdefault(len(pieces.ids), []).append(i)
-        done: list[np.ndarray] = [np.empty(0)] * len(batch)
+        done: dict[int, Array] = {}
         with torch.inference_mode():
             for length, members in groups.items():
                 if self.window is not None and length > self.window:
                     for i in members:
-                        done[i] = self._long(batch[i], read[i])
+                        done[i] = taken(self._long(batch[i], read[i]))
                 else:
-                    vectors = self._embed([read[i] for i in members], length)
+                    vectors = taken(self._embed([read[i] for i in members], length))
                     ends = np.cumsum([len(read[i].units) for i in members])
                     for i, end in zip(members, ends.tolist(), strict=True):
                         done[i] = vectors[:, end - len(read[i].units) : end]
         for i, pieces in enumerate(read):
-            yield Encoded(pieces.units, done[i])
+            yield pieces.units, done[i]
 
     def piece_ids(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """The row in the embedding tables of each piece that gets a vector (pieces,), a sentence each; special pieces
@@ -183,15 +195,15 @@ class TransformerEncoder(Encoder):
         untrained = bool(self.details["untrained"])
         return transformer_tables(self._model, self._read, self.checkpoint, sentences, untrained=untrained)
 
-    def _embed(self, group: Sequence[Pieces], length: int) -> np.ndarray:  # (n_layers, units of the group, dim)
+    def _embed(self, group: Sequence[Pieces], length: int) -> torch.Tensor:  # (n_layers, units of the group, dim)
         if not any(len(pieces.at) for pieces in group):
             return self._nothing()
         at = np.concatenate([pieces.at + length * i for i, pieces in enumerate(group)])
         counts = np.concatenate([pieces.counts for pieces in group])
         return self._pool(self._hidden(np.stack([pieces.ids for pieces in group])), at, counts)
 
-    def _nothing(self) -> np.ndarray:  # (layers, 0, dim)
-        return np.empty((len(self.given), 0, self.dim), dtype=np.float32 if self.dtype == "float32" else np.float16)
+    def _nothing(self) -> torch.Tensor:  # (layers, 0, dim)
+        return torch.empty((len(self.given), 0, self.dim), dtype=self._out, device=self._device)
 
     def _hidden(self, ids: np.ndarray) -> list[torch.Tensor]:
         """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
@@ -203,7 +215,7 @@ class TransformerEncoder(Encoder):
         layers = (*out.hidden_states[:-1], last)
         return [layers[i].reshape(-1, self.dim).to(self._device) for i in self.given]  # of a map of devices, from each
 
-    def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> torch.Tensor:
         """Mean over each unit's pieces, (n_layers, n_units, dim).
 
         Units of one piece, nearly all, are copied; those of k pieces are averaged together, for each k: the order of
@@ -224,12 +236,12 @@ class TransformerEncoder(Encoder):
             for k, units, pieces in several:
                 means = layer.index_select(0, pieces).view(len(units), k, self.dim).mean(1, dtype=torch.float32)
                 out.index_copy_(0, units, means.to(self._out))
-        return pooled.cpu().numpy()
+        return pooled
 
     def _index(self, rows: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(rows).to(self._device)
 
-    def _long(self, sentence: Sentence, pieces: Pieces) -> np.ndarray:
+    def _long(self, sentence: Sentence, pieces: Pieces) -> torch.Tensor:
         """The vectors of a sentence that is longer than the model's window: each piece from the window that shows it
         the most context."""
         assert self.window is not None

@@ -1,0 +1,437 @@
+"""One pass without a stored row: the numbers of a run that stores them, whatever the order, the shards, who encodes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from ctxexp_one_pass import dealt
+from ctxexp_one_pass.dealt import deal
+
+import ctxexp
+from ctxexp.baselines import OnePerSentence, Uniform
+from ctxexp.command.run import run, study_of, vectors_of
+from ctxexp.controls.no_first import NoFirst
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.datasets.text import text as read_text
+from ctxexp.engine import Engine
+from ctxexp.engines.local import Local
+from ctxexp.errors import ConfigError, DataError, EncodingError
+from ctxexp.face import configured
+from ctxexp.measuring.bootstrap import Units
+from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.measuring.one_pass.additive import Sums
+from ctxexp.measuring.one_pass.measurer import Dealing
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.model import Encoded, Encoder
+from ctxexp.plugins import build_registry
+from ctxexp.progress import Silent
+from ctxexp.results import Results
+from ctxexp.study import Study, Vectors, Words
+from ctxexp.testing.traced import Traced, seen
+from ctxexp.testing.traced import text as traced_text
+from ctxexp.vectors.cache import clear
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.shards import Crew
+from tests.composed import composed, of
+from tests.engine import measure
+
+METRICS = {
+    "anisotropy": Anisotropy,
+    "self_similarity": SelfSimilarity,
+    "intra": IntraSentenceSimilarity,
+    "intra_unit": partial(IntraSentenceSimilarity, unit_norm=True),
+    "word_norm": WordNorm,
+}
+NOT_IN_SUMS = {("anisotropy", "positive_pairs"), *((m, "median") for m in ("intra", "intra_unit", "word_norm"))}
+
+
+class Hashed(Encoder):
+    """A word's vector is its own and its sentence's, whoever it is encoded with; `nil` has none but zeros. A word that
+    begins with `x` gets none."""
+
+    name, n_layers, dim = "hashed", 2, 12
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        for sentence in batch:
+            units = tuple(word for word in sentence.words if not word.startswith("x"))
+            rows = np.zeros((2, len(units), self.dim), np.float32)
+            for i, word in enumerate(units):
+                for layer in range(2 * (word != "nil")):
+                    own, other = (np.random.default_rng(zlib.crc32(t.encode())) for t in (word, f"{i}{sentence.text}"))
+                    rows[layer, i] = own.normal(0.4, 1, self.dim) + (0.4 + layer) * other.normal(size=self.dim)
+            yield Encoded(units, rows)
+
+
+def corpus(n: int = 150, *, documents: bool = True) -> Corpus:
+    rng = np.random.default_rng(3)
+    lines = [[f"w{min(i, 40)}" for i in rng.zipf(1.5, rng.integers(1, 11))] + [f"x{j}"] for j in range(n)]
+    return Corpus(
+        "zipf",
+        tuple(Sentence.of(line) for line in lines),
+        documents=tuple(j // 3 for j in range(n)) if documents else None,
+    )
+
+
+def study(text: Corpus, encoder: Encoder | None = None, **choices: object) -> Study:
+    made = Study(corpus=text, encoder=encoder or Hashed(), metrics=METRICS, bootstrap=200, explorer=0)
+    return replace(made, **choices)  # type: ignore[arg-type]
+
+
+def in_one_pass(
+    folder: Path, whole: Study, shards: int = 7, engine: Engine | None = None, **choices: object
+) -> Results:
+    words = whole.words
+    dealing = Dealing(shards=shards, form=words.form, min_contexts=words.min_contexts)
+    text = deal(choices.pop("text", whole.corpus), dealing, Local(), Silent())  # type: ignore[arg-type]
+    folder.mkdir(exist_ok=True)
+    vectors = Vectors(cache=folder, crew=Crew(engine) if engine else None, **choices)  # type: ignore[arg-type]
+    return replace(whole, corpus=text).run(vectors, folder=folder)
+
+
+def compare(found: Results, stored: Results, *, within: float, names: set[tuple[str, str]] = NOT_IN_SUMS) -> None:
+    """All values of the stored run are there, but for medians of what isn't kept, and as many of the others."""
+    key = ["measure", "statistic", "layer"]
+    both = stored.frame.merge(found.frame, on=key, how="outer", suffixes=("", "_b"), indicator=True)
+    lost = both[both._merge != "both"]
+    assert set(zip(lost.measure, lost.statistic, strict=True)) == names
+    assert set(lost._merge) <= {"left_only"}
+    both = both[both._merge == "both"]
+    middle = both.statistic == "median"  # a single word's number, whose sums are in float32 where rows are stored
+    np.testing.assert_allclose(both.value_b[~middle], both.value[~middle], rtol=within, atol=within)
+    np.testing.assert_allclose(both.value_b[middle], both.value[middle], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=50, exact=True), Uniform(size=50, exact=True)])
+@pytest.mark.parametrize("control", [None, NoFirst(first=2)])
+def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSentence, control: NoFirst | None) -> None:
+    whole = study(corpus(), baseline=baseline, **({"control": control} if control else {}))
+    stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
+    found = in_one_pass(tmp_path, whole)
+    compare(found, stored, within=5e-8)  # of twenty words, whose sums are in float32 where rows are stored
+    names = [name for name in stored.tables if not name.startswith("intra")]
+    assert list(found.tables) == names
+    for name in names[:1]:
+        left, right = stored.tables[name], found.tables[name]
+        assert list(left.columns) == list(right.columns)
+        for column in left.columns[1:]:
+            np.testing.assert_allclose(right[column], left[column], rtol=0, atol=1e-6)
+        assert left.word.tolist() == right.word.tolist()
+    one, other = found.info, stored.info
+    assert one.measures == other.measures
+    assert (one.corpus.occurrences, one.corpus.words) == (other.corpus.occurrences, other.corpus.words)
+    assert (one.corpus.left_out, one.corpus.skipped) == (other.corpus.left_out, other.corpus.skipped)
+    assert (one.corpus.sentences, one.corpus.one_pass, one.encoded) == (150, 7, 150)
+    assert (one.resampled.unit, one.resampled.n) == ("shard of documents", 7)
+    assert not list(tmp_path.glob("*/layer_*.npy")) or len(list(tmp_path.glob("*/layer_00.npy"))) == 1  # the stored
+
+
+def test_words_are_as_a_double_loop_in_float64_says(tmp_path: Path) -> None:
+    text = corpus(60)
+    table = in_one_pass(tmp_path, study(text)).tables["self_similarity"].set_index("word")
+    rows: dict[str, list[np.ndarray]] = {}
+    for one in Hashed().encode(text.sentences):
+        for i, unit in enumerate(one.units):
+            rows.setdefault(unit, []).append(one.layers[1, i].astype(np.float64))
+    for word in table.index:
+        cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(rows[word], 2)]
+        assert table.raw_1[word] == pytest.approx(np.mean(cosines), abs=1e-13)
+
+
+def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
+    text = corpus(documents=False)
+    other = Corpus("zipf", tuple(text.sentences[i] for i in np.random.default_rng(0).permutation(150)))
+    first = in_one_pass(tmp_path, study(text), shards=1)
+    for name, corpus_, shards, tokens in (("a", other, 1, 50), ("b", text, 7, 2048), ("c", other, 40, 9)):
+        found = in_one_pass(tmp_path / name, study(corpus_), shards=shards, batch_tokens=tokens)
+        np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
+        assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
+
+
+def test_merging_is_addition_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(4):
+        words = np.sort(rng.choice(9, 5, replace=False))
+        by_word, whole = {"unit": rng.normal(size=(5, 3))}, {"a": np.array(rng.normal()), "b": rng.normal(size=3)}
+        parts.append((Sums(rng.integers(1, 5, 5), by_word, whole), words))
+
+    def merged(order: Sequence[int]) -> np.ndarray:
+        total = Sums(np.zeros(9, np.int64))
+        for i in order:
+            total.merge(*parts[i])
+        return np.concatenate([total.n, total.by_word["unit"].ravel(), total.whole["a"][None], total.whole["b"]])
+
+    first = merged(range(4))
+    left, right = Sums(np.zeros(9, np.int64)), Sums(np.zeros(9, np.int64))
+    for total, some in ((left, parts[:2]), (right, parts[2:])):
+        for part in some:
+            total.merge(*part)
+    left.merge(right, np.arange(9))
+    np.testing.assert_allclose(left.by_word["unit"].ravel(), first[9:36], atol=1e-14)
+    for order in itertools.permutations(range(4)):
+        np.testing.assert_allclose(merged(order), first, atol=1e-14)
+
+
+def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
+    text, n = corpus(documents=False), 10
+    whole = study(text)
+    found = in_one_pass(tmp_path, whole, shards=n)
+    store = open_store(text, whole.encoder, cache=tmp_path)
+    occurrences = Occurrences.of(store, text, keep=lambda unit: Words().form(unit) is not None)
+    block = np.arange(len(text.sentences)) % n
+    of_row = np.repeat(block[np.argsort(store.stored_of)], np.diff(store.offsets))
+    drawn = replace(occurrences, units=Units("shard of sentences", n, block, of_row))
+    stored = measure(store, drawn, METRICS, whole.baseline, bootstrap=200)
+    both = stored.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
+    both = both[np.isfinite(both.low)]
+    assert set(both.measure) == {*METRICS} - {"word_norm"}
+    assert set(both.statistic) == {"raw", "adjusted", "mean_cosine"}
+    np.testing.assert_allclose(both[["low_b", "high_b"]], both[["low", "high"]], atol=2e-6)
+    errors = found.tables["self_similarity_errors"].set_index("word")
+    assert errors.notna().all(axis=None)
+    assert np.isnan(in_one_pass(tmp_path, whole, shards=1).frame.low).all()  # of one shard there is none
+
+
+def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = corpus(documents=False)
+    lines = [sentence.text for sentence in text.sentences]
+    parts = [lines[:60], lines[50:110] + lines[50:60], lines[:5] + lines[100:]]
+    for i, part in enumerate(parts):
+        (tmp_path / f"{i}.txt").write_text("\n".join(part), encoding="utf-8")
+    monkeypatch.setattr(dealt, "AT_ONCE", 40)  # several ranges
+    streamed = read_text(path=str(tmp_path), tokenizer="whitespace", stream=True)
+    first = in_one_pass(tmp_path / "a", study(text))
+    for shards in (2, 8):
+        found = in_one_pass(tmp_path / f"{shards}", study(text), text=streamed, shards=shards)
+        np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
+        assert found.info.corpus.sentences == 150
+        assert found.info.corpus.text_sentences == sum(map(len, parts))
+
+
+def test_edges(tmp_path: Path) -> None:
+    lines = [["a", "nil", "b"], ["a", "nil", "c"], ["a"], ["nil", "b"], ["x1"], ["nil", "nil"]]
+    text = Corpus.of("edges", lines)
+    whole = study(text, words=Words(min_contexts=1))
+    stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
+    found = in_one_pass(tmp_path, whole, shards=4)
+    compare(found, stored, within=1e-7)
+    table = found.tables["self_similarity"].set_index("word")
+    assert np.isnan(table.raw_0[["c", "nil"]]).all()  # there once, and rows of zeros
+    assert found.values("self_similarity", "undefined").tolist() == [2, 2]  # type: ignore[union-attr]
+    alone = study(Corpus.of("alone", [["a", "b", "a"]]), words=Words(min_contexts=1))
+    found = in_one_pass(tmp_path, alone, shards=3)
+    assert np.isnan(found.values("anisotropy", "mean_cosine")).all()  # type: ignore[arg-type]
+    assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
+        in_one_pass(tmp_path, study(Corpus.of("none", [])))
+    few = in_one_pass(tmp_path, study(text, words=Words(min_contexts=6)))
+    assert np.isnan(few.values("self_similarity", "raw")).all()  # type: ignore[arg-type]
+    assert few.tables == {}
+
+
+def test_words_are_sampled_as_bounded_ones(tmp_path: Path) -> None:
+    config = composed(
+        "words.sample=5", "metric=one_pass", "bootstrap=0", f"cache.folder={tmp_path}", "words.one_pass=3"
+    )
+    other = composed(
+        "words.sample=5", "metric=one_pass", "bootstrap=0", f"cache.folder={tmp_path}", "words.max_contexts=999"
+    )
+    tables = []
+    for one in (config, other):
+        made = of(one, corpus()).having("model", {"hashed": Hashed})
+        tables.append(run(made, tmp_path, Silent()).tables["self_similarity"])
+    assert tables[0].word.tolist() == tables[1].word.tolist()
+    assert len(tables[0]) == 5
+
+
+def of_rows(x: np.ndarray, occurrences: Occurrences) -> dict[str, float]:
+    """The four numbers of a layer's rows (n_rows, d), in float64 throughout."""
+    length = np.linalg.norm(x.astype(np.float64), axis=1)
+    u = x / length[:, None]
+    words, sentences = occurrences.by_word, occurrences.by_sentence
+
+    def groups(of: Groups) -> list[np.ndarray]:
+        return np.split(of.rows, of.starts[1:-1])
+
+    sums = [(np.square(u[rows].sum(axis=0)).sum(), len(rows)) for rows in groups(words)]
+    means = np.stack([u[rows].mean(axis=0) for rows in groups(sentences)])
+    centres = [(u[rows], x[rows].mean(axis=0, dtype=np.float64)) for rows in groups(sentences) if len(rows) > 1]
+    n = len(means)
+    return {
+        "self_similarity/raw": float(np.mean([(square - n) / (n * n - n) for square, n in sums])),
+        "anisotropy/mean_cosine": float((np.square(means.sum(axis=0)).sum() - np.square(means).sum()) / (n * (n - 1))),
+        "intra_sentence_similarity/raw": float(np.mean([(v @ m / np.linalg.norm(m)).mean() for v, m in centres])),
+        "word_norm/raw": float(length[sentences.rows].mean()),
+        "word_norm/sd": float(length[sentences.rows].std(ddof=1)),
+    }
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
+    """To 1e-11 of the same rows, in float64; the stored form's own sums over rows are in float32, which shows where
+    words are few."""
+    text = [sentence.text for sentence in polysemy().sentences[:120]]
+    options = ["metric=one_pass", "figures.explorer=0", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
+    options += ["model.linear=plain"] * (model != "elmo")
+    config = configured(model, text, options)
+    stored = run(config, tmp_path, Silent())
+    layers, occurrences, _ = study_of(config).space(vectors_of(config))
+    one, three = (run(configured(model, text, [*options, f"words.one_pass={n}"]), tmp_path, Silent()) for n in (1, 3))
+    for number in layers.numbers:
+        for name, value in of_rows(layers.layer(number), occurrences).items():
+            assert one.named[name][number] == pytest.approx(value, rel=1e-11, abs=1e-11)
+            assert three.named[name][number] == pytest.approx(value, rel=2e-8, abs=2e-8)  # in other batches
+    lost = {("anisotropy", "positive_pairs"), ("word_norm", "median"), ("intra_sentence_similarity", "median")}
+    compare(three, stored, within=1e-7, names=lost)
+
+
+def test_a_worker_s_death_and_a_stopped_run_lose_one_shard(tmp_path: Path) -> None:
+    text = traced_text()
+    first = in_one_pass(tmp_path / "alone", study(text, Traced(tmp_path / "alone")), shards=12, batch_tokens=20)
+    killed = tmp_path / "killed"
+    encoder = Traced(killed, deadly=text.sentences[50].text)
+    found = in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
+    assert (killed / "dead").exists()
+    np.testing.assert_array_equal(found.frame.value, first.frame.value)
+    assert sum(n - 1 for n in seen(killed).values()) <= 2 * 10  # what two workers were at, of ten sentences each
+    stopped = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        in_one_pass(stopped, study(text, Traced(stopped)), shards=12, engine=Stopped(5), batch_tokens=20)
+    before = seen(stopped)
+    (damaged, *_) = sorted(stopped.glob("sums-*/*.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    found = in_one_pass(stopped, study(text, Traced(stopped)), shards=12, batch_tokens=20)
+    np.testing.assert_array_equal(found.frame.value, first.frame.value)
+    assert found.info.encoded == 8 * 10  # four were kept
+    assert sum(seen(stopped).values()) == sum(before.values()) + 80
+    again = in_one_pass(stopped, study(text, Traced(stopped)), shards=12, batch_tokens=20)
+    assert again.info.encoded == 0
+    np.testing.assert_array_equal(again.frame.low, found.frame.low)
+    clear(stopped, older_than_days=1)
+    assert list(stopped.glob("sums-*/*"))
+    clear(stopped)
+    assert not list(stopped.glob("sums-*"))
+
+
+class Stopped(Engine):
+    """One worker that stops after so many items, as a driver that is killed."""
+
+    name, workers = "stopped", 2
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def each(self, make, items):  # type: ignore[no-untyped-def]
+        work = make()
+        for i, item in enumerate(items):
+            if i == self.after:
+                raise KeyboardInterrupt
+            yield work(item)
+
+
+ROWS = "words.one_pass stores no rows, which are needed by "
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["metric=[self_similarity,max_explainable_variance,sts]"],
+         ROWS + r"metric max_explainable_variance \(no form in sums\), metric sts \(no form in sums\): store them, or "
+         "bounded ones with words.max_contexts=256 in its place; of ctxexp's own metrics one pass does for anisotropy, "
+         "intra_sentence_similarity, self_similarity, word_norm$"),
+        (["metric=[intra_sentence_similarity]"], r"\(size_matched=true measures random groups\)"),
+        (["metric=[self_similarity]", "metric.self_similarity.sample=5"], r"self_similarity \(sample=5 draws groups\)"),
+        (["metric=one_pass", "baseline=b100"], r"one_per_sentence \(random groups; baseline=exact needs none\)"),
+        (["metric=one_pass", "baseline=size_matched"], r"baseline size_matched \(random groups"),
+        (["metric=one_pass", "transform=whitening"], r"transform Whitening \(transform=none needs none\)"),
+        (["metric=one_pass", "control=no_sinks"], r"control no_sinks \(it judges rows\)"),
+        (["metric=one_pass", "model.pooling=pieces"], "words.one_pass follows words, but model.pooling=pieces"),
+        (["metric=one_pass", "words.max_contexts=9"], "words.one_pass takes all contexts, words.max_contexts"),
+        (["metric=one_pass", "words.deduplicate=false"], "words.one_pass counts equal sentences as one context"),
+        (["words.one_pass=0"], "words.one_pass=0: expected at least 1"),
+        (["metric=one_pass", "model=elmo", "model.state=carry"], "but this model carries its state"),
+    ],
+)  # fmt: skip
+def test_what_needs_rows_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run(composed("words.one_pass=4", *words, f"cache.folder={tmp_path}"), tmp_path, Silent())
+
+
+def test_the_plugin_is_named_where_it_is_missing(tmp_path: Path) -> None:
+    config = composed("words.one_pass=4", "metric=one_pass", registry=build_registry(installed=False))
+    with pytest.raises(ConfigError, match="needs the plugin ctxexp-one-pass: pip install"):
+        run(config, tmp_path, Silent())
+
+
+class Odd(Hashed):
+    """What is no encoder's way, as asked for."""
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+
+    def tensors(self, batch: Sequence[Sentence]) -> list[tuple[tuple[str, ...], torch.Tensor]]:
+        found = [(one.units, torch.from_numpy(one.layers)) for one in self.encode(batch)]
+        if self.way == "units":
+            return [(tuple(f"#{unit}" for unit in units), x) for units, x in found]
+        if self.way == "infinite":
+            return [(units, x / 0) for units, x in found]
+        return found[1:] if self.way == "fewer" else [(units, x[:1]) for units, x in found]
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("units", "gave the unit '#w.*', which is no word of"),
+        ("fewer", "gave .* results for .* sentences; expected one each"),
+        ("layers", r"gave vectors of shape \(1, .* expected \(2, "),
+        ("infinite", "gave NaN or infinite values in a batch that begins with"),
+    ],
+)
+def test_odd_encoders_are_named(way: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(EncodingError, match=f"encoder 'hashed' {message}"):
+        in_one_pass(tmp_path, study(corpus(20), Odd(way)))
+
+
+def test_the_run_says_so(tmp_path: Path) -> None:
+    from ctxexp.report.page import _about
+    from ctxexp.report.wording import facts
+
+    found = in_one_pass(tmp_path, study(corpus()), shards=9)
+    found.save(tmp_path / "saved")
+    again = ctxexp.load(tmp_path / "saved")
+    assert again.info.corpus.one_pass == 9
+    said = facts([("bert", again)])
+    assert "all contexts, in one pass, no vector stored" in said
+    assert "intervals over: shards of documents" in said
+    assert _about(again.info)["contexts"] == "all contexts, in one pass, no vector stored"
+    assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
+    text = deal(corpus(), Dealing(shards=2, form=str, min_contexts=2), Local(), Silent())
+    with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
+        study(text).space(Vectors(cache=tmp_path))
+
+
+def test_intervals_of_shards_are_about_as_wide_as_they_should_be() -> None:
+    """A few replicates of what `benchmarks/coverage.py --shards` tabulates."""
+    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+    from coverage import coverage, of_shards
+
+    words = 0.8 * np.random.default_rng(0).normal(size=(15, 8))
+    rngs = (np.random.default_rng(i) for i in range(20))
+    found = coverage([of_shards(rng, words, n=120, size=4, bootstrap=100, shards=12) for rng in rngs])
+    assert len(found) == 5
+    for key, (held, width) in found.items():
+        assert 0.65 < width < 1.9, (key, width)
+        assert held > 0.7, (key, held)
