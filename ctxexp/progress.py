@@ -91,8 +91,11 @@ class _Line:
 
     def close(self, done: str) -> None:
         seconds = max(time.monotonic() - self.began, 1e-9)
-        log.info("%s: %s %s%s in %.1f s (%s %s/s)", self.name, done.format(self.done, self.total), self.unit, self.info,
-                 seconds, f"{self.done / seconds:,.0f}", self.unit)  # fmt: skip
+        rate = f"{self.done / seconds:,.0f} {self.unit}/s"
+        if 0 < self.done < seconds:
+            rate = f"{seconds / self.done:,.1f} s each"
+        log.info("%s: %s %s%s in %.1f s (%s)", self.name, done.format(self.done, self.total), self.unit, self.info,
+                 seconds, rate)  # fmt: skip
 
 
 class _Bar:
