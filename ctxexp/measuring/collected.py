@@ -23,15 +23,17 @@ class Split:
 
     def __init__(self, units: Units) -> None:
         self.units = units
-        self._of: tuple[np.ndarray, np.ndarray] | None = None
+        self._last: tuple[np.ndarray, np.ndarray, Parts] | None = None
 
     def of(self, rows: np.ndarray, group: np.ndarray) -> Parts:
         """Of store rows (m,) in the groups `group` (m,)."""
-        if self._of is None or not all(map(np.array_equal, self._of, (rows, group))):
-            blocks, n = self.units.of_row[rows], self.units.n_blocks
-            part, of_row = np.unique(blocks + n * group, return_inverse=True)
-            self._of, self._parts = (rows, group), Parts(blocks, of_row.astype(np.int32), part // n)
-        return self._parts
+        if self._last and np.array_equal(self._last[0], rows) and np.array_equal(self._last[1], group):
+            return self._last[2]
+        blocks, n = self.units.of_row[rows], self.units.n_blocks
+        part, of_row = np.unique(blocks + n * group, return_inverse=True)
+        found = Parts(blocks, of_row.astype(np.int32), part // n)
+        self._last = rows, group, found
+        return found
 
 
 class Parts(NamedTuple):
