@@ -110,7 +110,7 @@ def values(place: Path) -> dict[str, object]:
     """The curves of the last sweep's jobs, by label."""
     jobs = json.loads(max(place.glob("results/*/summary/jobs.json"), key=os.path.getmtime).read_text())
     done = {j["label"]: Path(j["results"]) / "results.json" for j in jobs if j["status"] == "FINISHED"}
-    return {label: json.loads(path.read_text())["curves"] for label, path in done.items()}
+    return {label: json.loads(path.read_text())["values"] for label, path in done.items()}
 
 
 class Sweep:

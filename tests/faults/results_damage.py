@@ -177,7 +177,7 @@ def odd(path: Path, _: Path, rng: np.random.Generator) -> None:
     try:
         keys = list(json.loads(path.read_text()))
     except ValueError:
-        keys = ["curves", "status"]
+        keys = ["values", "status"]
     path.write_text(json.dumps({key: values[rng.integers(len(values))] for key in keys}))
 
 
