@@ -45,7 +45,7 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
     numbers = pd.DataFrame({key: ["" if row[key] is None else row[key] for row in rows] for key in keys})
     shown = [
         [row["source"], row["model"], row["vectors"], "" if row["layer"] is None else str(row["layer"])]
-        + [_cell(row[name], row[f"{name}_covered"]) for name in HEADINGS]
+        + [cell(row[name], row[f"{name}_covered"]) for name in HEADINGS]
         for row in rows
     ]
     notes = [
@@ -90,7 +90,7 @@ def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, An
     return row
 
 
-def _cell(value: float, covered: float) -> str:
+def cell(value: float, covered: float = math.nan) -> str:
     """`.315` as the paper prints it, or `.315 (62%)`; a dash for what is not defined or was not asked."""
     number = "–" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
     if math.isnan(covered):

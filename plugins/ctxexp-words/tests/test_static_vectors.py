@@ -220,7 +220,7 @@ def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None
         read = read_vectors(tmp_path / file)
         assert read.words == words
         assert read.vectors.tobytes() == vectors.tobytes()
-    rows = list(csv.DictReader((tmp_path / "benchmarks.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((tmp_path / "benchmarks.csv").read_text(encoding="utf-8").splitlines()))
     assert [(r["benchmark"], r["part"]) for r in rows] == [("rw", ""), ("google", ""), ("google", "s"), ("ap", "")]
     assert all(r["covered"] and r["total"] and r["missing_words"] == "left out" for r in rows)
     assert float(rows[0]["value"]) == metric.compute()["rw"]
@@ -333,3 +333,27 @@ def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
     (text,) = written(tmp_path)
     assert "bert (mini)" in text
     assert "gpt2 (mini)" in text
+
+
+def test_the_page_s_table_of_real_models_is_that_of_its_numbers(tmp_path: Path) -> None:
+    import pandas as pd
+    from ctxexp_words import page
+
+    root = Path(__file__).parents[3]
+    text = (root / page.PAGE).read_text(encoding="utf-8")
+    table = page.paragraph(pd.read_csv(root / page.NUMBERS))
+    assert f"{page.BEGIN}{table}{page.END}" in text
+    assert {line.split(",")[0] for line in table.splitlines()[2:]} == {"| glove", "| minilm", "| smollm2"}
+    (tmp_path / page.PAGE).parent.mkdir(parents=True)
+    (tmp_path / page.PAGE).write_text(f"before {page.BEGIN}old{page.END} after\n", encoding="utf-8")
+    pd.DataFrame(
+        {"source": ["published", "measured"], "model": ["GloVe", "mine"], "layer": [None, 2.0]}
+        | {name: [0.5, -0.25] for name in page.HEADINGS}
+        | {f"{name}_covered": [None, 0.4] for name in page.HEADINGS}
+    ).to_csv(tmp_path / "table_1.csv", index=False)
+    page.write(tmp_path, tmp_path)
+    written = (tmp_path / page.PAGE).read_text(encoding="utf-8").splitlines()
+    assert written[0] == "before <!-- table 1: begin -->"
+    assert written[-1] == "<!-- table 1: end --> after"
+    assert written[2].startswith("| model, layer | SimLex (40%) | MEN (40%)")
+    assert written[4] == "| mine, 2 |" + " -.250 |" * 9

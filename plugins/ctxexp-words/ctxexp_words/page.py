@@ -1,0 +1,40 @@
+"""`python -m ctxexp_words.page SUMMARY`: the measured rows of a sweep's Table 1 into docs/, as CSV and in its page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from ctxexp.files.writing import write_text
+from ctxexp_words.table_1 import HEADINGS, cell
+
+BEGIN, END = "<!-- table 1: begin -->\n\n", "\n\n<!-- table 1: end -->"
+NUMBERS, PAGE = Path("docs") / "table_1.csv", Path("docs") / "measures" / "static-vectors.md"
+DECIMALS = 4
+
+
+def paragraph(numbers: pd.DataFrame) -> str:
+    """A Markdown table: a row a model and layer, a column a benchmark, with the share of it that is covered in its
+    heading (the first row's: the text gives the vocabulary, whatever the model)."""
+    first = numbers.iloc[0]
+    headings = [f"{title} ({first[f'{name}_covered']:.0%})" for name, title in HEADINGS.items()]
+    lines = [f"| model, layer | {' | '.join(headings)} |", "|---|" + "---:|" * len(headings)]
+    for _, row in numbers.iterrows():
+        values = " | ".join(cell(row[name]) for name in HEADINGS)
+        lines.append(f"| {row.model}, {row.layer} | {values} |")
+    return "\n".join(lines)
+
+
+def write(summary: Path, root: Path) -> None:
+    """Take a sweep's Table 1 from its summary folder into the checkout at `root`."""
+    numbers = pd.read_csv(summary / "table_1.csv")
+    numbers = numbers[numbers.source == "measured"].round(DECIMALS).astype({"layer": int})
+    numbers.to_csv(root / NUMBERS, index=False)
+    before, _, rest = (root / PAGE).read_text(encoding="utf-8").partition(BEGIN)
+    write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), Path.cwd())
