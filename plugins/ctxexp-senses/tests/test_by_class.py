@@ -208,7 +208,7 @@ def test_a_class_with_shuffled_senses_has_no_share_of_them_and_leaves_the_others
     assert shuffled["pieces 1/sense"].value == plain["pieces 1/sense"].value
 
 
-def test_figures_and_table_say_the_classes_and_their_sizes(told: Results) -> None:
+def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_path: Path) -> None:
     runs = [("a", told), ("b", told)]
     for draw in (figures.self_similarity, figures.sense_separation, figures.variance_components):
         figure = draw(runs)
@@ -227,6 +227,11 @@ def test_figures_and_table_say_the_classes_and_their_sizes(told: Results) -> Non
     assert noun[7].startswith(f"{value(told, 'apart', 'raw', 'pos NOUN'):.3f} [")
     assert rows["b", "variance_components_by_class", "pos ADV"][7] == "left out"
     assert table([]) is None
+    plain = Study(corpus=text(40), encoder=Cued(), words=Words(min_contexts=3), explorer=0, bootstrap=0,
+                  metrics={"by": lambda: SelfSimilarityByClass(by=["pieces"])})  # fmt: skip
+    bare = table([("a", plain.run(Vectors(cache=tmp_path), folder=tmp_path))])
+    assert bare is not None
+    assert "[" not in bare.shown[0][7]  # no resamples, no interval
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

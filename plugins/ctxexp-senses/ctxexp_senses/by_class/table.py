@@ -22,11 +22,18 @@ def table(runs: Sequence[Run]) -> SweepTable | None:
     last = numbers[numbers.layer == numbers.groupby(["model", "corpus", "measure"]).layer.transform("max")]
     shown = [
         [r.model, r.corpus, r.measure, f"{r.kind} {r.name}", f"{r.words:,}", f"{r.occurrences:,}", str(r.layer),
-         "left out" if np.isnan(r.value) else f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}]"]
+         _told(r.value, r.low, r.high)]
         for r in last.rename(columns={"class": "name"}).itertuples(index=False)
     ]  # fmt: skip
     drawn = {f"{of.name}: {of.facts}": None for of in MEASURES if of.name in set(numbers.measure)}
     return SweepTable("By class of word, in the last layer", numbers, columns, shown, [*drawn, FEW])
+
+
+def _told(value: float, low: float, high: float) -> str:
+    """The value with its interval, where there are resamples."""
+    if np.isnan(value):
+        return "left out"
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def rows_of(runs: Sequence[Run]) -> Iterator[Cells]:
