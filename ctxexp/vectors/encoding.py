@@ -39,7 +39,8 @@ def encode_into(
     takes, checksums and copies, leaves Python to others.
     """
 
-    def write(batch: np.ndarray, encoded: list[Encoded]) -> np.ndarray:
+    def write(batch: np.ndarray, encoded: list[Encoded], before: list[Encoded]) -> np.ndarray:
+        check_separate(encoder, [*before, *encoded])
         numbered = zip(batch.tolist(), encoded, strict=True)
         writer.append([_stored(rows_of, work.sentences[i], one, work.wanted[i]) for i, one in numbered])
         return batch
@@ -48,11 +49,12 @@ def encode_into(
     try:
         with ThreadPoolExecutor(1, "write") as thread:
             written: Future[np.ndarray] | None = None
+            before: list[Encoded] = []  # held until its memory can't be the next one's
             for batch, encoded in _results(encoder, work.sentences, work.batches):
                 if written:
                     done(written.result())
                 order.extend(batch.tolist())
-                written = thread.submit(write, batch, encoded)
+                written, before = thread.submit(write, batch, encoded, before), encoded
             if written:
                 done(written.result())
         writer.flush()
@@ -79,15 +81,12 @@ def _results(
     """Each batch with its results, checked but for their values."""
     everything = encoded_by(encoder, sentences) if encoder.sequential else None
     dtype: np.dtype[np.floating] | None = None
-    before: list[Encoded] = []  # is still being written
     for batch in batches:
         chosen = [sentences[i] for i in batch]
         encoded = _take(encoder, everything or encoded_by(encoder, chosen), chosen, last=everything is None)
         for i, one in zip(batch.tolist(), encoded, strict=True):
             dtype = one.layers.dtype if dtype is None else dtype
             _check(encoder, i, one, dtype)
-        check_separate(encoder, [*before, *encoded])
-        before = encoded
         yield batch, encoded
     if everything is not None and next(everything, None) is not None:
         raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
