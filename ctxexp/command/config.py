@@ -182,9 +182,9 @@ class Choices:
                 f"words.max_contexts={most} is below min_contexts={self.min_contexts}: no word could have enough"
             )
         if not re.fullmatch(r"target|train|all|nli:(?!<).+", self.fit_on):
-            raise ConfigError(f"fit_on={self.fit_on!r}: no such choice{near(self.fit_on, FIT_ON)}")
+            raise ConfigError(f"fit_on={short(self.fit_on)}: no such choice{near(self.fit_on, FIT_ON)}")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
-            raise ConfigError(f"device={self.device!r}: no such choice{near(self.device, DEVICES)}")
+            raise ConfigError(f"device={short(self.device)}: no such choice{near(self.device, DEVICES)}")
         if self.objective is not None:
             Objective.read(self.objective)
 

@@ -14,7 +14,7 @@ from ctxexp.dataset import Corpus, Shards, check_corpus, check_sentences, dedupl
 from ctxexp.datasets.contexts import Bounds, bounded
 from ctxexp.datasets.download import cache_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
-from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near
+from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.measuring.one_pass.additive import OnePass
 from ctxexp.measuring.one_pass.measurer import Dealing, Measurer
@@ -189,7 +189,7 @@ def preflight(config: Config) -> None:
     if config.model.offer.ours:  # a stranger's may have other arguments and poolings
         check_arguments(config.model.arguments)
         if (pooling := config.sentence.pooling) not in POOLINGS:
-            raise ConfigError(f"sentence.pooling={pooling!r}: no such pooling{near(pooling, POOLINGS)}")
+            raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, POOLINGS)}")
     fit_text(config)
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from ctxexp.dataset import Corpus, Sentence, Shards
 from ctxexp.datasets.words import tokenizer as make_tokenizer
-from ctxexp.errors import ConfigError, DataError, near
+from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import lines_from, text_lines
 
@@ -39,7 +39,8 @@ def text(
     if limit is not None and limit < 1:
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
     if documents not in get_args(Documents):
-        raise ConfigError(f"dataset.documents={documents!r}: no such choice{near(str(documents), get_args(Documents))}")
+        known = get_args(Documents)
+        raise ConfigError(f"dataset.documents={short(documents)}: no such choice{near(str(documents), known)}")
     choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), "documents": documents}
     lines = Lines(path, choices)
     if stream and limit is None:

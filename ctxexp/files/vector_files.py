@@ -18,7 +18,7 @@ from typing import IO, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
-from ctxexp.errors import ConfigError, ModelError, near, said
+from ctxexp.errors import ConfigError, ModelError, near, said, short
 
 log = logging.getLogger("ctxexp")
 
@@ -101,7 +101,7 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
 def look(path: Path, layout: Format = "auto") -> Layout:
     """The layout of a file by its first lines. Raises ModelError where they are nothing that can be read."""
     if layout not in get_args(Format):
-        raise ConfigError(f"format={layout!r}: no such choice{near(layout, get_args(Format))}")
+        raise ConfigError(f"format={short(layout)}: no such choice{near(layout, get_args(Format))}")
     if path.name.endswith(".safetensors"):
         from safetensors import safe_open
 

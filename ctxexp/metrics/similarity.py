@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.errors import ConfigError, MetricError, near
+from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.maths.correlation import percentiles
 from ctxexp.measuring.pair_resamples import Statistics, replicates_of
 from ctxexp.metric import Estimate, Group, Metric, Over, Pairs, paired
@@ -109,7 +109,7 @@ class SimilarityMetric(Metric):
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
         if similarity not in SIMILARITIES:
-            raise ConfigError(f"similarity={similarity!r}: no such choice{near(str(similarity), SIMILARITIES)}")
+            raise ConfigError(f"similarity={short(similarity)}: no such choice{near(str(similarity), SIMILARITIES)}")
         self.similarity = similarity
         self._parts: dict[str, Scored] = {}
         self._rng, self._draws = np.random.default_rng(0), 0

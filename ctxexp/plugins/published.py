@@ -27,7 +27,15 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-senses": {
         "dataset": ("dwug", "semcor", "semcor_sample", "wic"),
         "experiment": ("what_is_context",),
-        "metric": ("self_similarity_by_class", "semantic_change", "variance_components", "wic"),
+        "metric": (
+            "by_class",
+            "self_similarity_by_class",
+            "semantic_change",
+            "sense_separation_by_class",
+            "variance_components",
+            "variance_components_by_class",
+            "wic",
+        ),
     },
     "ctxexp-claims": {"command": ("claims",)},
     "ctxexp-frequency": {"metric": ("degeneration", "frequency", "frequency_geometry"), "experiment": ("frequency",)},

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ctxexp.errors import ConfigError, near
+from ctxexp.errors import ConfigError, near, short
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
 from ctxexp.transform import chunk_rows, pieces
@@ -115,6 +115,6 @@ def sentence_view(encoder: Encoder, pooling: str, *, model: str) -> Encoder | No
     if view and pooling in offered:
         return view
     if pooling not in POOLINGS:
-        raise ConfigError(f"sentence.pooling={pooling!r}: no such pooling{near(pooling, offered)}")
+        raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, offered)}")
     why = f" ({WHY[pooling]})" if view and pooling in WHY else ""
     raise ConfigError(f"model {model!r} has no sentence.pooling={pooling}{why}; it has {', '.join(offered)}")
