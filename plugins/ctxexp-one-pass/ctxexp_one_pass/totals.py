@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -19,10 +19,11 @@ from ctxexp.dataset import Corpus
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, StoreError
 from ctxexp.measuring.one_pass.additive import Additive, Sums
+from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.code_version import package_version
+from ctxexp.vectors.code_version import class_version, package_version
 from ctxexp.vectors.encode import CODE
 from ctxexp.vectors.reading import warn_unknown
 from ctxexp.vectors.shards import Crew
@@ -119,7 +120,7 @@ def sum_up(
         what = "carries its state from sentence to sentence" if encoder.sequential else "gives pieces, not words"
         raise ConfigError(f"words.one_pass reads words of single sentences, but this model {what}; leave one out")
     crew, cache = vectors.crew or Crew(Local()), vectors.cache.absolute()
-    code = {type(one).__qualname__: package_version(Path(inspect.getfile(type(one)))) for one in additives.values()}
+    code = {type(one).__qualname__: _code_of(one) for one in additives.values()}
     own = package_version(Path(__file__).parent)
     said: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, own, sorted(code.items())]
     said += [text.content, study.words, study.control.name, vars(study.control), vectors.batch_tokens]
@@ -136,6 +137,11 @@ def sum_up(
         ) from error
 
 
+def _code_of(additive: Additive) -> str:
+    """Hex digits that change with its code."""
+    return class_version(type(additive)) or package_version(Path(inspect.getfile(type(additive))))
+
+
 def _summed(
     study: Study,
     text: Dealt,
@@ -145,30 +151,36 @@ def _summed(
     folder: Path,
     progress: Progress,
 ) -> Totals:
-    encoder, numbers = study.encoder, range(len(text.shards))
-    shards = [Shard(folder / f"{number:04d}.npz") for number in numbers]
-    missing = [number for number in numbers if not shards[number].whole]
+    encoder, shards = study.encoder, tuple(Shard(folder / f"{number:04d}.npz") for number in range(len(text.shards)))
+    missing = [number for number, shard in enumerate(shards) if not shard.whole]
     for number in missing:
         shards[number].path.unlink(missing_ok=True)  # a damaged one
     if len(missing) < len(shards):
         log.info("%d of %d shards were summed before: %s", len(shards) - len(missing), len(shards), folder)
-    if made := next((shards[number].made() for number in numbers if number not in missing), {}):
-        encoder.settle(made)
-    elif missing and encoder.made:  # by a first batch it is known how
-        first = next((some for number in missing if (some := list(islice(text.read(number), 64)))), [])
-        list(encoder.encode(first))
-    work = Summing(
-        folder, crew.maker(encoder), encoder.name, dict(encoder.made), text, additives, study.words.form,
-        study.control, batch_tokens,
-    )  # fmt: skip
-    title = f"encode {encoder.details.get('architecture', encoder.name)}"
-    with progress.stage(title, total=len(shards), unit="shards") as stage:
-        stage.advance(len(shards) - len(missing))
-        encoded = 0
-        for number in crew.engine.each(work, missing):
-            encoded += shards[number].told()["sentences"]
-            stage.advance(1)
+    encoded = 0
+    if missing:  # else no model is loaded
+        _settle(encoder, text, [shard.made() for i, shard in enumerate(shards) if i not in missing], missing)
+        made = dict(encoder.made)
+        work = Summing(
+            folder, crew.maker(encoder), encoder.name, made, text, additives, study.words.form, study.control,
+            batch_tokens,
+        )  # fmt: skip
+        title = f"encode {encoder.details.get('architecture', encoder.name)}"
+        with progress.stage(title, total=len(shards), unit="shards") as stage:
+            stage.advance(len(shards) - len(missing))
+            for number in crew.engine.each(work, missing):
+                encoded += shards[number].told()["sentences"]
+                stage.advance(1)
     held = tuple(shard for shard in shards if shard.told()["rows"])
-    totals = Totals(text, held, study.words.min_contexts, encoded, dict(encoder.made))
+    totals = Totals(text, held, study.words.min_contexts, encoded, shards[0].made())
     warn_unknown(totals.told["unknown"], totals.told["pieces"], text.name)
     return totals
+
+
+def _settle(encoder: Encoder, text: Dealt, made: Sequence[Mapping[str, str]], missing: Sequence[int]) -> None:
+    """Have all shards made alike: as those that are there, else as the encoder finds best on a first batch."""
+    if made and made[0]:
+        encoder.settle(made[0])
+    elif encoder.made:
+        first = next((some for number in missing if (some := list(islice(text.read(number), 64)))), [])
+        list(encoder.encode(first))

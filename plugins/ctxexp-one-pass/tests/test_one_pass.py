@@ -317,13 +317,23 @@ def test_a_worker_s_death_and_a_stopped_run_lose_one_shard(tmp_path: Path) -> No
     np.testing.assert_array_equal(found.frame.value, first.frame.value)
     assert found.info.encoded == 8 * 10  # four were kept
     assert sum(seen(stopped).values()) == sum(before.values()) + 80
-    again = in_one_pass(stopped, study(text, Traced(stopped)), shards=12, batch_tokens=20)
+    again = in_one_pass(stopped, study(text, Unasked(stopped)), shards=12, batch_tokens=20)
     assert again.info.encoded == 0
     np.testing.assert_array_equal(again.frame.low, found.frame.low)
     clear(stopped, older_than_days=1)
     assert list(stopped.glob("sums-*/*"))
     clear(stopped)
     assert not list(stopped.glob("sums-*"))
+
+
+class Unasked(Traced):
+    """A described encoder that would have to be loaded."""
+
+    class_code = ""
+
+    @property
+    def made(self) -> dict[str, str]:  # type: ignore[override]
+        raise AssertionError("all shards are there")
 
 
 class Stopped(Engine):
