@@ -91,14 +91,9 @@ class Words:
         if not read and self.sample is not None:
             raise ConfigError(f"words.sample={self.sample} needs words.max_contexts, such as 256: both bound the text")
         if len(read) == 2:
-            raise ConfigError(
-                "words.one_pass takes all contexts, words.max_contexts bounds them; leave one of them out"
-            )
+            raise ConfigError("words.one_pass takes all contexts, words.max_contexts bounds them; leave one out")
         if read and not self.deduplicate:
-            raise ConfigError(
-                f"words.{read[0]} counts equal sentences as one context, so words.deduplicate=false says nothing "
-                "with it; leave one of them out"
-            )
+            raise ConfigError(f"words.{read[0]} counts equal sentences as one context: leave deduplicate=false out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +128,7 @@ class Tracking:
     def __post_init__(self) -> None:
         _check_folder("tracking.folder", self.folder)
         if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
-            raise ConfigError(
-                f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it for its jobs)"
-            )
+            raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         ("hydra.mode=MULTIRUN", "hydra.mode=MULTIRUN: a sweep needs -m"),
         ("tracking.folder=", "tracking.folder='': expected a folder; . is the one where the command is typed"),
         ("cache.folder=''", "cache.folder='': expected a folder; . is the one where the command is typed"),
-        ("tracking.sweep=../../x", "tracking.sweep='../../x': expected letters, digits, _ . - (a sweep sets it for "),
+        ("tracking.sweep=../../x", "tracking.sweep='../../x': expected letters, digits, _ . - (a sweep sets it)"),
         ("tracking.sweep=..", "tracking.sweep='..': expected letters, digits, _ . -"),
         ("cache.limit_gb=nan", "cache.limit_gb=nan: expected a finite number"),
         ("cache.limit_gb=inf", "cache.limit_gb=inf: expected a finite number"),

@@ -164,7 +164,7 @@ def test_a_control_leaves_out_of_what_is_chosen(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["words.sample=5"], "words.sample=5 needs words.max_contexts"),
-        (["words.max_contexts=8", "words.deduplicate=false"], "leave one of them out"),
+        (["words.max_contexts=8", "words.deduplicate=false"], "as one context: leave deduplicate=false out"),
         (["words.max_contexts=3"], "words.max_contexts=3 is below min_contexts=5"),
     ],
 )
