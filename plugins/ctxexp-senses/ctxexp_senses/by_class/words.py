@@ -59,7 +59,7 @@ def write(summary: Path, root: Path) -> None:
     numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
     for name in DRAWN:
         with Image.open(summary / f"{name}.png") as drawn:
-            target = root / "docs" / "pictures" / f"{name}.png"
+            target = root / "docs" / f"{name}.png"
             drawn.convert("RGB").quantize(64).save(target, optimize=True)
     before, _, rest = (root / PAGE).read_text(encoding="utf-8").partition(BEGIN)
     write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")

@@ -51,7 +51,7 @@ def share(row: pd.Series, name: str) -> str:
 def write(summary: Path, root: Path) -> None:
     """Take figure and table of the sweep's summary folder into the checkout at `root`."""
     numbers = pd.read_csv(summary / f"table_{NAME}.csv").round(DECIMALS)
-    shutil.copy(summary / f"{NAME}.png", root / "docs" / "pictures" / f"{NAME}.png")
+    shutil.copy(summary / f"{NAME}.png", root / "docs" / f"{NAME}.png")
     numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
     page = (root / PAGE).read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
