@@ -8,14 +8,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ray", reason="Ray isn't installed: pip install -e plugins/ctxexp-ray")
 
-import ray
 from ctxexp_ray.engine import Ray
 
 from ctxexp.datasets.contexts import Bounds, bounded
@@ -28,18 +26,7 @@ from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.store import Store
 
-HERE = Path(__file__).parent
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    """One cluster for all tests, whose workers find this folder's modules."""
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
-    yield
-    ray.shutdown()
-    os.environ["PYTHONPATH"] = before
 
 
 def encoded(cache: Path, engine: Ray | Local | None, encoder: Traced | None = None) -> Store:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ import pytest
 pytest.importorskip("ray", reason="Ray isn't installed: pip install -e plugins/ctxexp-ray")
 pytest.importorskip("ctxexp_one_pass", reason="one pass isn't installed: pip install -e plugins/ctxexp-one-pass")
 
-import ray
 from ctxexp_one_pass.dealt import deal
 from ctxexp_ray.engine import Ray
 
@@ -31,18 +29,7 @@ from ctxexp.study import Study, Vectors, Words
 from ctxexp.testing.traced import Traced, seen, text
 from ctxexp.vectors.shards import Crew
 
-HERE = Path(__file__).parent
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    """One cluster for all tests, whose workers find what this process finds."""
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
-    yield
-    ray.shutdown()
-    os.environ["PYTHONPATH"] = before
 
 
 def measured(folder: Path, engine: Engine, encoder: Traced | None = None) -> Results:
