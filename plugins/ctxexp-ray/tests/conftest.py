@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    """One cluster for all tests, whose workers find what this process finds."""
+    """One cluster for a file's tests, whose workers find what this process finds."""
     ray = pytest.importorskip("ray")
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
