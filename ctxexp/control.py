@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Control:
     """Changes the corpus before it is encoded, or leaves occurrences out of what is measured after all were encoded.
 
-    Words, sentences and baselines then see the same rest. Override `corpus`, and one of the other two methods, or any.
+    Words, sentences and baselines then see the same rest. Override any of `corpus`, `left_out` and `skips`, but only
+    one of the last two.
 
     `name` is what the command calls it, `words` what labels, figures and captions do (by default the name).
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.results.run_info import CorpusInfo, MeasureInfo
 from ctxexp.results.values import Key
-from ctxexp.vectors.reading import MANY
+from ctxexp.vectors.batches import MANY
 
 if TYPE_CHECKING:
     from ctxexp.results import Results

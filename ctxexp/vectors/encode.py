@@ -15,9 +15,9 @@ from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors.batches import BatchedText
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.encoding import Work, encode_into
-from ctxexp.vectors.reading import Reading
 from ctxexp.vectors.rows import Rows
 from ctxexp.vectors.shards import Crew, encode_shards
 from ctxexp.vectors.store import Store, StoreWriter
@@ -68,7 +68,7 @@ def open_store(
             if store is None:
                 if caches.made_otherwise(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
-                wanted, text = _wanted(corpus, encoder, unique), Reading(encoder, unique, batch_tokens)
+                wanted, text = _wanted(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)
                 shards = _shards(crew, encoder, path, batch_tokens)
                 encoded = _build(corpus.name, text, wanted, path, limit_bytes, progress or Silent(), shards)
                 store = Store(path, unique_of, encoded=encoded)
@@ -113,7 +113,7 @@ def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
 
 def _build(
     corpus: str,
-    text: Reading,
+    text: BatchedText,
     wanted: Sequence[np.ndarray | None],
     path: Path,
     limit_bytes: int | None,

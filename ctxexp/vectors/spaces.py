@@ -14,10 +14,10 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
+from ctxexp.vectors.batches import warn_unknown
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.mixes import Mix, layer_mixes
 from ctxexp.vectors.pool import POOLINGS, WORDS, Pooled, SentenceVectors, WordMeans, sentence_view
-from ctxexp.vectors.reading import warn_unknown
 from ctxexp.vectors.shards import Crew
 from ctxexp.vectors.store import Store
 

@@ -26,11 +26,11 @@ from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, Sto
 from ctxexp.model import Encoded, Encoder
 from ctxexp.models.huggingface import huggingface
 from ctxexp.progress import Progress
+from ctxexp.vectors import batches as batched
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors import reading
+from ctxexp.vectors.batches import equal_length_batches, warn_unknown
 from ctxexp.vectors.code_version import PACKAGE, code_version
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.reading import equal_length_batches, warn_unknown
 from ctxexp.vectors.store import Store, StoreWriter
 
 ROOT = Path(__file__).parents[2]
@@ -424,7 +424,7 @@ class Ahead(Counted):
 def test_a_window_of_the_text_is_read_while_the_one_before_is_encoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "WINDOW", 20)
+    monkeypatch.setattr(batched, "WINDOW", 20)
     made = corpus(60)
     n = len(set(made.sentences))
     encoder = Ahead(-(-n // 20))
@@ -447,7 +447,7 @@ def test_a_transformer_reads_ahead_to_the_same_vectors(tmp_path: Path, monkeypat
     made = corpus(60)
     checkpoint = str(tiny_models.make("bert", tmp_path / "bert"))
     whole = open_store(made, huggingface(checkpoint=checkpoint, device="cpu"), cache=tmp_path / "a")
-    monkeypatch.setattr(reading, "WINDOW", 9)
+    monkeypatch.setattr(batched, "WINDOW", 9)
     encoder = huggingface(checkpoint=checkpoint, device="cpu")
     cut = open_store(made, encoder, cache=tmp_path / "b")
     assert (cut.unknown, cut.pieces) == (whole.unknown, whole.pieces)

@@ -16,7 +16,7 @@ from ctxexp.report.side_by_side import full_title, number
 from ctxexp.report.wording import about, facts, main_curves
 from ctxexp.results import Results
 from ctxexp.results.values import Key
-from ctxexp.vectors.reading import MANY
+from ctxexp.vectors.batches import MANY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

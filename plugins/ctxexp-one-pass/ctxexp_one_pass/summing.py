@@ -27,7 +27,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.measuring.one_pass.additive import Additive, Batch, Sums
 from ctxexp.model import Encoder, reading
-from ctxexp.vectors.reading import Reading
+from ctxexp.vectors.batches import BatchedText
 from ctxexp.vectors.shards import made_like
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Summing:
         tally = _Tally(self, encoder)
         sentences = self.text.read(number)
         while some := list(islice(sentences, WINDOW)):
-            read = Reading(encoder, some, self.batch_tokens)
+            read = BatchedText(encoder, some, self.batch_tokens)
             for done, batch in enumerate(read.batches()):
                 tally.add([some[i] for i in batch.tolist()])
                 if done % 16 == 0:

@@ -23,9 +23,9 @@ from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors.batches import warn_unknown
 from ctxexp.vectors.code_version import class_version, package_version
 from ctxexp.vectors.encode import CODE
-from ctxexp.vectors.reading import warn_unknown
 from ctxexp.vectors.shards import Crew
 from ctxexp_one_pass.summing import Shard, Summing
 

@@ -21,7 +21,7 @@ MANY = 0.03  # share of unknown pieces from which a run warns
 NEARLY_ALL = 0.9  # and from which there is nothing to measure
 
 
-class Reading:
+class BatchedText:
     """Distinct sentences as the encoder reads them: `lengths` in its tokens (n_sentences,) int64, and how many of the
     `pieces` are `unknown` to it (0 of 0 where it doesn't say), each of what was read so far."""
 
