@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError
-from ctxexp.models.elmo.files import write_weights
+from ctxexp.models.elmo.files import read_weights, write_weights
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
 from ctxexp.models.elmo.options import write_options
 from ctxexp_train.data import Text, log_unigram, windows
@@ -142,6 +142,12 @@ class Bilm:
             "backward": backward,
             "predicted": float(count),
         }
+
+    def begin_from(self, folder: Path) -> None:
+        """Takes the weights, float16, of an exported folder of the same shape; the softmax, which no export holds, is
+        new."""
+        elmo = self.network.network
+        elmo.load_state_dict(read_weights(folder / "weights.hdf5", elmo.options))
 
     def export(self, folder: Path) -> None:
         """Writes options.json and weights.hdf5 (float16, the original's layout), without the softmax."""

@@ -24,17 +24,19 @@ BOUNDARY, PAD, CLS, SEP, MASK = range(5)
 
 @dataclass(frozen=True)
 class Text:
-    """Which text: the first `words` words of `files` (names without `.txt.xz`) in `folder`, shuffled by `seed`."""
+    """Which text: the first `words` words of `files` (names without `.txt.xz`) in `folder` less the first `skip`,
+    shuffled by `seed`."""
 
     folder: Path
     files: tuple[str, ...]
     held_out: str
     words: int | None
     seed: int
+    skip: int = 0
 
     def segments(self) -> list[str]:
         """Training segments in training order."""
-        rows = list(_segments((self.folder / f"{name}.txt.xz" for name in self.files), self.words))
+        rows = list(_segments((self.folder / f"{name}.txt.xz" for name in self.files), self.words, self.skip))
         order = np.random.default_rng(self.seed).permutation(len(rows))
         return [rows[i] for i in order]
 
@@ -45,7 +47,7 @@ class Text:
     def key(self) -> str:
         """Hex digest that changes whenever the segments would."""
         sizes = [_found(self.folder / f"{name}.txt.xz").stat().st_size for name in (*self.files, self.held_out)]
-        state = [self.files, self.held_out, sizes, self.words, self.seed, _LONGEST]
+        state = [self.files, self.held_out, sizes, self.words, self.seed, self.skip, _LONGEST]
         return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:12]
 
 
@@ -59,7 +61,7 @@ def _found(path: Path) -> Path:
     return path
 
 
-def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None) -> Iterator[str]:
+def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None, skip: int = 0) -> Iterator[str]:
     seen = 0
     for path in paths:
         held: list[str] = []
@@ -69,7 +71,8 @@ def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None) -> Iter
                 text = line.strip()
                 n = len(text.split())
                 if held and (not text or length + n > _LONGEST):
-                    yield " ".join(held)
+                    if seen >= skip:
+                        yield " ".join(held)
                     seen += length
                     held, length = [], 0
                     if words is not None and seen >= words:
@@ -78,7 +81,8 @@ def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None) -> Iter
                     held.append(text)
                     length += n
         if held:
-            yield " ".join(held)
+            if seen >= skip:
+                yield " ".join(held)
             seen += length
 
 

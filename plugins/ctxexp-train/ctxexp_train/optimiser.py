@@ -77,10 +77,10 @@ def _matrices(weight: Tensor, *, transposed: bool, n: int) -> tuple[Tensor, ...]
     return (weight.mT if transposed else weight).chunk(n, dim=0)
 
 
-def rate_scale(step: int, steps: int | None, *, warmup: int, decay: float) -> float:
-    """Share of the peak rate at `step` of `steps`, in (0, 1]: up over `warmup`, constant, down to 0 over the last
-    `decay` of the run. `steps` may be None while a run timed by the clock is before its decay."""
-    up = min(1.0, (step + 1) / warmup) if warmup else 1.0
+def rate_scale(step: int, steps: int | None, *, warmup: int, decay: float, begun: int = 0) -> float:
+    """Share of the peak rate at `step` of `steps`, in (0, 1]: up over `warmup` steps from `begun` on, constant, down to
+    0 over the last `decay` of the run. `steps` may be None while a run timed by the clock is before its decay."""
+    up = min(1.0, (step - begun + 1) / warmup) if warmup else 1.0
     if steps is None:
         return up
     return min(up, (steps - step) / max(1.0, decay * steps))

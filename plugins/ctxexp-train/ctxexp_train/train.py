@@ -42,12 +42,13 @@ class Learner(Protocol):
     def units(self, step: int, steps: int | None) -> int: ...
     def loss(self, step: int, steps: int | None) -> torch.Tensor: ...
     def held_out(self, limit: int | None) -> dict[str, float]: ...
+    def begin_from(self, folder: Path) -> None: ...
     def export(self, folder: Path) -> None: ...
 
 
 def learner(cfg: DictConfig) -> Learner:
     """The untrained model that `cfg.model` describes, with its text."""
-    text = Text(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed)
+    text = Text(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed, cfg.skip)
     if cfg.model.name == "elmo":
         from ctxexp_train.bilm import Bilm, Words
 
@@ -77,16 +78,23 @@ class Run:
             clip=cfg.clip,
         )
         self.step, self.seconds, self.units = 0, 0.0, 0
+        self.begun = 0  # the step at which the optimiser had no moments yet
         self.best_loss, self.best_step = math.inf, 0  # of the checks so far
         self.steps: int | None = cfg.steps
         if (self.folder / "checkpoint.pt").is_file():
             self._load()
+        elif cfg.start is not None:
+            self.learner.begin_from(Path(cfg.start))
 
     def _load(self) -> None:
         saved = torch.load(self.folder / "checkpoint.pt", weights_only=True)
         self.learner.network.load_state_dict(saved["network"])
-        self.optimiser.load(saved["optimiser"])
         self.step, self.seconds, self.units = saved["step"], saved["seconds"], saved["units"]
+        if saved["optimiser"] is None:  # of a condensed checkpoint
+            self.begun = self.step
+        else:
+            self.optimiser.load(saved["optimiser"])
+            self.begun = saved["begun"]
         self.best_loss, self.best_step = saved["best_loss"], saved["best_step"]
         self.steps = self.cfg.steps if self.cfg.steps is not None else saved["steps"]
         for name in ("curve", "held_out"):
@@ -110,6 +118,7 @@ class Run:
             "units": self.units,
             "best_loss": self.best_loss,
             "best_step": self.best_step,
+            "begun": self.begun,
         }
         self._write_whole(state, "checkpoint.pt")
 
@@ -158,7 +167,7 @@ class Run:
             with cast:
                 loss = self.learner.loss(self.step, self.steps)
             loss.backward()  # type: ignore[no-untyped-call]  # torch's is not annotated
-            scale = rate_scale(self.step, self.steps, warmup=cfg.warmup, decay=cfg.decay)
+            scale = rate_scale(self.step, self.steps, warmup=cfg.warmup, decay=cfg.decay, begun=self.begun)
             self.optimiser.step(scale)
             self.units += self.learner.units(self.step, self.steps)
             self.step += 1
@@ -192,7 +201,7 @@ class Run:
         found = self.check(None)
         choices = OmegaConf.to_container(self.cfg, resolve=True)
         assert isinstance(choices, dict)
-        for place in ("text", "cache", "folder", "tracking", "stop_after", "minutes", "hydra"):
+        for place in ("text", "cache", "folder", "start", "tracking", "stop_after", "minutes", "hydra"):
             choices.pop(place, None)
         record = {
             "steps": self.step,
@@ -202,6 +211,7 @@ class Run:
             "minutes": round(self.seconds / 60, 1),
             "held_out": found,
             "recipe": choices | {"steps": self.steps},
+            "went_on_from": self.cfg.start and json.loads((Path(self.cfg.start) / "run.json").read_text()),
             "torch": torch.__version__,
         }
         export = self.folder / "export"

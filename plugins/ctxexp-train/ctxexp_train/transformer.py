@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -193,6 +194,16 @@ class Transformer:
             logits, target, chosen = self._predict(x, draw, 0.15)
             nats = functional.cross_entropy(logits.float(), target, reduction="none").double()
             yield nats, logits.argmax(1) == target, target, chosen.nonzero()[:, 1]
+
+    def begin_from(self, folder: Path) -> None:
+        """Takes the weights, float16, of an exported folder of the same shape and pieces."""
+        theirs, ours = (
+            json.loads(f.read_text())["model"] for f in (folder / "tokenizer.json", self.pieces.tokenizer_file)
+        )
+        if theirs != ours:
+            raise ConfigError(f"start={folder} has other pieces than this text gives: begin files= with the same file")
+        network = type(self.network).from_pretrained(folder, dtype=torch.float32)
+        self.network.load_state_dict(network.state_dict())
 
     def export(self, folder: Path) -> None:
         """Writes the `transformers` folder: float16 weights and the fast tokenizer."""

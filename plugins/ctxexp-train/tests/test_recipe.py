@@ -14,6 +14,7 @@ import ctxexp_train
 import numpy as np
 import pytest
 import torch
+from ctxexp_train.condense import condense
 from ctxexp_train.data import BOUNDARY, CLS, MASK, SEP, SPECIAL, Pieces, Text, log_unigram, train_tokenizer, windows
 from ctxexp_train.initialise import frequencies, local_attention, sinusoids
 from ctxexp_train.optimiser import Optimiser, rate_scale
@@ -83,6 +84,18 @@ def test_a_word_budget_takes_a_prefix_of_the_files(text: Path) -> None:
     some = Text(text, ("small", "full-1"), "valid", 200, seed=0).segments()
     assert set(some) <= set(small)
     assert 200 <= sum(len(s.split()) for s in some) < 200 + 100
+
+
+def test_what_is_skipped_and_what_is_left_are_the_text_once(text: Path) -> None:
+    def words(**bounds: int | None) -> list[str]:
+        chosen = Text(text, ("small", "full-1"), "valid", seed=0, **{"words": None, **bounds})  # type: ignore[arg-type]
+        return [word for segment in chosen.segments() for word in segment.split()]
+
+    first, rest = words(words=1000), words(skip=1000)
+    assert 1000 <= len(first) < 1100
+    assert len(rest) > 300
+    assert sorted(first + rest) == sorted(words())
+    assert Text(text, ("small",), "valid", None, 0, 5).key() != Text(text, ("small",), "valid", None, 0).key()
 
 
 def test_the_order_follows_the_seed(text: Path) -> None:
@@ -314,6 +327,48 @@ def test_two_runs_and_a_resumed_one_give_identical_weights_and_learn(model: str,
     curves = [(tmp_path / n / "curve.csv").read_text().splitlines() for n in "ac"]
     assert [r.split(",")[0] for r in curves[0]] == [r.split(",")[0] for r in curves[1]]
     assert [r.split(",")[0] for r in curves[0]] == ["step", *map(str, range(2, steps + 1, 2))]
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_training_goes_on_from_an_export(model: str, text: Path, tmp_path: Path) -> None:
+    train(config(model, text, tmp_path / "a", "steps=4", "words=2800"))
+    export = tmp_path / "a" / "export"
+    first, begun, plain = (
+        Run(config(model, text, tmp_path / name, "steps=4", *more))
+        for name, more in (("a", ["words=2800"]), ("b", [f"start={export}", "skip=2800"]), ("c", []))
+    )
+    held = {name: p for name, p in first.learner.network.named_parameters() if name not in ("weight", "bias")}
+    for run, same in ((begun, True), (plain, False)):
+        theirs = dict(run.learner.network.named_parameters())
+        assert all(torch.equal(p.half().float(), theirs[name]) for name, p in held.items()) == same
+    begun.train()
+    begun.finish()
+    record = json.loads((tmp_path / "b" / "export" / "run.json").read_text())
+    assert record["went_on_from"] == json.loads((export / "run.json").read_text())
+    assert record["recipe"]["skip"] == 2800
+    assert str(tmp_path) not in json.dumps(record)
+
+
+def test_other_pieces_than_the_start_s_are_refused(text: Path, tmp_path: Path) -> None:
+    train(config("bert", text, tmp_path / "a", "steps=2"))
+    with pytest.raises(ConfigError, match=r"start=.* has other pieces than this text gives"):
+        Run(config("bert", text, tmp_path / "b", "steps=2", f"start={tmp_path}/a/export", "files=[full-1]"))
+
+
+def test_a_condensed_checkpoint_is_gone_on_from(text: Path, tmp_path: Path) -> None:
+    old = Run(config("elmo", text, tmp_path / "a", "steps=40", "stop_after=6"))
+    old.train()
+    (tmp_path / "b").mkdir()
+    condense(tmp_path / "a", tmp_path / "b" / "checkpoint.pt")
+    assert 3 * (tmp_path / "b/checkpoint.pt").stat().st_size < (tmp_path / "a/checkpoint.pt").stat().st_size
+    new = Run(config("elmo", text, tmp_path / "b", "steps=40", "warmup=4"))
+    assert (new.step, new.begun, new.units) == (6, 6, old.units)
+    assert torch.equal(weights(new), weights(old).half().float())
+    before = new.learner.held_out(None)["loss"]
+    new.train()
+    assert new.learner.held_out(None)["loss"] < before
+    assert Run(config("elmo", text, tmp_path / "b", "steps=40")).begun == 6
+    assert rate_scale(6, 40, warmup=4, decay=0.5, begun=6) == 0.25
 
 
 def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) -> None:
