@@ -53,9 +53,8 @@ def _run(
     clips: tuple[float, float],
     gates: Tensor | None = None,
     cells: Tensor | None = None,
-    squashed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The recurrence; each step's activated gates, clipped cells and their tanh go to the arrays that are given."""
+    """The recurrence; activated gates and clipped cells of each step go to `gates` and `cells` if given."""
     weight, bias, project = weights
     _, _, n, width = x.shape
     n_cells, n_out = project.shape[1:]
@@ -74,10 +73,7 @@ def _run(
         ck.mul_(f_o[..., :n_cells]).addcmul_(i, j).clamp_(-clips[0], clips[0])
         if cells is not None:
             cells[:, t, :k] = ck
-        torch.tanh(ck, out=hk)
-        if squashed is not None:
-            squashed[:, t, :k] = hk
-        hk.mul_(f_o[..., n_cells:])
+        torch.tanh(ck, out=hk).mul_(f_o[..., n_cells:])
         mk = torch.bmm(hk, project).clamp_(-clips[1], clips[1])
         now[..., width:] = mk
         outputs[:, t, :k] = mk
@@ -107,9 +103,8 @@ class _Scan(torch.autograd.Function):
         gates = _room(x, sizes, 4 * n_cells)
         c, m = start[0].to(torch.float32 if x.dtype in _HALF else x.dtype), start[1]
         cells = _room(x, sizes, n_cells, c.dtype)
-        squashed = _room(x, sizes, n_cells)
-        outputs, last_c, last_m = _run(x, (weight, bias, project), (c, m), sizes, clips, gates, cells, squashed)
-        ctx.save_for_backward(x, weight, project, c, m, gates, cells, squashed, outputs)
+        outputs, last_c, last_m = _run(x, (weight, bias, project), (c, m), sizes, clips, gates, cells)
+        ctx.save_for_backward(x, weight, project, c, m, gates, cells, outputs)
         ctx.sizes, ctx.clips = sizes, clips
         ctx.mark_non_differentiable(last_c, last_m)
         return outputs, last_c, last_m
@@ -117,7 +112,7 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, project, c0, m0, gates, cells, squashed, outputs = ctx.saved_tensors
+        x, weight, project, c0, m0, gates, cells, outputs = ctx.saved_tensors
         cell_clip, projection_clip = ctx.clips
         _, n_steps, _, width = x.shape
         n_cells = project.shape[1]
@@ -135,7 +130,7 @@ class _Scan(torch.autograd.Function):
             dmk = torch.mul(dm[:, :k] + grad[:, t, :k], outputs[:, t, :k].abs() < projection_clip)
             d_out[:, t, :k] = dmk
             dh = torch.bmm(dmk, into_h)
-            tanh_c = squashed[:, t, :k]
+            tanh_c = torch.tanh(ct).to(x.dtype)
             torch.mul(tanh_c, o, out=hidden[:, t, :k])
             do = dh * tanh_c
             dck = dc[:, :k].add_(aten.tanh_backward(dh.mul_(o), tanh_c)).mul_(ct.abs() < cell_clip)

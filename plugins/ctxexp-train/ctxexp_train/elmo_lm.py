@@ -77,8 +77,6 @@ class BiLanguageModel(nn.Module):
         """
         true = (hidden * self.weight[wanted]).sum(-1) + self.bias[wanted]
         noise = functional.linear(hidden, self.weight[words], self.bias[words] + shift)
-        at = torch.searchsorted(words, wanted).clamp_(max=len(words) - 1)
-        hit = (words[at] == wanted).nonzero().squeeze(1)
-        noise = noise.index_put((hit, at[hit]), noise.new_tensor(-torch.inf))
+        noise = noise.masked_fill(wanted[:, None] == words, -torch.inf)
         logits = torch.cat([true.unsqueeze(1), noise], dim=1)
         return functional.cross_entropy(logits, wanted.new_zeros(len(wanted)))
