@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from PIL import Image
+from ctxexp.files.marked import write_small
 
 DOCS = Path(__file__).resolve().parent
 
@@ -25,6 +25,4 @@ if __name__ == "__main__":
             subprocess.run(["bash", "-euc", command], cwd=folder, check=True)
             for at in pictures:
                 (figure,) = Path(folder).glob(f"mlruns/results/*/summary/{at.name}")
-                (DOCS / at).parent.mkdir(parents=True, exist_ok=True)
-                with Image.open(figure) as drawn:
-                    drawn.convert("RGB").quantize(64).save(DOCS / at, optimize=True)
+                write_small(figure, DOCS / at)

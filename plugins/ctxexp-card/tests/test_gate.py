@@ -15,6 +15,7 @@ from ctxexp_card.gate import Gate, diff
 import ctxexp
 from ctxexp.command.cli import command
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError
+from ctxexp.files.marked import marked
 from ctxexp.results import Results
 from tests.made import results_with, told
 
@@ -201,3 +202,17 @@ def test_planted_drifts_of_a_trained_model_are_found_and_rounding_is_none(tmp_pa
     assert not moved["bfloat16"]
     assert diff(plain, rounded, margin=1e-4).moved  # a smaller margin finds it
     assert not diff(plain, plain, margin=0).moved
+
+
+def test_what_the_readme_says_of_planted_drifts_its_table_shows() -> None:
+    readme = Path(__file__).parents[1] / "README.md"
+    _, _, *lines = marked(readme, "drift").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    found = {(model, what): not moved.startswith("0 of") for model, what, moved, *_ in rows}
+    assert {model for model, _ in found} == {"bert", "gpt2", "minilm"}
+    for (model, what), seen in found.items():
+        if what in ("two layers swapped", "a norm's weights 1", "a norm left out", "norms' epsilon 0.1"):
+            assert seen, (model, what)
+        elif what != "int8, dynamic":
+            assert not seen, (model, what)
+    assert not found["gpt2", "int8, dynamic"]

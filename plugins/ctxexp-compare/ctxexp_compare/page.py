@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.files.writing import write_text
+from ctxexp.files.marked import write_marked, write_small
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BEGIN, END = "<!-- numbers: begin -->\n\n", "\n\n<!-- numbers: end -->"
-PAGE = Path("measures") / "two-spaces.md"
+MARK, PAGE = "numbers", Path("measures") / "two-spaces.md"
 SHOWN = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 DECIMALS = 4
 
@@ -50,16 +49,12 @@ def kept(numbers: pd.DataFrame) -> pd.DataFrame:
 def write(folder: Path, docs: Path) -> None:
     """Take the heat maps and numbers of a comparison's folder into the docs."""
     import pandas as pd
-    from PIL import Image
 
     numbers = kept(pd.read_csv(folder / "compare.csv"))
     numbers.to_csv(docs / "two_spaces.csv", index=False)
     for measure in SHOWN:
-        with Image.open(folder / f"compare_{measure}.png") as drawn:
-            drawn.convert("RGB").quantize(64).save(docs / f"two_spaces_{measure}.png", optimize=True)
-    page = docs / PAGE
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    write_text(page, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+        write_small(folder / f"compare_{measure}.png", docs / f"two_spaces_{measure}.png")
+    write_marked(docs / PAGE, MARK, paragraph(numbers))
 
 
 def _place(row: pd.Series, end: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.files.writing import write_text
+from ctxexp.files.marked import write_marked
 from ctxexp_first_word.words import paragraph
 
-BEGIN, END = "<!-- first word: begin -->\n\n", "\n\n<!-- first word: end -->"
+MARK = "first word"
 DECIMALS = 4  # of the numbers that are kept beside the README
 
 
@@ -20,9 +20,7 @@ def write(summary: Path, root: Path) -> None:
     numbers = pd.read_csv(summary / "table_first_word.csv").round(DECIMALS)
     shutil.copy(summary / "first_word.png", root / "docs" / "first_word.png")
     numbers.to_csv(root / "docs" / "first_word.csv", index=False)
-    page = root / "README.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    write_text(page, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+    write_marked(root / "README.md", MARK, paragraph(numbers))
 
 
 if __name__ == "__main__":

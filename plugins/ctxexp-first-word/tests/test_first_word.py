@@ -11,9 +11,10 @@ import pytest
 from ctxexp_first_word import words
 from ctxexp_first_word.effects import effects, frame
 from ctxexp_first_word.figure import figure
-from ctxexp_first_word.readme import BEGIN, END, write
+from ctxexp_first_word.readme import MARK, write
 from ctxexp_first_word.table import table
 
+from ctxexp.files.marked import marked
 from ctxexp.results import Results
 from tests.composed import composed
 from tests.made import results_with, told
@@ -142,7 +143,7 @@ def test_the_experiment_measures_what_its_data_has(
 def test_the_readme_says_what_the_kept_numbers_say(tmp_path: Path) -> None:
     numbers = pd.read_csv(ROOT / "docs" / "first_word.csv")
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert BEGIN + words.paragraph(numbers) + END in page
+    assert marked(ROOT / "README.md", MARK) == words.paragraph(numbers)
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text(page.replace(words.paragraph(numbers), "old"), encoding="utf-8")
     numbers.to_csv(tmp_path / "table_first_word.csv", index=False)

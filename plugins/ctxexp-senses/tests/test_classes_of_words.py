@@ -10,6 +10,8 @@ from ctxexp_senses.components import words as components
 from ctxexp_senses.usages import words as usages
 from PIL import Image
 
+from ctxexp.files.marked import marked
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -21,7 +23,7 @@ def test_the_docs_say_what_the_kept_numbers_say(tmp_path: Path) -> None:
         page = (ROOT / module.PAGE).read_text(encoding="utf-8")
         said = module.paragraph(numbers)
         assert said.count("\n") + 1 >= 4
-        assert module.BEGIN + said + module.END in page
+        assert marked(ROOT / module.PAGE, module.MARK) == said
         (tmp_path / module.PAGE).write_text(page.replace(said, "old"), encoding="utf-8")
         if module is usages:
             usages.write(numbers, tmp_path)

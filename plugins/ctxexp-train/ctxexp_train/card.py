@@ -1,8 +1,9 @@
-"""`python -m ctxexp_train.card --sts FOLDER [--write]`: the measured tables of the minis' card."""
+"""`python -m ctxexp_train.card [--sts FOLDER] [--write]`: the tables of the minis' card."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +14,17 @@ import numpy as np
 from ctxexp import measure
 from ctxexp.command import compose
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.errors import CtxexpError, DataError
+from ctxexp.errors import CtxexpError
+from ctxexp.files.marked import write_marked
 from ctxexp.models import minis
 from ctxexp.report.differences import difference
 from ctxexp.results import Results
 from ctxexp.results.values import Key
+from ctxexp_train import records
+from ctxexp_train.records import markdown
 
 CARD = Path(minis.__file__).with_name("CARD.md")
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+MARK = "measured"
 MODELS = ("bert", "gpt2", "elmo")
 WEIGHTS = ("mini", "untrained")
 RAW = Key("self_similarity", "raw")
@@ -58,7 +62,7 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
         return [title, *(cell(of[part], key) for of in found.values())]
 
     tables = [
-        markdown(["layer 0, 1, ...", *names], [
+        markdown([["layer 0, 1, ...", *names],
             row("self-similarity, raw", by_layer, "words", RAW),
             row("self-similarity, adjusted", by_layer, "words", Key("self_similarity", "adjusted")),
             row("same sense minus other sense, cosine", by_layer, "words", Key("sense_separation", "raw")),
@@ -66,13 +70,13 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
             row("the same, whitened on these sentences", by_layer, "whitened", Key("sts", "all")),
             row(f"self-similarity, raw, first {FIRST} sentences alone", by_layer, "first", RAW),
         ]),
-        markdown(["last layer, 95% interval", *names], [
+        markdown([["last layer, 95% interval", *names],
             row("self-similarity, adjusted", at_last, "words", Key("self_similarity", "adjusted")),
             row("same sense minus other sense, cosine", at_last, "words", Key("sense_separation", "raw")),
             row("STS-B test", at_last, "sts", Key("sts", "all")),
             row("the same, whitened", at_last, "whitened", Key("sts", "all")),
         ]),
-        markdown(["trained less untrained, 95% interval", *(f"{model}-mini" for model in MODELS)], [
+        markdown([["trained less untrained, 95% interval", *(f"{model}-mini" for model in MODELS)],
             gains("self-similarity, adjusted, last layer", found, "words", Key("self_similarity", "adjusted"), last),
             gains("the same, the layer before", found, "words", Key("self_similarity", "adjusted"), before_last),
             gains("same sense minus other sense, last layer", found, "words", Key("sense_separation", "raw"), last),
@@ -80,10 +84,10 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
             gains("the same, each at its best layer", found, "sts", Key("sts", "all"), best),
             gains("STS-B test, whitened, last layer", found, "whitened", Key("sts", "all"), last),
         ]),
-        markdown(["words of lower self-similarity, mean over layers", *FUNCTION_WORDS, "lowest of all"], [
+        markdown([["words of lower self-similarity, mean over layers", *FUNCTION_WORDS, "lowest of all"], *(
             [f"{model}-mini" if weights == "mini" else f"{model}, untrained", *standing(of["words"])]
             for (model, weights), of in found.items()
-        ]),
+        )]),
     ]  # fmt: skip
     return "\n\n".join(tables)
 
@@ -141,30 +145,27 @@ def number(value: float) -> str:
     return {"1.000": "1", "-.000": ".000"}.get(text, text)
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    ruler = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
-
-
-def replaced(card: str, tables: str) -> str:
-    """The card with these tables between its markers."""
-    before, begin, rest = card.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise DataError(f"{CARD}: expected a line {BEGIN!r} and after it {END!r}, to put the tables between")
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+def recorded() -> dict[str, str]:
+    """The tables that records beside the weights make, by their marks."""
+    folders = {model: minis.folder(model) for model in MODELS}
+    known = {model: json.loads((folder / "run.json").read_text()) for model, folder in folders.items()}
+    tables = {"losses": records.losses(known), "curves": records.curves(folders), "budget": records.budget(known)}
+    return {mark: markdown(rows) for mark, rows in tables.items()}
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m ctxexp_train.card", description=__doc__)
-    parser.add_argument("--sts", type=Path, required=True, help="the folder of the STS benchmark's files")
+    parser.add_argument("--sts", type=Path, help="the folder that holds STSbenchmark; none: what needs no measuring")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {CARD.name}")
     asked = parser.parse_args(arguments)
     try:
-        tables = section({(m, w): measured(m, w, asked.sts.absolute()) for m in MODELS for w in WEIGHTS})
-        print(tables)
-        if asked.write:
-            CARD.write_text(replaced(CARD.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        tables = recorded()
+        if asked.sts:
+            tables[MARK] = section({(m, w): measured(m, w, asked.sts.absolute()) for m in MODELS for w in WEIGHTS})
+        for mark, table in tables.items():
+            print(table, end="\n\n")
+            if asked.write:
+                write_marked(CARD, mark, table)
     except CtxexpError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

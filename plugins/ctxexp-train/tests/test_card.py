@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_train import card
+from ctxexp_train import card, records
 
-from ctxexp.errors import DataError
+from ctxexp.files.marked import marked
 from tests.made import results_with
 
 TEXT = card.CARD.read_text(encoding="utf-8")
-TABLES, PROSE = TEXT.partition(card.BEGIN)[2].split("## Limits")[0].split(card.END)
+TABLES = marked(card.CARD, card.MARK)
+PROSE = TEXT.partition(TABLES)[2].split("## Limits")[0]
 COLUMNS = [(model, weights) for model in card.MODELS for weights in card.WEIGHTS]
 KEYS = ("self_similarity/raw", "self_similarity/adjusted", "sense_separation/raw", "sts/all")
 STANDINGS = "words of lower self-similarity, mean over layers"
@@ -131,15 +133,6 @@ def test_every_figure_of_the_cards_words_is_in_its_tables() -> None:
     assert set(re.findall(r"\d*\.\d+", PROSE)) <= set(re.findall(r"\d*\.\d+", TABLES))
 
 
-def test_the_tables_stand_between_their_markers() -> None:
-    assert card.replaced(TEXT, TABLES.strip()) == TEXT
-    assert card.replaced(f"a\n{card.BEGIN}\nold\n{card.END}\nb", "new") == f"a\n{card.BEGIN}\nnew\n{card.END}\nb"
-    with pytest.raises(
-        DataError, match=r"CARD\.md: expected a line '<!-- measured: begin -->' and after it '<!-- meas"
-    ):
-        card.replaced("no markers", "new")
-
-
 def test_tables_are_made_of_curves_intervals_and_words() -> None:
     curves = {f"{key}{end}": np.array([0.5, 36.44]) for key in KEYS for end in ("", "_ci_low", "_ci_high")}
     table = pd.DataFrame({"word": ["the", "a", "cat", "Are"], "mean": [0.9, 0.2, 0.5, 0.1]})
@@ -174,3 +167,42 @@ def test_a_folder_without_the_benchmark_is_said_at_once(tmp_path: Path, capsys: 
 )
 def test_numbers_have_three_figures(value: float, said: str) -> None:
     assert card.number(value) == said
+
+
+def test_the_tables_of_the_training_are_those_of_the_records() -> None:
+    for mark, table in card.recorded().items():
+        assert marked(card.CARD, mark) == table
+
+
+def test_records_become_tables_with_a_row_a_stage(tmp_path: Path) -> None:
+    shape = {
+        "rows": 64,
+        "window": 64,
+        "long": 128,
+        "long_share": 0.4,
+        "mask": 0.3,
+        "muon_rate": 0.02,
+        "adamw_rate": 0.002,
+    }
+    recipe = {"model": shape, "words": 12_000_000, "decay": 0.5}
+    held = {"loss": 1.0, "unigram": 3.0, "right": 0.5, "predicted": 1000.0}
+    first = {"steps": 10, "best_step": 6, "units": 1_500_000, "unit": "piece", "minutes": 2.4, "held_out": held}
+    first["recipe"] = recipe
+    then = recipe | {"words": 48_000_000, "skip": 12_000_000}
+    second = first | {"recipe": then, "went_on_from": first, "held_out": held | {"late": 1.25}}
+    head, row = records.losses({"bert": second})
+    assert dict(zip(head, row, strict=True)) == {
+        "model": "bert-mini", "predicts": "a masked piece (15% of pieces masked)", "loss": "1.000", "unigram": "3.000",
+        "learnt": "2.000", "perplexity": "3", "best guess right": "50.0%", "on": "1,000 pieces",
+        "loss at later positions": "1.250",
+    }  # fmt: skip
+    assert records.losses({"bert": first})[1][-1] == "-"
+    _, one, two = records.budget({"bert": second})
+    assert [one[:4], two[:4]] == [
+        ["bert-mini, stage 1", "the first 12.0 million words", "10", "1.50 million pieces"],
+        ["bert-mini, stage 2", "the next 36.0 million words", "10", "1.50 million pieces"],
+    ]
+    assert one[4] == "64 windows of 64 pieces; the last 40% of the steps 32 of 128"
+    (tmp_path / "run.json").write_text(json.dumps(first))
+    (tmp_path / "held_out.csv").write_text("step,loss\n" + "".join(f"{i},{10 - i / 10}\n" for i in range(1, 31)))
+    assert records.curves({"bert": tmp_path})[1][1] == "; ".join(f"{i}: {10 - i / 10:.2f}" for i in range(3, 31, 3))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.files.writing import write_text
+from ctxexp.files.marked import write_marked
 from ctxexp_words.table_1 import HEADINGS, cell
 
-BEGIN, END = "<!-- table 1: begin -->\n\n", "\n\n<!-- table 1: end -->"
+MARK = "table 1"
 NUMBERS, PAGE = Path("docs") / "table_1.csv", Path("docs") / "measures" / "static-vectors.md"
 DECIMALS = 4
 
@@ -32,8 +32,7 @@ def write(summary: Path, root: Path) -> None:
     numbers = pd.read_csv(summary / "table_1.csv")
     numbers = numbers[numbers.source == "measured"].round(DECIMALS).astype({"layer": int})
     numbers.to_csv(root / NUMBERS, index=False)
-    before, _, rest = (root / PAGE).read_text(encoding="utf-8").partition(BEGIN)
-    write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+    write_marked(root / PAGE, MARK, paragraph(numbers))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from ctxexp_words.suite import evaluate
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.files.marked import marked
 from ctxexp.files.vector_exports import EXPORTS, write_text
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.measuring.measure import measure
@@ -340,12 +341,12 @@ def test_the_page_s_table_of_real_models_is_that_of_its_numbers(tmp_path: Path) 
     from ctxexp_words import page
 
     root = Path(__file__).parents[3]
-    text = (root / page.PAGE).read_text(encoding="utf-8")
     table = page.paragraph(pd.read_csv(root / page.NUMBERS))
-    assert f"{page.BEGIN}{table}{page.END}" in text
+    assert marked(root / page.PAGE, page.MARK) == table
     assert {line.split(",")[0] for line in table.splitlines()[2:]} == {"| glove", "| minilm", "| smollm2"}
     (tmp_path / page.PAGE).parent.mkdir(parents=True)
-    (tmp_path / page.PAGE).write_text(f"before {page.BEGIN}old{page.END} after\n", encoding="utf-8")
+    begin, end = (f"<!-- {page.MARK}: {which} -->" for which in ("begin", "end"))
+    (tmp_path / page.PAGE).write_text(f"before {begin}\n\nold\n\n{end} after\n", encoding="utf-8")
     pd.DataFrame(
         {"source": ["published", "measured"], "model": ["GloVe", "mine"], "layer": [None, 2.0]}
         | {name: [0.5, -0.25] for name in page.HEADINGS}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.files.writing import write_text
+from ctxexp.files.marked import write_marked, write_small
 from ctxexp_senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
 from ctxexp_senses.components.figure import DECIMALS
 
-BEGIN, END = "<!-- by class: begin -->\n\n", "\n\n<!-- by class: end -->"
+MARK = "by class"
 NAME, PAGE = "by_class", Path("docs") / "measures" / "usages.md"
 DRAWN = ("by_class_sense_separation", "by_class_components")
 SPOKEN = {
@@ -53,16 +53,11 @@ def _value(row: pd.Series, *, percent: bool) -> str:
 
 def write(summary: Path, root: Path) -> None:
     """Take the figures and the table of a sweep's summary folder into the checkout at `root`."""
-    from PIL import Image
-
     numbers = last_layers(pd.read_csv(summary / f"table_{NAME}.csv"))
     numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
     for name in DRAWN:
-        with Image.open(summary / f"{name}.png") as drawn:
-            target = root / "docs" / f"{name}.png"
-            drawn.convert("RGB").quantize(64).save(target, optimize=True)
-    before, _, rest = (root / PAGE).read_text(encoding="utf-8").partition(BEGIN)
-    write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+        write_small(summary / f"{name}.png", root / "docs" / f"{name}.png")
+    write_marked(root / PAGE, MARK, paragraph(numbers))
 
 
 if __name__ == "__main__":

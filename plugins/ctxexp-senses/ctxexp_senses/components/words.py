@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.files.writing import write_text
+from ctxexp.files.marked import write_marked
 from ctxexp_senses.components.figure import DECIMALS
 
-BEGIN, END = "<!-- what is context: begin -->\n\n", "\n\n<!-- what is context: end -->"
+MARK = "what is context"
 NAME, PAGE = "what_is_context", Path("docs") / "measures" / "variance-components.md"
 
 
@@ -53,9 +53,7 @@ def write(summary: Path, root: Path) -> None:
     numbers = pd.read_csv(summary / f"table_{NAME}.csv").round(DECIMALS)
     shutil.copy(summary / f"{NAME}.png", root / "docs" / f"{NAME}.png")
     numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
-    page = (root / PAGE).read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+    write_marked(root / PAGE, MARK, paragraph(numbers))
 
 
 if __name__ == "__main__":

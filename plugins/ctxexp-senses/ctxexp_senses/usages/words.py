@@ -1,4 +1,4 @@
-"""`python -m ctxexp_senses.usages.words RUN ...`: what runs found of usages, as numbers and in words, into docs/."""
+"""`python -m ctxexp_senses.usages.words MLRUNS`: what its runs found of usages, as numbers and in words, into docs/."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 import ctxexp
-from ctxexp.files.writing import write_text
+from ctxexp.files.marked import write_marked
 from ctxexp.results import Results
 from ctxexp_senses.components.figure import DECIMALS
 
-BEGIN, END = "<!-- usages: begin -->\n\n", "\n\n<!-- usages: end -->"
+MARK = "usages"
 NAME, PAGE = "usages", Path("docs") / "measures" / "usages.md"
 PUBLISHED = (  # Pilehvar and Camacho-Collados 2019: ELMo, Context2vec and BERT-large on the test pairs
     "Published of contextual vectors on the test pairs: 57.7% (ELMo), 59.3% (Context2vec) and 65.5% (BERT-large; "
@@ -83,9 +83,8 @@ def _plain(row: pd.Series) -> str:
 def write(numbers: pd.DataFrame, root: Path) -> None:
     """Take the numbers and their words into the checkout at `root`."""
     numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
-    before, _, rest = (root / PAGE).read_text(encoding="utf-8").partition(BEGIN)
-    write_text(root / PAGE, f"{before}{BEGIN}{paragraph(numbers)}{END}{rest.partition(END)[2]}")
+    write_marked(root / PAGE, MARK, paragraph(numbers))
 
 
 if __name__ == "__main__":
-    write(collected([ctxexp.load(path) for path in sys.argv[1:]]), Path.cwd())
+    write(collected([*ctxexp.runs(sys.argv[1]).values()][::-1]), Path.cwd())  # the oldest first
