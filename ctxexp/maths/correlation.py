@@ -38,28 +38,11 @@ def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip((a * b).sum(-1) / scale, -1.0, 1.0))
 
 
-def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
-    """Spearman's correlation of x and y with the ranks of `given` held fixed, in [-1, 1].
-
-    Equal to Pearson's correlation of what is left of both rank vectors after linear regression on the ranks of `given`.
-    NaN if one of the three is constant, or x or y has the ranks of `given` (or their reverse): nothing is left.
-    """
-    return float(partial(spearman(x, y), spearman(x, given), spearman(y, given)))
-
-
 def partial(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:
     """The first-order partial correlation of x and y given z, of their three correlations; NaN where z explains all."""
     left = (1 - np.square(xz)) * (1 - np.square(yz))
     left = np.where(left > 1e-12, left, np.nan)
     return np.clip((np.asarray(xy) - np.multiply(xz, yz)) / np.sqrt(left), -1.0, 1.0)
-
-
-def auc(score: np.ndarray, positive: np.ndarray) -> float:
-    """Area under the ROC curve, in [0, 1]: the chance that a positive outscores a negative, ties counting half.
-
-    `score` (n,), `positive` (n,) bool. NaN if there are no positives or no negatives.
-    """
-    return float(resampled_auc(score, positive, np.ones((1, len(score))))[0])
 
 
 def midranks(x: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
@@ -104,18 +87,6 @@ def resampled_spearman(columns: Sequence[np.ndarray], counts: np.ndarray) -> np.
     scale[(scale == 0) | (total < LEAST)] = np.nan
     clipped: np.ndarray = np.clip(result / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
     return clipped
-
-
-def resampled_auc(score: np.ndarray, positive: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The area under the ROC curve in resamples given by counts (c, n): (c,); NaN where a class is missing."""
-    positive = np.asarray(positive, bool)
-    ups = counts[:, positive]
-    n_up = ups.sum(axis=1)
-    n_down = counts.sum(axis=1) - n_up
-    ranked = (midranks(score, counts)[:, positive] * ups).sum(axis=1) if len(score) else np.zeros(len(counts))
-    pairs = np.where(n_up * n_down > 0, n_up * n_down, np.nan)
-    result: np.ndarray = (ranked - n_up * (n_up + 1) / 2) / pairs
-    return result
 
 
 def resamples(sizes: Sequence[int], replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

@@ -79,6 +79,8 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
         chosen = [entry for entry in chosen if time.time() - entry.used > older_than_days * 86400]
     removed = [entry for entry in chosen if _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
+    if key is None and older_than_days is None:
+        shutil.rmtree(cache / "encoders", ignore_errors=True)  # what loaded encoders said of themselves: made anew
     for path in cache.glob(f"shards-{key or ''}*"):  # of encoding that was stopped
         _try_remove(cache, path)
     for path in cache.glob(f"sums-{key or ''}*"):  # of text that was measured in one pass

@@ -236,7 +236,12 @@ def test_clearing(tmp_path: Path) -> None:
         assert caches.clear(tmp_path, key=middle) == []  # someone is using it
     assert [e.key for e in caches.clear(tmp_path, key=middle)] == [middle]
     assert not list(tmp_path.glob("tmp-*"))
+    (tmp_path / "encoders").mkdir()
+    (tmp_path / "encoders" / "one.json").write_text("{}")
+    assert [e.key for e in caches.clear(tmp_path, key=new[:3], older_than_days=1)] == []
+    assert list(tmp_path.glob("encoders/*"))
     assert [e.key for e in caches.clear(tmp_path)] == [new]
+    assert not (tmp_path / "encoders").exists()
     assert caches.entries(tmp_path) == caches.entries(tmp_path / "none") == []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, near
-from ctxexp.maths.correlation import partial, partial_spearman, resampled_spearman, spearman
+from ctxexp.maths.correlation import partial, resampled_spearman, spearman
 from ctxexp.metric import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 
@@ -99,3 +99,12 @@ def _distance(a: str, b: str, units: Units) -> int:
         words = tokenizer("english", lower=True)
         return int(Levenshtein.distance(words(a).words, words(b).words))
     return int(Levenshtein.distance(a, b))
+
+
+def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
+    """Spearman's correlation of x and y with the ranks of `given` held fixed, in [-1, 1].
+
+    Equal to Pearson's correlation of what is left of both rank vectors after linear regression on the ranks of `given`.
+    NaN if one of the three is constant, or x or y has the ranks of `given` (or their reverse): nothing is left.
+    """
+    return float(partial(spearman(x, y), spearman(x, given), spearman(y, given)))

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.correlation import auc, resampled_auc
 from ctxexp.metric import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
+from ctxexp_calibration.auc import auc, resampled_auc
 
 
 class QNLI(SimilarityMetric):
