@@ -72,6 +72,7 @@ STEPS = {
         made="*/probe.csv",
     ),
     "drift": Step("python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm"),
+    "itself": Step("python plugins/ctxexp-card/benchmarks/itself.py"),
 }
 
 
