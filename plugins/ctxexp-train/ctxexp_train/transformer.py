@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from ctxexp.errors import ConfigError
 from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, Pieces, windows
-from ctxexp_train.initialise import local_attention, sinusoids
+from ctxexp_train.initialise import extrapolated, local_attention, sinusoids
 
 # Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
 _BASE = {
@@ -24,6 +24,8 @@ _BASE = {
     "gpt2": "transformer",
     "openai-gpt": "transformer",
 }
+
+POSITIONS = ("position_embeddings", "wpe", "positions_embed")  # what each class calls them
 
 
 def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool) -> Any:
@@ -92,7 +94,7 @@ class Transformer:
         with torch.no_grad():
             for name, p in self.base.named_parameters():
                 leaf = name.removesuffix(".weight").rsplit(".", 1)[-1]
-                if leaf in ("position_embeddings", "wpe", "positions_embed"):
+                if leaf in POSITIONS:
                     # The amplitude gives positions and pieces (sd 0.02) equal shares of the normalised sum.
                     p.copy_(torch.from_numpy(sinusoids(len(p), d, 0.02 * math.sqrt(2.0))))
                 elif leaf == "query" and "layer.0." in name and p.ndim == 2:
@@ -104,6 +106,13 @@ class Transformer:
             for name, p in self.network.named_parameters():
                 if name.endswith(("predictions.bias", "lm_head.bias")):
                     p.copy_(torch.from_numpy(self.unigram))
+
+    @torch.no_grad()
+    def _extend_positions(self) -> None:
+        for name, p in self.base.named_parameters():
+            if name.removesuffix(".weight").rsplit(".", 1)[-1] in POSITIONS:
+                model = self.cfg.model
+                p.copy_(torch.from_numpy(extrapolated(p.numpy(), model.window, model.shape.heads)))
 
     def in_block(self, name: str) -> bool:
         """Whether a parameter is a matrix of a block, for Muon."""
@@ -125,6 +134,8 @@ class Transformer:
 
     def loss(self, step: int, steps: int | None) -> Tensor:
         """Mean nats a predicted piece in the batch of `step`, a function of the weights, the seed and `step` alone."""
+        if step == self.cfg.model.extend:
+            self._extend_positions()
         x = torch.from_numpy(self.batch(step, steps))
         if self.masked is None:
             logits, target, _ = self._predict(x, None, 0.0)

@@ -16,7 +16,7 @@ import pytest
 import torch
 from ctxexp_train.condense import condense
 from ctxexp_train.data import BOUNDARY, CLS, MASK, SEP, SPECIAL, Pieces, Text, log_unigram, train_tokenizer, windows
-from ctxexp_train.initialise import frequencies, local_attention, sinusoids
+from ctxexp_train.initialise import extrapolated, frequencies, local_attention, sinusoids
 from ctxexp_train.optimiser import Optimiser, rate_scale
 from ctxexp_train.train import Run, train
 from ctxexp_train.transformer import Transformer, build, mean_cosine
@@ -198,6 +198,38 @@ def test_local_attention_looks_at_its_offset(offset: int) -> None:
     inside = np.arange(max(0, -offset), positions - max(0, offset))
     assert (scores.argmax(1)[inside] == inside + offset).all()
     assert np.allclose(scores[inside, inside + offset], len(frequencies(dim)[: dim // 8]), atol=1e-3)
+
+
+def test_positions_go_on_as_they_began() -> None:
+    """Whatever lies beyond, and whatever linear map the network made of the sinusoids that a head reads."""
+    rng = np.random.default_rng(2)
+    waves = sinusoids(128, 96, 1.0)[:, :24]
+    whole = (waves @ rng.normal(size=(24, 96)) + rng.normal(size=96)).astype(np.float32)
+    cut = whole.copy()
+    cut[0], cut[62:] = 9.0, rng.normal(size=(66, 96))
+    found = extrapolated(cut, 64, heads=4)
+    assert found.dtype == np.float32
+    assert np.array_equal(found[:64], cut[:64])
+    assert np.abs(found[64:] - whole[64:]).max() < 0.1 * whole.std()
+    assert np.abs(found[64:] - whole[64:]).mean() < 0.02 * whole.std()
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_later_positions_are_extrapolated_before_their_step(model: str, text: Path, tmp_path: Path) -> None:
+    def positions(run: Run) -> np.ndarray:
+        (found,) = (p for name, p in run.learner.network.named_parameters() if "position_emb" in name or "wpe" in name)
+        return found.detach().numpy().copy()
+
+    words = ["steps=4", "model.long_share=0.5", "model.adamw_rate=0.02"]
+    plain = Run(config(model, text, tmp_path / "a", *words, "stop_after=2"))
+    plain.train()
+    before = positions(plain)
+    extended = Run(config(model, text, tmp_path / "a", *words, "model.extend=2"))
+    extended.learner.loss(2, 4)
+    assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
+    assert not np.array_equal(positions(extended)[8:], before[8:])
+    extended.learner.loss(3, 4)
+    assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2"])
