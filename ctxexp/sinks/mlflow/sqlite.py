@@ -19,6 +19,7 @@ from typing import Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
+from ctxexp.sinks.disk.process import held_back
 from ctxexp.sinks.mlflow.failures import failures
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
@@ -64,7 +65,8 @@ def make(path: Path, folder: Path) -> None:
             for stale in path.parent.glob(f".{path.name}.*.tmp*"):  # an interrupted start; the lock says nobody works
                 stale.unlink()
             try:
-                with failures(f"cannot make the tracking store {path}"), _quiet_migrations():
+                # Python drops an interrupt that meets a weak reference's callback, of which SQLAlchemy has many
+                with held_back(), failures(f"cannot make the tracking store {path}"), _quiet_migrations():
                     _migrate(part, artifact_root(folder))
                 part.replace(path)
             finally:
