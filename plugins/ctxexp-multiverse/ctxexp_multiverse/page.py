@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from ctxexp.files.marked import write_marked, write_small
+from ctxexp_multiverse.specifications import CHOICES
 
 MARK, PAGE, NUMBERS = "multiverse", Path("docs") / "how-to.md", Path("docs") / "multiverse.csv"
-CHOICES = ("definition", "centring", "norm", "first position", "unit", "baseline")
 DECIMALS = 4
 
 

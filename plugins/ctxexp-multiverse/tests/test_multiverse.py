@@ -129,8 +129,8 @@ def test_the_docs_picture_says_what_its_table_says() -> None:
 
 
 def test_the_words_name_the_choice_that_most_hangs_on() -> None:
-    numbers = pd.DataFrame({choice: ["a", "b", "a", "b"] for choice in page.CHOICES})
-    numbers = numbers.assign(model="mine", baseline=["none", "none", "some", "some"])
+    numbers = pd.DataFrame({choice: ["a", "b", "a", "b"] for choice in CHOICES})
+    numbers = numbers.assign(model="mine", text="one", baseline=["none", "none", "some", "some"])
     said = page.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "open"]))
     assert said == (
         "For `mine` the measures fall in 1 of 4 ways, rise in 2 and are open in 1. Most hangs on the definition: with "
