@@ -1,8 +1,9 @@
-"""Make anew what the docs say of models, figures, tables and words, by the commands that the docs name.
+"""Make anew what the docs say of models, figures, tables and words, by the commands that the docs name; but for the
+explorer's screenshot, speeds and simulated coverage.
 
-`STS=FOLDER SEMCOR=FOLDER WIC=FOLDER DWUG=FOLDER python docs/numbers.py [STEP ...]`, in a checkout that has the models'
-plugins (`make showcase` installs them). Without a step all are made; those whose data isn't given are left out, each
-with a line.
+`STS=FOLDER SEMCOR=FOLDER WIC=FOLDER DWUG=FOLDER BENCHMARKS=FOLDER python docs/numbers.py [STEP ...]`, in a checkout
+that has the models' plugins (`make showcase` installs them). Without a step all are made; those whose data isn't given
+are left out, each with a line.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ STEPS = {
         "python -m ctxexp_calibration.league.page",
         'python -m ctxexp -m experiment=calibration_league model=bert,gpt2,elmo dataset.path="$STS"',
         needs=("STS",),
+    ),
+    "table_1": Step(
+        "python -m ctxexp_words.page",
+        'python -m ctxexp -m experiment=table_1 model=glove,minilm,smollm2 dataset.path="$STS" '
+        'metric.static_vectors.data="$BENCHMARKS"',
+        needs=("STS", "BENCHMARKS"),
     ),
     "probe": Step(
         "python -m ctxexp_train.probe.page",
