@@ -17,6 +17,7 @@ PREDICTS = {
     "gpt2": "the next piece",
     "elmo": "the next and the previous word",
 }
+NUMERIC = frozenset("-.0123456789")  # what a number begins with
 CHECKS = 10  # of a curve that are shown
 
 
@@ -109,6 +110,7 @@ def _optimiser(model: Mapping[str, Any]) -> str:
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table of a head and rows, whose first column is words."""
+    """A Markdown table of a head and rows; columns whose first cell begins as a number stand to the right."""
     head, *lines = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---", *["---:"] * (len(head) - 1)], *lines))
+    ruler = ["---:" if cell[:1] in NUMERIC else "---" for cell in lines[0]]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *lines))
