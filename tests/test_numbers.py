@@ -1,47 +1,93 @@
-"""docs/numbers.py: its steps name commands that the docs name, modules that are there and data that they need."""
+"""docs/numbers: pages say what the kept numbers say; steps name commands that the docs name and what is there."""
 
 from __future__ import annotations
 
-import importlib.util
-import runpy
+import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
+from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[1]
-DRIVER = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "numbers.py")))
+from docs.numbers import __main__ as driver
+from docs.numbers.part import ROOT, Part
+from docs.numbers.steps import STEPS, SWEEP, Step
+
+PARTS = {name: driver.part(name) for name, step in STEPS.items() if step.made}
 
 
-@pytest.mark.parametrize("name", DRIVER.STEPS)
-def test_a_step_is_what_the_docs_say_and_what_is_there(name: str) -> None:
-    step = DRIVER.STEPS[name]
-    words = shlex.split(step.write)
-    assert importlib.util.find_spec(words[2]) if words[1] == "-m" else (ROOT / words[1]).is_file()
+def told() -> str:
+    """All pages."""
     pages = [page.read_text(encoding="utf-8") for top in ("docs", "plugins") for page in (ROOT / top).rglob("*.md")]
-    told = " ".join(" ".join([(ROOT / "README.md").read_text(encoding="utf-8"), *pages]).split())
-    for line in step.measure.splitlines():
-        assert line.partition('"$')[0].rpartition(" ")[0] in told, line
+    return " ".join(" ".join([(ROOT / "README.md").read_text(encoding="utf-8"), *pages]).split())
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_a_page_says_what_the_kept_numbers_say(part: Part) -> None:
+    said = part.paragraph(part.read())
+    assert said == part.said()
+    assert len(said) > 100
+    for name in part.figures:
+        assert f"{name})" in told()
+        assert (ROOT / "docs" / name).is_file()
+
+
+def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -> None:
+    part = Part(
+        "mark", "docs/a.md", "a.csv", lambda made: pd.read_csv(made / "all.csv").iloc[:1],
+        lambda numbers: f"it is {numbers.value[0]}", {"kept.png": "drawn.png"}, {"layer": str},
+    )  # fmt: skip
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("before <!-- mark: begin -->old<!-- mark: end --> after", encoding="utf-8")
+    pd.DataFrame({"value": [0.5, 2.0], "layer": [0, 1]}).to_csv(tmp_path / "all.csv")
+    noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "drawn.png")
+    part.write(tmp_path, tmp_path)
+    page = (tmp_path / "docs" / "a.md").read_text(encoding="utf-8")
+    assert page == "before <!-- mark: begin -->\n\nit is 0.5\n\n<!-- mark: end --> after"
+    assert part.said(tmp_path) == "it is 0.5"
+    assert part.read(tmp_path).layer.tolist() == ["0"]
+    with Image.open(tmp_path / "docs" / "kept.png") as kept:
+        assert kept.size == (40, 40)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_is_what_the_docs_say_and_what_is_there(name: str) -> None:
+    step = STEPS[name]
+    lines = step.commands.splitlines()
+    if step.made:
+        for line in lines:
+            assert line.partition('"$')[0].rpartition(" ")[0] in told(), line
+    for line in lines:
         assert line.count("$") <= len(step.needs)
+        words = shlex.split(line)
+        if words[0] == "python" and words[1] != "-m":
+            assert (ROOT / words[1]).is_file()
 
 
-def test_what_is_measured_in_an_empty_folder_is_told_to_what_writes(capfd: pytest.CaptureFixture[str]) -> None:
-    DRIVER.STEPS["one"] = DRIVER.Step("echo", "mkdir -p 'a b'; pwd > 'a b/c'", made="*/c")
-    assert DRIVER.make("one") == 0
-    told = capfd.readouterr().out.splitlines()[-1]
-    assert told.endswith("a b/c")
-    assert not Path(told).exists()
-    DRIVER.STEPS["two"] = DRIVER.Step("echo written", "exit 3")
-    assert DRIVER.make("two") == 3
-    assert "written" not in capfd.readouterr().out
+def test_what_is_measured_in_an_empty_folder_is_what_the_part_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[tuple[Path, list[str]]] = []
+    part = Part("", "", "", lambda made: pd.DataFrame(), str)
+    monkeypatch.setattr(Part, "write", lambda _, made: taken.append((made, [path.name for path in made.iterdir()])))
+    monkeypatch.setattr(driver, "part", lambda _: part)
+    monkeypatch.setitem(STEPS, "one", Step("mkdir -p 'a b/c'; touch 'a b/c/d'", "*/c"))
+    assert driver.main(["one"]) is None
+    assert taken[0][1] == ["d"]
+    assert not taken[0][0].exists()
+    monkeypatch.setitem(STEPS, "two", Step("exit 3", SWEEP))
+    assert driver.main(["two"]) == "failed: two"
+    assert driver.main([f"two={ROOT / 'docs' / 'notebooks'}"]) is None
+    assert [made for made, _ in taken[1:]] == [ROOT / "docs" / "notebooks"]
 
 
 def test_without_its_data_a_step_is_left_out() -> None:
-    words = [sys.executable, str(ROOT / "docs" / "numbers.py"), "card", "usages"]
-    done = subprocess.run(words, env={"PATH": "/usr/bin:/bin", "WIC": "x"}, capture_output=True, text=True, check=True)
+    words = [sys.executable, "-m", "docs.numbers", "card", "usages"]
+    given = {"PATH": "/usr/bin:/bin", "WIC": "x", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    done = subprocess.run(words, cwd=ROOT, env=given, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "card is left out: STS is not given",
         "usages is left out: DWUG is not given",

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from ctxexp_calibration.league import page
 from ctxexp_calibration.league.figure import league_figure
 from ctxexp_calibration.league.standings import paired_interval, standings, t_interval, transform_name
 from ctxexp_calibration.league.table import table_league
@@ -24,7 +22,6 @@ from ctxexp.command.labels import calibration, label
 from ctxexp.command.run import fits
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
-from ctxexp.files.marked import marked
 from ctxexp.maths.correlation import percentiles
 from ctxexp.metrics.sts import STS
 from ctxexp.papers.sweep_tables import markdown, write_figures, write_tables
@@ -409,36 +406,3 @@ def test_replicates_survive_the_disk(tmp_path: Path) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def test_the_docs_table_and_words_are_those_of_the_kept_numbers() -> None:
-    numbers = pd.read_csv(ROOT / page.NUMBERS)
-    assert page.paragraph(numbers) == marked(ROOT / page.PAGE, page.MARK)
-    said = "it gains much over the raw vectors, more than a mean explains, and no more than whitening"
-    assert said in (ROOT / page.PAGE).read_text(encoding="utf-8")
-    by = {name: rows.set_index("model") for name, rows in numbers.groupby("transform")}
-    assert (by["flow"].gain_ci_low > 5).all()
-    assert (by["flow"].gain_ci_low > by["center"].gain_ci_high).all()
-    assert (by["flow"].gain <= by["whitening"].gain).all()
-
-
-def test_a_league_s_last_layers_are_written_into_the_page(tmp_path: Path) -> None:
-    from PIL import Image
-
-    rows = [
-        {"model": model, "vectors": vectors, "transform": name, "average": 40.123, "gain": 2.5}
-        for model in ("one", "two")
-        for vectors in ("last layer", "best layer of none")
-        for name in ("rank", *page.SHOWN, "none")
-    ]
-    league = pd.DataFrame(rows).assign(gain_ci_low=-1.0, gain_ci_high=6.004)
-    league.to_csv(tmp_path / "table_league.csv", index=False)
-    Image.new("RGB", (4, 4)).save(tmp_path / "isotropy_against_spearman.png")
-    (tmp_path / page.PAGE).parent.mkdir(parents=True)
-    (tmp_path / page.PAGE).write_text(f"<!-- {page.MARK}: begin --><!-- {page.MARK}: end -->", encoding="utf-8")
-    page.write(tmp_path, tmp_path)
-    gain = "+2.50 [-1.00, 6.00]"
-    assert marked(tmp_path / page.PAGE, page.MARK).splitlines()[2:] == [
-        f"| {model} | 40.12 | {gain} | {gain} | {gain} |" for model in ("one", "two")
-    ]
-    assert (tmp_path / "docs" / "calibration_league.png").is_file()

@@ -21,7 +21,6 @@ from ctxexp_compare.matched import matched
 import ctxexp
 from ctxexp.command.words import model_words
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
-from ctxexp.files.marked import marked
 
 SENTENCES = [
     "The bank of the river was wet.",
@@ -229,21 +228,6 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     with pytest.raises(error) as refused:
         call()
     assert words in str(refused.value)
-
-
-def test_the_docs_words_are_their_numbers() -> None:
-    from ctxexp_compare.page import MARK, PAGE, kept, paragraph
-
-    docs = Path(__file__).resolve().parents[3] / "docs"
-    numbers = pd.read_csv(docs / "two_spaces.csv")
-    assert paragraph(numbers) == marked(docs / PAGE, MARK)
-    rng = np.random.default_rng(1)
-    spaces = [Space.of_arrays(name, rng.normal(size=(2, 30, 4))) for name in ("one", "other")]
-    found = similarities(spaces, [Cka(), MutualNeighbours()], bootstrap=20)
-    few = kept(found.frame)
-    assert len(few) == 2 * 6
-    i, j = np.unravel_index(np.argmax(found.matrices["cka"].value[:2, 2:]), (2, 2))
-    assert f"by CKA one's layer {i} and other's layer {j}" in paragraph(few)
 
 
 def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
-"""What the numbers say: the figure's title, the table's rows and the README's paragraph, all from the frame."""
+"""What the numbers say: the figure's title and the table's rows, from the frame."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,9 +22,9 @@ def title(numbers: pd.DataFrame) -> str:
     """What the figure shows: of the model whose first curve moves most, each measure where it moves most."""
     told = {metric: largest(rows) for metric, rows in numbers.groupby("measure", sort=False)}
     first = next(iter(told.values()))
-    if not any(_moves(row) for row in told.values()):
+    if not any(moves(row) for row in told.values()):
         return "The first word of each sentence moves no curve by more than chance could"
-    model = next((row.model for row in told.values() if _moves(row)), first.model)
+    model = next((row.model for row in told.values() if moves(row)), first.model)
     said = []
     for metric, rows in numbers[numbers.model == model].groupby("measure", sort=False):
         row = largest(rows)
@@ -34,15 +32,6 @@ def title(numbers: pd.DataFrame) -> str:
             f"{of(row)} {number(row.with_first, metric)} → {number(row.without_first, metric)} (layer\u00a0{row.layer})"
         )
     return f"{model} without the first word of each sentence: {', '.join(said)}"
-
-
-def paragraph(numbers: pd.DataFrame) -> str:
-    """The finding as Markdown: by measure each model's layers that move, how far, and the largest with its interval."""
-    sentences = []
-    for _, by_measure in numbers.groupby("measure", sort=False):
-        for model, rows in by_measure.groupby("model", sort=False):
-            sentences.append(_sentence(str(model), rows))
-    return " ".join(sentences)
 
 
 def tops(numbers: pd.DataFrame) -> dict[str, str]:
@@ -77,41 +66,7 @@ def interval(row: pd.Series) -> str:
     return value if row.low != row.low else f"{value} [{low}, {high}]"
 
 
-def _sentence(model: str, rows: pd.DataFrame) -> str:
-    top = largest(rows)
-    metric = str(top.measure)
-    moving = rows[rows.apply(_moves, axis=1)]
-    what = f"{of(top)[0].upper()}{of(top)[1:]} of `{model}`"
-    if moving.empty:
-        return f"{what} moves by no more than {interval(top)} (layer {top.layer})."
-    ends = [_range(moving[column], metric) for column in ("with_first", "without_first")]
-    said = f"{what} is {ends[0]} with first words and {ends[1]} without in {_layers(moving.layer.tolist())}"
-    largest_in = f"; the difference is largest in layer {top.layer}" * (len(moving) > 1)
-    return f"{said}{largest_in}: {interval(top)}.{_matched(moving, metric)}"
-
-
-def _matched(rows: pd.DataFrame, metric: str) -> str:
-    """What is left of it against random sentences of the same lengths; nothing where that wasn't measured."""
-    columns = ["with_first_matched", "without_first_matched"]
-    if not set(columns) <= set(rows.columns) or rows[columns].isna().any(axis=None):
-        return ""
-    ends = [_range(rows[column], metric) for column in columns]
-    return f" Against random sentences of each sentence's own length it is {ends[0]} and {ends[1]} there."
-
-
-def _moves(row: pd.Series) -> bool:
+def moves(row: pd.Series) -> bool:
     """Whether the whole interval of the difference lies beyond what matters."""
     beyond = MATTERS[str(row.measure)]
     return bool(row.low > beyond or row.high < -beyond)
-
-
-def _range(values: pd.Series, metric: str) -> str:
-    low, high = number(values.min(), metric), number(values.max(), metric)
-    return low if low == high else f"{low} to {high}"
-
-
-def _layers(layers: Sequence[int]) -> str:
-    """`layers 3, 12–29`: neighbours as a range."""
-    runs = [[at for _, at in some] for _, some in groupby(enumerate(layers), lambda pair: pair[1] - pair[0])]
-    said = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
-    return f"layer{'s' * (len(layers) > 1)} {', '.join(said)}"

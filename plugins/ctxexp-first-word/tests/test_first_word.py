@@ -1,4 +1,4 @@
-"""With and without first words: pairs of runs, what is said of their numbers, the figure; README and docs agree."""
+"""With and without first words: pairs of runs, what is said of their numbers, the figure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from ctxexp_first_word import words
 from ctxexp_first_word.effects import effects, frame
 from ctxexp_first_word.figure import figure
-from ctxexp_first_word.readme import MARK, write
 from ctxexp_first_word.table import table
 
-from ctxexp.files.marked import marked
 from ctxexp.results import Results
 from tests.composed import composed
 from tests.made import results_with, told
@@ -77,32 +74,8 @@ def test_what_is_said_is_what_the_numbers_are() -> None:
         "smol without the first word of each sentence: intra-sentence similarity −0.01 → 0.24 (layer\u00a02), "
         "STS-B 9.9 → 51.5 (layer\u00a01)"
     )
-    said = words.paragraph(numbers)
-    assert (
-        "Intra-sentence similarity of `smol` is −0.01 to 0.00 with first words and 0.21 to 0.24 without in layers 1–2;"
-        in said
-    )
-    assert "; the difference is largest in layer 2: +0.250 [+0.2" in said
-    assert "Intra-sentence similarity of `plain` moves by no more than +0.010 [" in said
-    assert "STS-B of `smol` is 9.9 with first words and 51.5 without in layer 1: +41.6 [" in said
     still = frame(effects([run for run in runs() if run[1].info.title == "plain"]))
     assert words.title(still) == "The first word of each sentence moves no curve by more than chance could"
-
-
-def test_a_difference_counts_where_its_whole_interval_is_beyond_what_matters() -> None:
-    wide = [made(ISS, [0.0]), made(ISS, [0.3], control="no first word", spread=0.5)]
-    assert "no more than +0.300 [" in words.paragraph(frame(effects([("a", wide[0]), ("b", wide[1])])))
-
-
-def test_what_is_left_against_random_sentences_of_the_same_length_is_said() -> None:
-    numbers = frame(effects(runs()))
-    assert numbers.with_first_matched.isna().all()
-    assert "own length" not in words.paragraph(numbers)
-    numbers["with_first_matched"], numbers["without_first_matched"] = numbers.with_first - 0.08, 0.02
-    assert (
-        "Against random sentences of each sentence's own length it is −0.09 to −0.08 and 0.02 there."
-        in words.paragraph(numbers)
-    )
 
 
 def test_the_table_has_each_curve_where_it_moves_most() -> None:
@@ -138,23 +111,3 @@ def test_the_experiment_measures_what_its_data_has(
     config = composed("experiment=first_word", f"dataset={dataset}", "model=bert")
     assert list(config.metric) == [metric]
     assert config.dataset.arguments.get("path") == (str(tmp_path) if metric == STS else None)
-
-
-def test_the_readme_says_what_the_kept_numbers_say(tmp_path: Path) -> None:
-    numbers = pd.read_csv(ROOT / "docs" / "first_word.csv")
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert marked(ROOT / "README.md", MARK) == words.paragraph(numbers)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text(page.replace(words.paragraph(numbers), "old"), encoding="utf-8")
-    numbers.to_csv(tmp_path / "table_first_word.csv", index=False)
-    (tmp_path / "first_word.png").write_bytes(b"png")
-    write(tmp_path, tmp_path)
-    assert (tmp_path / "README.md").read_text(encoding="utf-8") == page
-
-
-def test_what_is_kept_is_what_the_readme_claims() -> None:
-    """The finding itself, of the numbers that lie beside the README: smollm2's alone moves, and back to what it was."""
-    numbers = pd.read_csv(ROOT / "docs" / "first_word.csv")
-    moved = numbers[(numbers.measure == ISS) & (numbers.low > words.MATTERS[ISS])]
-    assert set(moved.model) == {"smollm2"}
-    assert set(range(13, 29)) <= set(moved.layer)

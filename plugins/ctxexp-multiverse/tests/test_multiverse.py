@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_multiverse import UnitNorm, page, specifications
+from ctxexp_multiverse import UnitNorm, specifications
 from ctxexp_multiverse.figure import figure, title
 from ctxexp_multiverse.specifications import CHOICES, frame, varied, weight
 from ctxexp_multiverse.table import table
 
-from ctxexp.files.marked import marked
 from ctxexp.results import Results
 from ctxexp.testing import check_transform
 from tests.composed import composed
@@ -118,23 +116,3 @@ def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:
     }  # fmt: skip
     assert (config.transform.name, config.transform.arguments) == ("unit_norm", {"centred": True})
     assert not config.sink
-
-
-def test_the_docs_picture_says_what_its_table_says() -> None:
-    root = Path(__file__).resolve().parents[3]
-    numbers = pd.read_csv(root / page.NUMBERS)
-    said = page.paragraph(numbers)
-    assert said == marked(root / page.PAGE, page.MARK)
-    assert f"fall in {(numbers.verdict == 'falls').sum()} of {len(numbers)} ways" in said
-
-
-def test_the_words_name_the_choice_that_most_hangs_on() -> None:
-    numbers = pd.DataFrame({choice: ["a", "b", "a", "b"] for choice in CHOICES})
-    numbers = numbers.assign(model="mine", text="one", baseline=["none", "none", "some", "some"])
-    said = page.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "open"]))
-    assert said == (
-        "For `mine` the measures fall in 1 of 4 ways, rise in 2 and are open in 1. Most hangs on the definition: with "
-        "*a* they fall in 1 of 2, with *b* in 0 of 2."
-    )
-    said = page.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "falls"]))
-    assert "Most hangs on the baseline: with *some* they fall in 2 of 2, with *none* in 0 of 2." in said

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from ctxexp_train import _probe
-from ctxexp_train.probe import Settings, Task, folds_of, page, probe, table, word_bootstrap
+from ctxexp_train.probe import Settings, Task, folds_of, probe, table, word_bootstrap
 from ctxexp_train.probe.rows import Rows
 from ctxexp_train.probe.train import Probe, fit, right, tune
 
@@ -20,7 +19,6 @@ from ctxexp.command.words import call
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
-from ctxexp.files.marked import marked
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.elmo.options import ElmoOptions
@@ -344,40 +342,3 @@ def test_other_messages() -> None:
         probe(planted(2, 4), network(), ["tune"], Settings())
     with pytest.raises(ConfigError, match="seed=-1: expected at least 0"):
         Settings(seed=-1)
-
-
-def test_the_docs_table_and_words_are_those_of_the_kept_numbers() -> None:
-    root = Path(__file__).resolve().parents[3]
-    numbers = pd.read_csv(root / page.NUMBERS, dtype=page.KINDS)
-    assert page.paragraph(numbers) == marked(root / page.PAGE, page.MARK)
-    mini = numbers[numbers.network == "mini"].set_index(["use", "layer"])
-    above = mini.loc["frozen"].minus_mix_ci_high < 0
-    assert above["0"]
-    for alike in (mini.loc["frozen"].iloc[-1], mini.loc["all"].iloc[0]):
-        assert alike.minus_mix_ci_low <= 0 <= alike.minus_mix_ci_high
-
-
-def test_tables_become_a_column_a_network(tmp_path: Path) -> None:
-    shares = {f"s_{layer}": [None, None, None, share] for layer, share in enumerate((0.25, 0.75))}
-    known = {
-        "use": ["chance", "frozen", "frozen", "mix"],
-        "layer": ["", "0", "1", "0-1"],
-        "ci_low": 0.31,
-        "ci_high": 0.99,
-    }
-    rows = pd.DataFrame(known | shares | {"accuracy": [0.4, 0.5, 1.0, 0.6254], "s_0_sd": 0.1})
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        rows.to_csv(tmp_path / name / "probe.csv", index=False)
-    (tmp_path / page.PAGE).parent.mkdir(parents=True)
-    (tmp_path / page.PAGE).write_text(f"<!-- {page.MARK}: begin -->\n<!-- {page.MARK}: end -->", encoding="utf-8")
-    page.write([tmp_path / name / "probe.csv" for name in ("one", "two")], tmp_path)
-    assert marked(tmp_path / page.PAGE, page.MARK).splitlines() == [
-        "| accuracy | one | two |",
-        "|---|---|---|",
-        "| chance | .400 [.310, .990] | .400 [.310, .990] |",
-        "| layer 0 | .500 [.310, .990] | .500 [.310, .990] |",
-        "| layer 1 | 1.000 [.310, .990] | 1.000 [.310, .990] |",
-        "| mix | .625 [.310, .990] | .625 [.310, .990] |",
-        "| shares of the mix, by layer | .25, .75 | .25, .75 |",
-    ]

@@ -19,7 +19,6 @@ from ctxexp_words.suite import evaluate
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.files.marked import marked
 from ctxexp.files.vector_exports import EXPORTS, write_text
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.measuring.measure import measure
@@ -334,27 +333,3 @@ def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
     (text,) = written(tmp_path)
     assert "bert (mini)" in text
     assert "gpt2 (mini)" in text
-
-
-def test_the_page_s_table_of_real_models_is_that_of_its_numbers(tmp_path: Path) -> None:
-    import pandas as pd
-    from ctxexp_words import page
-
-    root = Path(__file__).parents[3]
-    table = page.paragraph(pd.read_csv(root / page.NUMBERS))
-    assert marked(root / page.PAGE, page.MARK) == table
-    assert {line.split(",")[0] for line in table.splitlines()[2:]} == {"| glove", "| minilm", "| smollm2"}
-    (tmp_path / page.PAGE).parent.mkdir(parents=True)
-    begin, end = (f"<!-- {page.MARK}: {which} -->" for which in ("begin", "end"))
-    (tmp_path / page.PAGE).write_text(f"before {begin}\n\nold\n\n{end} after\n", encoding="utf-8")
-    pd.DataFrame(
-        {"source": ["published", "measured"], "model": ["GloVe", "mine"], "layer": [None, 2.0]}
-        | {name: [0.5, -0.25] for name in page.HEADINGS}
-        | {f"{name}_covered": [None, 0.4] for name in page.HEADINGS}
-    ).to_csv(tmp_path / "table_1.csv", index=False)
-    page.write(tmp_path, tmp_path)
-    written = (tmp_path / page.PAGE).read_text(encoding="utf-8").splitlines()
-    assert written[0] == "before <!-- table 1: begin -->"
-    assert written[-1] == "<!-- table 1: end --> after"
-    assert written[2].startswith("| model, layer | SimLex (40%) | MEN (40%)")
-    assert written[4] == "| mine, 2 |" + " -.250 |" * 9

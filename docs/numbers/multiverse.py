@@ -1,16 +1,12 @@
-"""`python -m ctxexp_multiverse.page SUMMARY`: a sweep's figure, numbers and their words into docs/."""
+"""A specification curve, its numbers and their words."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pandas as pd
-
-from ctxexp.files.marked import write_marked, write_small
 from ctxexp_multiverse.specifications import CHOICES
 
-MARK, PAGE, NUMBERS = "multiverse", Path("docs") / "how-to.md", Path("docs") / "multiverse.csv"
+from docs.numbers.part import Part
+
 DECIMALS = 4
 
 
@@ -32,13 +28,11 @@ def _falls(some: pd.DataFrame) -> str:
     return f"{(some.verdict == 'falls').sum()} of {len(some)}"
 
 
-def write(summary: Path, root: Path) -> None:
-    """Take the specification curve, its numbers and their words into the checkout at `root`."""
-    numbers = pd.read_csv(summary / "table_multiverse.csv").round(DECIMALS)
-    numbers.to_csv(root / NUMBERS, index=False)
-    write_small(summary / "multiverse.png", root / "docs" / "multiverse.png")
-    write_marked(root / PAGE, MARK, paragraph(numbers))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path.cwd())
+PART = Part(
+    mark="multiverse",
+    page="docs/how-to.md",
+    numbers="multiverse.csv",
+    kept=lambda summary: pd.read_csv(summary / "table_multiverse.csv").round(DECIMALS),
+    paragraph=paragraph,
+    figures={"multiverse.png": "multiverse.png"},
+)

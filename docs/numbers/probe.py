@@ -1,19 +1,22 @@
-"""`python -m ctxexp_train.probe.page PROBE.csv ...`: the probe's numbers of several networks into docs/, as a table."""
+"""The probe on several networks: its numbers, and a table of them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.files.marked import write_marked
+from docs.numbers.part import Part
 
-MARK = "probe"
-PAGE, NUMBERS = Path("docs") / "measures" / "probe.md", Path("docs") / "probe.csv"
 DECIMALS = 6
 KINDS = {"layer": str}  # "0-2" is that of the mix
+
+
+def collected(folder: Path) -> pd.DataFrame:
+    """What the probe wrote into subfolders, whose names are the networks'."""
+    files = sorted(folder.glob("*/probe.csv"))
+    tables = [pd.read_csv(file, dtype=KINDS).assign(network=file.parent.name) for file in files]
+    return pd.concat(tables).round(DECIMALS)
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
@@ -42,13 +45,11 @@ def _shares(mix: pd.Series) -> str:
     return ", ".join(f"{share:.2f}".removeprefix("0") for share in shares)
 
 
-def write(files: Sequence[Path], root: Path) -> None:
-    """Take the tables that the probe wrote into the checkout at `root`; a file's folder names its network."""
-    numbers = pd.concat([pd.read_csv(file, dtype=KINDS).assign(network=file.parent.name) for file in files])
-    numbers = numbers.round(DECIMALS)
-    numbers.to_csv(root / NUMBERS, index=False)
-    write_marked(root / PAGE, MARK, paragraph(numbers))
-
-
-if __name__ == "__main__":
-    write([Path(file) for file in sys.argv[1:]], Path.cwd())
+PART = Part(
+    mark="probe",
+    page="docs/measures/probe.md",
+    numbers="probe.csv",
+    kept=collected,
+    paragraph=paragraph,
+    kinds=KINDS,
+)

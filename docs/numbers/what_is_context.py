@@ -1,18 +1,11 @@
-"""`python -m ctxexp_senses.components.words SUMMARY`: a sweep's figure, numbers and their words into docs/."""
+"""Components of variance: their figure, numbers and words."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from pathlib import Path
-
 import pandas as pd
-
-from ctxexp.files.marked import write_marked
 from ctxexp_senses.components.figure import DECIMALS
 
-MARK = "what is context"
-NAME, PAGE = "what_is_context", Path("docs") / "measures" / "variance-components.md"
+from docs.numbers.part import Part
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
@@ -48,13 +41,11 @@ def share(row: pd.Series, name: str) -> str:
     return f"{value:.1f}% [{low:.1f}, {high:.1f}]"
 
 
-def write(summary: Path, root: Path) -> None:
-    """Take figure and table of the sweep's summary folder into the checkout at `root`."""
-    numbers = pd.read_csv(summary / f"table_{NAME}.csv").round(DECIMALS)
-    shutil.copy(summary / f"{NAME}.png", root / "docs" / f"{NAME}.png")
-    numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
-    write_marked(root / PAGE, MARK, paragraph(numbers))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path.cwd())
+PART = Part(
+    mark="what is context",
+    page="docs/measures/variance-components.md",
+    numbers="what_is_context.csv",
+    kept=lambda summary: pd.read_csv(summary / "table_what_is_context.csv").round(DECIMALS),
+    paragraph=paragraph,
+    figures={"what_is_context.png": "what_is_context.png"},
+)

@@ -1,18 +1,21 @@
-"""`python -m ctxexp_words.page SUMMARY`: the measured rows of a sweep's Table 1 into docs/, as CSV and in its page."""
+"""The measured rows of a sweep's Table 1."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
-
-from ctxexp.files.marked import write_marked
 from ctxexp_words.table_1 import HEADINGS, cell
 
-MARK = "table 1"
-NUMBERS, PAGE = Path("docs") / "table_1.csv", Path("docs") / "measures" / "static-vectors.md"
+from docs.numbers.part import Part
+
 DECIMALS = 4
+
+
+def measured(summary: Path) -> pd.DataFrame:
+    """Its rows that the sweep measured, not those of the paper."""
+    numbers = pd.read_csv(summary / "table_1.csv")
+    return numbers[numbers.source == "measured"].round(DECIMALS).astype({"layer": int})
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
@@ -27,13 +30,10 @@ def paragraph(numbers: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def write(summary: Path, root: Path) -> None:
-    """Take a sweep's Table 1 from its summary folder into the checkout at `root`."""
-    numbers = pd.read_csv(summary / "table_1.csv")
-    numbers = numbers[numbers.source == "measured"].round(DECIMALS).astype({"layer": int})
-    numbers.to_csv(root / NUMBERS, index=False)
-    write_marked(root / PAGE, MARK, paragraph(numbers))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path.cwd())
+PART = Part(
+    mark="table 1",
+    page="docs/measures/static-vectors.md",
+    numbers="table_1.csv",
+    kept=measured,
+    paragraph=paragraph,
+)

@@ -1,19 +1,15 @@
-"""`python -m ctxexp_senses.usages.words MLRUNS`: what its runs found of usages, as numbers and in words, into docs/."""
+"""What runs found of usages: Word in Context and semantic change, as numbers and in words."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
-
-import ctxexp
-from ctxexp.files.marked import write_marked
-from ctxexp.results import Results
 from ctxexp_senses.components.figure import DECIMALS
 
-MARK = "usages"
-NAME, PAGE = "usages", Path("docs") / "measures" / "usages.md"
+import ctxexp
+from docs.numbers.part import Part
+
 PUBLISHED = (  # Pilehvar and Camacho-Collados 2019: ELMo, Context2vec and BERT-large on the test pairs
     "Published of contextual vectors on the test pairs: 57.7% (ELMo), 59.3% (Context2vec) and 65.5% (BERT-large; "
     "Pilehvar and Camacho-Collados 2019)."
@@ -24,10 +20,10 @@ KEPT = {
 }
 
 
-def collected(runs: list[Results]) -> pd.DataFrame:
+def collected(mlruns: Path) -> pd.DataFrame:
     """The values that are spoken of: a row a measure, model, corpus, task, statistic and layer."""
     parts = []
-    for results in runs:
+    for results in reversed(ctxexp.runs(mlruns).values()):  # the oldest first
         for measure, about in results.info.measures.items():
             if about.name in KEPT:
                 rows = results.frame[results.frame.measure == measure]
@@ -80,11 +76,10 @@ def _plain(row: pd.Series) -> str:
     return f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
 
 
-def write(numbers: pd.DataFrame, root: Path) -> None:
-    """Take the numbers and their words into the checkout at `root`."""
-    numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
-    write_marked(root / PAGE, MARK, paragraph(numbers))
-
-
-if __name__ == "__main__":
-    write(collected([*ctxexp.runs(sys.argv[1]).values()][::-1]), Path.cwd())  # the oldest first
+PART = Part(
+    mark="usages",
+    page="docs/measures/usages.md",
+    numbers="usages.csv",
+    kept=collected,
+    paragraph=paragraph,
+)

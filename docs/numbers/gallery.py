@@ -8,8 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctxexp.files.marked import write_small
+from docs.numbers.part import ROOT
 
-DOCS = Path(__file__).resolve().parent
+DOCS = ROOT / "docs"
 
 
 def scenes() -> dict[str, list[Path]]:

@@ -1,19 +1,15 @@
-"""`python -m ctxexp_senses.by_class.words SUMMARY`: a sweep's figures, its last layers by class and a table of them,
-into docs/."""
+"""Measures by class of word: their figures, last layers and a table of them."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
-
-from ctxexp.files.marked import write_marked, write_small
 from ctxexp_senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
 from ctxexp_senses.components.figure import DECIMALS
 
-MARK = "by class"
-NAME, PAGE = "by_class", Path("docs") / "measures" / "usages.md"
+from docs.numbers.part import Part
+
 DRAWN = ("by_class_sense_separation", "by_class_components")
 SPOKEN = {
     SENSE_SEPARATION.name: ("sense separation", ("pos", "pieces")),
@@ -23,8 +19,9 @@ SPOKEN = {
 KINDS = {"pos": "{}", "frequency": "{} occurrences", "pieces": "{} tokens"}
 
 
-def last_layers(numbers: pd.DataFrame) -> pd.DataFrame:
+def last_layers(summary: Path) -> pd.DataFrame:
     """What is spoken of: each run's and measure's last layer."""
+    numbers = pd.read_csv(summary / "table_by_class.csv")
     last = numbers.groupby(["model", "corpus", "measure"]).layer.transform("max")
     return numbers[numbers.layer == last].round(DECIMALS).reset_index(drop=True)
 
@@ -51,14 +48,11 @@ def _value(row: pd.Series, *, percent: bool) -> str:
     return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def write(summary: Path, root: Path) -> None:
-    """Take the figures and the table of a sweep's summary folder into the checkout at `root`."""
-    numbers = last_layers(pd.read_csv(summary / f"table_{NAME}.csv"))
-    numbers.to_csv(root / "docs" / f"{NAME}.csv", index=False)
-    for name in DRAWN:
-        write_small(summary / f"{name}.png", root / "docs" / f"{name}.png")
-    write_marked(root / PAGE, MARK, paragraph(numbers))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path.cwd())
+PART = Part(
+    mark="by class",
+    page="docs/measures/usages.md",
+    numbers="by_class.csv",
+    kept=last_layers,
+    paragraph=paragraph,
+    figures={f"{name}.png": f"{name}.png" for name in DRAWN},
+)

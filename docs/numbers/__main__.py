@@ -1,0 +1,66 @@
+"""Make anew what the docs say of models, figures, tables and words, by the commands that the docs name; but for the
+explorer's screenshot, speeds and simulated coverage.
+
+`STS=FOLDER SEMCOR=FOLDER WIC=FOLDER DWUG=FOLDER BENCHMARKS=FOLDER python -m docs.numbers [STEP ...]`, in a checkout
+that has the models' plugins (`make showcase` installs them). Without a step all are made; those whose data isn't given
+are left out, each with a line. STEP=FOLDER takes what was measured before: a sweep's summary folder, as a rule.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from docs.numbers.part import ROOT, Part
+from docs.numbers.steps import STEPS
+
+
+def make(name: str) -> int:
+    """The exit status of the step's commands."""
+    step = STEPS[name]
+    if missing := [variable for variable in step.needs if variable not in os.environ]:
+        print(f"{name} is left out: {', '.join(missing)} is not given", flush=True)
+        return 0
+    print(f"== {name}", flush=True)
+    if not step.made:
+        return typed(step.commands, ROOT)
+    with TemporaryDirectory() as folder:
+        if status := typed(step.commands, Path(folder)):
+            return status
+        (made,) = Path(folder).glob(step.made)
+        part(name).write(made)
+    return 0
+
+
+def part(name: str) -> Part:
+    """The part of a page that the step of this name makes."""
+    found: Part = importlib.import_module(f"docs.numbers.{name}").PART
+    return found
+
+
+def typed(commands: str, folder: Path) -> int:
+    """Their exit status, with the programs beside this Python first."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euc", commands], cwd=folder, env={**os.environ, "PATH": path}, check=False
+    ).returncode
+
+
+def main(words: list[str]) -> str | None:
+    """What failed, if anything did."""
+    failed = []
+    for word in words or STEPS:
+        name, _, measured = word.partition("=")
+        if measured:
+            part(name).write(Path(measured))
+        elif make(name):
+            failed.append(name)
+    return f"failed: {', '.join(failed)}" if failed else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""A part of a page that is made of numbers, which are kept beside the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ctxexp.files.marked import marked, write_marked, write_small
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Part:
+    """`numbers` (a CSV) and `figures` (what was drawn, by the picture's name) lie in docs/; `paragraph` makes of the
+    numbers what stands between the page's marks, and `kept` makes the numbers of what was measured."""
+
+    mark: str
+    page: str
+    numbers: str
+    kept: Callable[[Path], pd.DataFrame]
+    paragraph: Callable[[pd.DataFrame], str]
+    figures: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, type] = field(default_factory=dict)
+    """Columns that aren't what they look like."""
+
+    def write(self, made: Path, root: Path = ROOT) -> None:
+        """Take what lies in the folder `made` into the checkout at `root`."""
+        self.kept(made).to_csv(root / "docs" / self.numbers, index=False)
+        for name, drawn in self.figures.items():
+            write_small(made / drawn, root / "docs" / name)
+        write_marked(root / self.page, self.mark, self.paragraph(self.read(root)))
+
+    def read(self, root: Path = ROOT) -> pd.DataFrame:
+        """The kept numbers."""
+        return pd.read_csv(root / "docs" / self.numbers, dtype=dict(self.kinds))
+
+    def said(self, root: Path = ROOT) -> str:
+        """What the page says now."""
+        return marked(root / self.page, self.mark)

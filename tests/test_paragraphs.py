@@ -1,0 +1,211 @@
+"""What docs/numbers makes of planted numbers, and what the pages say by hand of the kept ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from ctxexp_compare import Cka, MutualNeighbours, Space, similarities
+from ctxexp_first_word.words import MATTERS
+from ctxexp_multiverse.specifications import CHOICES
+
+from docs.numbers import by_class, first_word, league, multiverse, probe, table_1, two_spaces, usages, what_is_context
+from docs.numbers.part import ROOT
+
+ISS = "intra_sentence_similarity"
+
+
+def test_the_multiverse_s_words_name_the_choice_that_most_hangs_on() -> None:
+    numbers = pd.DataFrame({choice: ["a", "b", "a", "b"] for choice in CHOICES})
+    numbers = numbers.assign(model="mine", text="one", baseline=["none", "none", "some", "some"])
+    said = multiverse.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "open"]))
+    assert said == (
+        "For `mine` the measures fall in 1 of 4 ways, rise in 2 and are open in 1. Most hangs on the definition: with "
+        "*a* they fall in 1 of 2, with *b* in 0 of 2."
+    )
+    said = multiverse.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "falls"]))
+    assert "Most hangs on the baseline: with *some* they fall in 2 of 2, with *none* in 0 of 2." in said
+
+
+def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:
+    rows = [
+        {"model": model, "vectors": vectors, "transform": name, "average": 40.123, "gain": 2.5}
+        for model in ("one", "two")
+        for vectors in ("last layer", "best layer of none")
+        for name in ("rank", *league.SHOWN, "none")
+    ]
+    pd.DataFrame(rows).assign(gain_ci_low=-1.0, gain_ci_high=6.004).to_csv(tmp_path / "table_league.csv", index=False)
+    gain = "+2.50 [-1.00, 6.00]"
+    assert league.paragraph(league.last_layers(tmp_path)).splitlines()[2:] == [
+        f"| {model} | 40.12 | {gain} | {gain} | {gain} |" for model in ("one", "two")
+    ]
+
+
+def test_flow_gains_more_than_a_mean_explains_and_no_more_than_whitening() -> None:
+    said = "it gains much over the raw vectors, more than a mean explains, and no more than whitening"
+    assert said in (ROOT / league.PART.page).read_text(encoding="utf-8")
+    by = {name: rows.set_index("model") for name, rows in league.PART.read().groupby("transform")}
+    assert (by["flow"].gain_ci_low > 5).all()
+    assert (by["flow"].gain_ci_low > by["center"].gain_ci_high).all()
+    assert (by["flow"].gain <= by["whitening"].gain).all()
+
+
+def test_tables_of_the_probe_become_a_column_a_network(tmp_path: Path) -> None:
+    shares = {f"s_{layer}": [None, None, None, share] for layer, share in enumerate((0.25, 0.75))}
+    known = {"use": ["chance", "frozen", "frozen", "mix"], "layer": ["", "0", "1", "0-1"]}
+    rows = pd.DataFrame(known | {"ci_low": 0.31, "ci_high": 0.99} | shares)
+    rows = rows.assign(accuracy=[0.4, 0.5, 1.0, 0.6254], s_0_sd=0.1)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        rows.to_csv(tmp_path / name / "probe.csv", index=False)
+    assert probe.paragraph(probe.collected(tmp_path)).splitlines() == [
+        "| accuracy | one | two |",
+        "|---|---|---|",
+        "| chance | .400 [.310, .990] | .400 [.310, .990] |",
+        "| layer 0 | .500 [.310, .990] | .500 [.310, .990] |",
+        "| layer 1 | 1.000 [.310, .990] | 1.000 [.310, .990] |",
+        "| mix | .625 [.310, .990] | .625 [.310, .990] |",
+        "| shares of the mix, by layer | .25, .75 | .25, .75 |",
+    ]
+
+
+def test_the_mix_is_above_layer_0_and_like_the_last_and_all() -> None:
+    numbers = probe.PART.read()
+    mini = numbers[numbers.network == "mini"].set_index(["use", "layer"])
+    above = mini.loc["frozen"].minus_mix_ci_high < 0
+    assert above["0"]
+    for alike in (mini.loc["frozen"].iloc[-1], mini.loc["all"].iloc[0]):
+        assert alike.minus_mix_ci_low <= 0 <= alike.minus_mix_ci_high
+
+
+def test_spaces_most_alike_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    spaces = [Space.of_arrays(name, rng.normal(size=(2, 30, 4))) for name in ("one", "other")]
+    found = similarities(spaces, [Cka(), MutualNeighbours()], bootstrap=20)
+    found.frame.to_csv(tmp_path / "compare.csv", index=False)
+    few = two_spaces.kept(tmp_path)
+    assert len(few) == 2 * 6
+    i, j = np.unravel_index(np.argmax(found.matrices["cka"].value[:2, 2:]), (2, 2))
+    assert f"by CKA one's layer {i} and other's layer {j}" in two_spaces.paragraph(few)
+
+
+def test_table_1_holds_what_was_measured(tmp_path: Path) -> None:
+    pd.DataFrame(
+        {"source": ["published", "measured"], "model": ["GloVe", "mine"], "layer": [None, 2.0]}
+        | {name: [0.5, -0.25] for name in table_1.HEADINGS}
+        | {f"{name}_covered": [None, 0.4] for name in table_1.HEADINGS}
+    ).to_csv(tmp_path / "table_1.csv", index=False)
+    lines = table_1.paragraph(table_1.measured(tmp_path)).splitlines()
+    assert lines[0].startswith("| model, layer | SimLex (40%) | MEN (40%)")
+    assert lines[2:] == ["| mine, 2 |" + " -.250 |" * 9]
+    assert set(table_1.PART.read().model) == {"glove", "minilm", "smollm2"}
+
+
+def test_what_is_said_of_components_is_what_the_numbers_are() -> None:
+    rows = []
+    for words in ("all", "ambiguous"):
+        for layer, context in enumerate((0.01, 0.4, 0.3)):
+            row = {"model": "m", "corpus": "c", "words": words, "layer": layer, "position": 0.1 * layer, "rest": 0.2}
+            row |= {"context": context, "context_low": context - 0.01, "context_high": context + 0.01}
+            rows.append(row | {"sense": context / 10, "sense_low": 0.0, "sense_high": 0.05, "sentence": 0.1})
+    assert what_is_context.paragraph(pd.DataFrame(rows)) == (
+        "- `m` on c: context is 1.0% [0.0, 2.0] of the variance in layer 0, at most 40.0% [39.0, 41.0] (layer 1) and "
+        "30.0% [29.0, 31.0] in the last layer (2), of which sentence 10%, rest 20%; position takes up to 20% (layer 2)"
+        "; of ambiguous words the sense is 4.0% [0.0, 5.0] at most (layer 1)."
+    )
+
+
+def test_what_is_said_of_usages_is_what_the_numbers_are() -> None:
+    told = [
+        {"dtype": "bfloat16", "model": "m", "corpus": "wic", "task": task, "statistic": name, "layer": layer,
+         "value": v, "low": v - 0.01, "high": v + 0.01, "measure": "wic"}
+        for task in ("dev", "test") for name in ("accuracy", "form", "position")
+        for layer, v in enumerate((0.5, 0.6 if task == "dev" else 0.58, 0.55))
+    ]  # fmt: skip
+    assert usages.paragraph(pd.DataFrame(told)).startswith(
+        "- `m`, bfloat16, Word in Context: 58.0% [57.0, 59.0] of the test pairs in layer 1, the best of the dev pairs "
+        "(60.0% [59.0, 61.0]), 55.0% [54.0, 56.0] in the last layer (2) and 50.0% [49.0, 51.0] in layer 0; spelling "
+        "alone has 50.0%, place alone 50.0%. Published"
+    )
+
+
+def test_what_is_said_of_classes_is_their_last_layer(tmp_path: Path) -> None:
+    rows = []
+    for measure, kinds in (("sense_separation_by_class", {"pos": "NOUN", "pieces": "1"}),
+                           ("variance_components_by_class", {"pos": "NOUN", "frequency": "10-29", "pieces": "1"}),
+                           ("self_similarity_by_class", {"pieces": "1"})):  # fmt: skip
+        for kind, name in kinds.items():
+            for layer, value in enumerate((0.9, 0.25)):
+                row = {"model": "m", "corpus": "c", "measure": measure, "kind": kind, "class": name, "layer": layer}
+                rows.append({**row, "value": value, "low": value - 0.1, "high": value + 0.1})
+        rows.append({**rows[-1], "class": "few", "value": None, "low": None, "high": None})
+    pd.DataFrame(rows).to_csv(tmp_path / "table_by_class.csv", index=False)
+    assert by_class.paragraph(by_class.last_layers(tmp_path)).splitlines() == [
+        "| | class | m, layer 1 |",
+        "|---|---|---|",
+        "| sense separation | NOUN | 0.250 [0.150, 0.350] |",
+        "| sense separation | 1 tokens | 0.250 [0.150, 0.350] |",
+        "| context | NOUN | 25% [15, 35] |",
+        "| context | 10-29 occurrences | 25% [15, 35] |",
+        "| context | 1 tokens | 25% [15, 35] |",
+        "| self-similarity | 1 tokens | 0.250 [0.150, 0.350] |",
+    ]
+
+
+def test_words_of_several_tokens_vary_less_with_their_context() -> None:
+    """As the page says of every model that splits words."""
+    numbers = by_class.PART.read()
+    shares = numbers[(numbers.measure == "variance_components_by_class") & (numbers.kind == "pieces")]
+    split = shares.pivot_table(index="model", columns="class", values=["low", "high"]).dropna()
+    assert len(split) == 3
+    assert (split["high"]["2"] < split["low"]["1"]).all()
+    assert (split["high"]["3+"] < split["low"]["1"]).all()
+
+
+def first_words() -> pd.DataFrame:
+    """smol's words are alike without first words in layers 1 and 2, its sentences in layer 1; nothing moves plain."""
+    curves = {
+        ("smol", ISS): ([0.3, 0.0, -0.01, 0.3], [0.3, 0.21, 0.24, 0.31]),
+        ("plain", ISS): ([0.2, 0.2], [0.2, 0.21]),
+        ("smol", "sts"): ([50, 9.9, 50, 36], [50, 51.5, 50, 36]),
+    }
+    rows = [
+        {"measure": measure, "model": model, "corpus": "sts_b" if measure == "sts" else "polysemy", "layer": layer,
+         "with_first": one, "without_first": other, "difference": other - one, "low": other - one - 0.004,
+         "high": other - one + 0.004, "with_first_matched": None, "without_first_matched": None}
+        for (model, measure), ends in curves.items() for layer, (one, other) in enumerate(zip(*ends, strict=True))
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_what_is_said_of_first_words_is_what_the_numbers_are() -> None:
+    assert first_word.paragraph(first_words()) == (
+        "Intra-sentence similarity of `smol` is −0.01 to 0.00 with first words and 0.21 to 0.24 without in layers 1–2; "
+        "the difference is largest in layer 2: +0.250 [+0.246, +0.254]. Intra-sentence similarity of `plain` moves by "
+        "no more than +0.010 [+0.006, +0.014] (layer 1). STS-B of `smol` is 9.9 with first words and 51.5 without in "
+        "layer 1: +41.6 [+41.6, +41.6]."
+    )
+
+
+def test_a_difference_counts_where_its_whole_interval_is_beyond_what_matters() -> None:
+    wide = pd.DataFrame(first_words()[:4].assign(low=-0.1, high=0.5))
+    assert "no more than +0.250 [-0.100, +0.500]".replace("-", "−") in first_word.paragraph(wide)
+
+
+def test_what_is_left_against_random_sentences_of_the_same_length_is_said() -> None:
+    numbers = first_words()
+    assert "own length" not in first_word.paragraph(numbers)
+    numbers["with_first_matched"], numbers["without_first_matched"] = numbers.with_first - 0.08, 0.02
+    assert (
+        "Against random sentences of each sentence's own length it is −0.09 to −0.08 and 0.02 there."
+        in first_word.paragraph(numbers)
+    )
+
+
+def test_first_words_move_smollm2_alone() -> None:
+    """The finding itself, of the numbers that lie beside the README: it moves, and back to what it was."""
+    numbers = first_word.PART.read()
+    moved = numbers[(numbers.measure == ISS) & (numbers.low > MATTERS[ISS])]
+    assert set(moved.model) == {"smollm2"}
+    assert set(range(13, 29)) <= set(moved.layer)
