@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ctxexp.files.marked import write_small
+from docs.numbers.marked import write_small
 from docs.numbers.part import ROOT
 
 DOCS = ROOT / "docs"

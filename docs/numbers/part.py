@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.files.marked import marked, write_marked, write_small
+from docs.numbers.marked import marked, write_marked, write_small
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,7 +20,7 @@ class Step:
 
 STEPS = {
     "golden": Step("python -m tests.golden --write"),
-    "card": Step('python -m ctxexp_train.card --sts "$STS" --write', needs=("STS",)),
+    "card": Step('python -m docs.numbers.card --sts "$STS" --write', needs=("STS",)),
     "gallery": Step("python -m docs.numbers.gallery"),
     "notebooks": Step("python tests/test_notebooks.py"),
     "multiverse": Step("python -m ctxexp -m experiment=multiverse", SWEEP),
@@ -58,6 +58,6 @@ STEPS = {
         "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
         "probe",
     ),
-    "drift": Step("python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm"),
-    "itself": Step("python plugins/ctxexp-card/benchmarks/itself.py"),
+    "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
+    "itself": Step("python -m docs.numbers.itself"),
 }

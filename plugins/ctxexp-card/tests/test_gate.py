@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ctxexp_card.command import report
-from ctxexp_card.gate import Gate, diff
+from ctxexp_card.gate import diff
 
 import ctxexp
 from ctxexp.command.cli import command
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError
-from ctxexp.files.marked import marked
 from ctxexp.results import Results
+from docs.numbers.marked import marked
 from tests.made import results_with, told
 
 LAYERS, R = 7, 250
@@ -139,33 +139,6 @@ def test_statuses_are_those_that_the_docs_state(tmp_path: Path, capsys: pytest.C
     assert "expected a run's folder, or one model" in capsys.readouterr().err
 
 
-def _swapped(model: Any) -> Any:
-    layers = model.encoder.layer
-    layers[1], layers[2] = layers[2], layers[1]
-    return model
-
-
-def _plain_norm(model: Any) -> Any:
-    import torch
-
-    with torch.no_grad():
-        model.encoder.layer[-1].output.LayerNorm.weight.fill_(1.0)
-    return model
-
-
-def _no_norm(model: Any) -> Any:
-    import torch
-
-    model.encoder.layer[0].output.LayerNorm = torch.nn.Identity()
-    return model
-
-
-def _int8(model: Any) -> Any:
-    import torch
-
-    return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -179,6 +152,7 @@ def test_planted_drifts_of_a_trained_model_are_found_and_rounding_is_none(tmp_pa
 
     from ctxexp.datasets.polysemy import polysemy
     from ctxexp.models import minis
+    from docs.numbers.drift import DRIFTS
 
     os.environ["CTXEXP_CACHE"] = str(tmp_path)
     base = AutoModel.from_pretrained(minis.folder("bert"), dtype=torch.float32)
@@ -190,23 +164,21 @@ def test_planted_drifts_of_a_trained_model_are_found_and_rounding_is_none(tmp_pa
         return ctxexp.measure(encoder, corpus, options=["min_contexts=3", "bootstrap=300"], progress=False)
 
     plain = measured(lambda model: model)
-    found: dict[str, Gate] = {}
-    for change in (_swapped, _plain_norm, _no_norm, _int8):
-        found[change.__name__] = diff(plain, measured(change))
-    rounded = measured(lambda model: model.to(torch.bfloat16).float())
-    found["bfloat16"] = diff(plain, rounded)
-    moved = {name: len(gate.moved) for name, gate in found.items()}
-    assert all(moved[name] for name in ("_swapped", "_plain_norm", "_no_norm")), moved
-    assert {value.layer for value in found["_plain_norm"].moved} == {4}
-    assert not moved["_int8"]
-    assert not moved["bfloat16"]
-    assert diff(plain, rounded, margin=1e-4).moved  # a smaller margin finds it
+    wrong = ("two layers swapped", "a norm's weights 1", "a norm left out")
+    kinds = (*wrong, "bfloat16", "int8, dynamic")
+    changed = {what: measured(DRIFTS[what]) for what in kinds}
+    found = {what: diff(plain, results) for what, results in changed.items()}
+    moved = {what: len(gate.moved) for what, gate in found.items()}
+    assert [what for what in kinds if moved[what]] == [*wrong], moved
+    assert {value.layer for value in found["a norm's weights 1"].moved} == {4}
+    assert diff(plain, changed["bfloat16"], margin=1e-4).moved  # a smaller margin finds it
     assert not diff(plain, plain, margin=0).moved
 
 
 def test_what_the_readme_says_of_planted_drifts_its_table_shows() -> None:
-    readme = Path(__file__).parents[1] / "README.md"
-    _, _, *lines = marked(readme, "drift").splitlines()
+    from docs.numbers.drift import MARK, README
+
+    _, _, *lines = marked(README, MARK).splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     found = {(model, what): not moved.startswith("0 of") for model, what, moved, *_ in rows}
     assert {model for model, _ in found} == {"bert", "gpt2", "minilm"}

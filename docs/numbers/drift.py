@@ -1,6 +1,6 @@
-"""What the gate says of planted drifts, as rows of a Markdown table, which go into the README.
+"""What the gate says of planted drifts, as rows of a Markdown table, which go into the README of ctxexp-card.
 
-`python plugins/ctxexp-card/benchmarks/drift.py bert,gpt2,minilm [sentences]`: each model against itself, rounded to
+`python -m docs.numbers.drift bert,gpt2,minilm [sentences]`: each model against itself, rounded to
 bfloat16 and float16, with its linear layers in dynamic int8 (GPT-2 has none: its layers are Conv1D), with another
 epsilon in every norm, with two middle layers swapped, with a norm whose weights are 1, and with one left out; over the
 first embedded sentences. The gate fails at every margin below the one that is shown.
@@ -13,7 +13,6 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from importlib.resources import files
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -23,11 +22,12 @@ from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.files.marked import write_marked
 from ctxexp.models import minis
 from ctxexp.results import Results
+from docs.numbers.marked import write_marked
+from docs.numbers.part import ROOT
 
-README, MARK = Path(__file__).parents[1] / "README.md", "drift"
+README, MARK = ROOT / "plugins" / "ctxexp-card" / "README.md", "drift"
 HEAD = (
     "| model | against itself with | moved | fails at margins below | largest difference, simultaneous 95% | where |",
     "|---|---|---|---|---|---|",
@@ -72,7 +72,9 @@ DRIFTS: dict[str, Callable[[Any], Any]] = {
     "itself": lambda model: model,
     "bfloat16": lambda model: model.to(torch.bfloat16).float(),
     "float16": lambda model: model.half().float(),
-    "int8, dynamic": lambda model: torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, torch.qint8),
+    "int8, dynamic": lambda model: torch.ao.quantization.quantize_dynamic(  # type: ignore[no-untyped-call]
+        model, {torch.nn.Linear}, torch.qint8
+    ),
     "norms' epsilon 1e-5": lambda model: _epsilon(model, 1e-5),
     "norms' epsilon 1e-3": lambda model: _epsilon(model, 1e-3),
     "norms' epsilon 0.1": lambda model: _epsilon(model, 0.1),

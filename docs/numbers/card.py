@@ -1,4 +1,4 @@
-"""`python -m ctxexp_train.card [--sts FOLDER] [--write]`: the tables of the minis' card."""
+"""`python -m docs.numbers.card [--sts FOLDER] [--write]`: the tables of the minis' card."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ctxexp import measure
 from ctxexp.command import compose
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError
-from ctxexp.files.marked import write_marked
 from ctxexp.models import minis
 from ctxexp.report.differences import difference
 from ctxexp.results import Results
 from ctxexp.results.values import Key
-from ctxexp_train import records
-from ctxexp_train.records import markdown
+from docs.numbers import records
+from docs.numbers.marked import write_marked
+from docs.numbers.records import markdown
 
 CARD = Path(minis.__file__).with_name("CARD.md")
 MARK = "measured"
@@ -154,7 +154,7 @@ def recorded() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m ctxexp_train.card", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m docs.numbers.card", description=__doc__)
     parser.add_argument("--sts", type=Path, help="the folder that holds STSbenchmark; none: what needs no measuring")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {CARD.name}")
     asked = parser.parse_args(arguments)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_train import card, records
 
-from ctxexp.files.marked import marked
+from docs.numbers import card, records
+from docs.numbers.marked import marked
 from tests.made import results_with
 
 TEXT = card.CARD.read_text(encoding="utf-8")

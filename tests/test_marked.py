@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.errors import DataError
-from ctxexp.files.marked import marked, write_marked, write_small
+from docs.numbers.marked import marked, write_marked, write_small
 
 PAGE = "before <!-- a: begin -->\n\nold\n\n- list\n\n<!-- a: end --> after\n<!-- b: begin -->\n\nb\n\n<!-- b: end -->\n"
 

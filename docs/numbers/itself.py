@@ -1,8 +1,8 @@
-"""How often the gate fails a model against itself, at a margin of 0 and at the default one; into the README.
+"""How often the gate fails a model against itself, at margins of 0 and the default; into the README of ctxexp-card.
 
-`python plugins/ctxexp-card/benchmarks/itself.py`: pairs of resamples of each mini's text, the words the same, of which
-at most 5% should fail at a margin of 0, but for sampling; and whole runs of the ELMo mini over two random sets of
-sentences each, whose words differ too, which no interval knows of.
+`python -m docs.numbers.itself`: pairs of resamples of each mini's text, the words the same, of which at most 5% should
+fail at a margin of 0, but for sampling; and whole runs of the ELMo mini over two random sets of sentences each, whose
+words differ too, which no interval knows of.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -21,10 +20,11 @@ from ctxexp.command.run import study_of, vectors_of
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.face import configured
-from ctxexp.files.marked import write_marked
 from ctxexp.results.values import Values
+from docs.numbers.marked import write_marked
+from docs.numbers.part import ROOT
 
-README, MARK = Path(__file__).parents[1] / "README.md", "itself"
+README, MARK = ROOT / "plugins" / "ctxexp-card" / "README.md", "itself"
 MODELS = ("bert", "gpt2", "elmo")
 RESAMPLED, TEXTS, SENTENCES = 200, 60, 200  # pairs of resamples, pairs of texts, sentences of a text
 
@@ -36,13 +36,9 @@ def failures(pairs: int, sentences: int) -> Failures:
     """How many of the pairs fail at a margin of 0, and at the default one."""
     study = study_of(configured("elmo"))
     layers, occurrences, _ = study.space(vectors_of(configured("elmo")))
-    rows = {
-        int(key): occurrences.by_sentence.rows[a:b]
-        for key, a, b in zip(
-            occurrences.by_sentence.keys, occurrences.by_sentence.starts[:-1], occurrences.by_sentence.starts[1:],
-            strict=True,
-        )
-    }  # fmt: skip
+    by = occurrences.by_sentence
+    numbers = np.array(by.keys, int).tolist()
+    rows = {key: by.rows[a:b] for key, a, b in zip(numbers, by.starts[:-1], by.starts[1:], strict=True)}
     whole = np.stack([np.asarray(layers.layer(i)) for i in layers.numbers])
     words = study.corpus.sentences
     kept = sorted(rows)
