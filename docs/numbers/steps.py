@@ -22,6 +22,7 @@ STEPS = {
     "golden": Step("python -m tests.golden --write"),
     "card": Step('python -m docs.numbers.card --sts "$STS" --write', needs=("STS",)),
     "gallery": Step("python -m docs.numbers.gallery"),
+    "explorer": Step("python -m docs.numbers.explorer"),
     "notebooks": Step("python tests/test_notebooks.py"),
     "multiverse": Step("python -m ctxexp -m experiment=multiverse", SWEEP),
     "two_spaces": Step("python -m ctxexp compare bert gpt2 elmo minilm smollm2 layers=8", "compare"),
