@@ -6,12 +6,26 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, similarities
 from ctxexp_first_word.words import MATTERS
 from ctxexp_multiverse.specifications import CHOICES
 
-from docs.numbers import by_class, first_word, league, multiverse, probe, table_1, two_spaces, usages, what_is_context
+from docs.numbers import (
+    by_class,
+    first_word,
+    league,
+    multiverse,
+    precision,
+    probe,
+    table_1,
+    two_spaces,
+    usages,
+    what_is_context,
+)
+from docs.numbers.marked import marked
 from docs.numbers.part import ROOT
+from tests.made import results_with
 
 ISS = "intra_sentence_similarity"
 
@@ -209,3 +223,21 @@ def test_first_words_move_smollm2_alone() -> None:
     moved = numbers[(numbers.measure == ISS) & (numbers.low > MATTERS[ISS])]
     assert set(moved.model) == {"smollm2"}
     assert set(range(13, 29)) <= set(moved.layer)
+
+
+def test_what_a_precision_moves_is_the_largest_of_its_models() -> None:
+    table = pd.DataFrame({"word": ["a", "b"], "raw_0": [0.5, 0.25], "adjusted_0": [0.1, 0.2]})
+    moved = table.assign(raw_0=[0.5, 0.2535], adjusted_0=9.0)
+    exact, other = (
+        results_with(
+            {"self_similarity/raw": np.array([raw]), "word_norm/raw": np.array([norm])},
+            tables={"self_similarity": words},
+        )
+        for raw, norm, words in ((0.5, 1.0, table), (0.4984, 9.0, moved))
+    )
+    assert precision.moved(exact, other) == pytest.approx((0.0016, 0.0035))
+    assert precision.table({"float16": [(0.0016, 0.000031), (0.00002, 0.000042)]}).splitlines()[2:] == [
+        "| `float16` (bert, gpt2) | 0.002 | 0.00004 |"
+    ]
+    lines = marked(precision.PAGE, precision.MARK).splitlines()
+    assert [line.split("`")[1] for line in lines[2:]] == [*precision.MODELS]

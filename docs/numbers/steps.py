@@ -23,6 +23,7 @@ STEPS = {
     "card": Step('python -m docs.numbers.card --sts "$STS" --write', needs=("STS",)),
     "gallery": Step("python -m docs.numbers.gallery"),
     "explorer": Step("python -m docs.numbers.explorer"),
+    "precision": Step("python -m docs.numbers.precision"),
     "notebooks": Step("python tests/test_notebooks.py"),
     "multiverse": Step("python -m ctxexp -m experiment=multiverse", SWEEP),
     "two_spaces": Step("python -m ctxexp compare bert gpt2 elmo minilm smollm2 layers=8", "compare"),
