@@ -70,6 +70,7 @@ def made(
     if len(names) > 1:
         average = np.array(scores) + (len(names) - 1)
         curves["sts/avg/all"] = average
+        curves["sts/undefined"] = np.zeros(3)  # of no task
         replicates["sts/avg/all"] = (average[:, None] + noise).astype(np.float32)
         for mix in MIXES:
             scalars[f"sts.{mix}/avg/all"] = mixed + len(names) - 1

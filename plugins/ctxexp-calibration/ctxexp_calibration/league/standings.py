@@ -82,7 +82,8 @@ def measure_of(results: Results, metric: str) -> str | None:
 
 def tasks(results: Results, label: str) -> list[str]:
     """The tasks that a run has scores of; [""] for a corpus of one, whose statistics have none."""
-    return [task for measure, task in results.subjects() if measure == label and task != AVERAGE]
+    found = [task for measure, task in results.subjects() if measure == label and task != AVERAGE]
+    return [task for task in found if Key(label, MAIN, task) in results.held]
 
 
 def value(results: Results, key: Key, at: int | str) -> float:
