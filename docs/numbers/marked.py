@@ -7,7 +7,7 @@ from pathlib import Path
 from ctxexp.errors import DataError
 from ctxexp.files.writing import write_text
 
-COLOURS = 64  # of a picture: curves and text need no more
+COLOURS = 256  # of a picture: curves, text and bands over bands need no more
 
 
 def marked(page: Path, name: str) -> str:

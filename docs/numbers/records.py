@@ -52,8 +52,10 @@ def curves(folders: Mapping[str, Path]) -> list[list[str]]:
     """A row a model: its checks, thinned evenly to about ten and the best."""
     rows = [["model", "step: loss"]]
     for model, folder in folders.items():
+        checks: dict[int, float] = {}
         with (folder / "held_out.csv").open(newline="") as file:
-            checks = {int(row["step"]): float(row["loss"]) for row in csv.DictReader(file)}
+            for row in csv.DictReader(file):  # of the last step the check first, then the loss on everything
+                checks.setdefault(int(row["step"]), float(row["loss"]))
         every = max(1, round(len(checks) / CHECKS))
         best = json.loads((folder / "run.json").read_text()).get("best_step")
         shown = {*list(checks)[every - 1 :: every], best} & set(checks)
