@@ -56,13 +56,13 @@ def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:
     ]
 
 
-def test_flow_gains_more_than_a_mean_explains_and_no_more_than_whitening() -> None:
-    said = "it gains much over the raw vectors, more than a mean explains, and no more than whitening"
+def test_flow_gains_more_than_a_mean_explains_and_not_clearly_more_than_whitening() -> None:
+    said = "it gains much over the raw vectors, more than a mean explains, and not clearly more than whitening"
     assert said in (ROOT / league.PART.page).read_text(encoding="utf-8")
     by = {name: rows.set_index("model") for name, rows in league.PART.read().groupby("transform")}
     assert (by["flow"].gain_ci_low > 5).all()
     assert (by["flow"].gain_ci_low > by["center"].gain_ci_high).all()
-    assert (by["flow"].gain <= by["whitening"].gain).all()
+    assert (by["flow"].gain_ci_low <= by["whitening"].gain).all()
 
 
 def test_tables_of_the_probe_become_a_column_a_network(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """The small models that ship with ctxexp; the plugin ctxexp-train is the recipe that trained them (`ctxexp train`).
 
-BERT, GPT-2 and ELMo of one layer width, trained on the same text in the same order: what differs between them is their
-architecture and objective, not their data or their size. `CARD.md` says what they are and how good
-(ctxexp-train measures it).
+BERT, GPT-2 and ELMo of one layer width and size, trained on text of one collection: BERT and ELMo on 48 million words
+in the same order, GPT-2 on the first 12 million of them. `CARD.md` says what they are and how good.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def test_planted_drifts_of_a_trained_model_are_found_and_rounding_is_none(tmp_pa
     moved = {what: len(gate.moved) for what, gate in found.items()}
     assert [what for what in kinds if moved[what]] == [*wrong], moved
     assert {value.layer for value in found["a norm's weights 1"].moved} == {4}
-    assert diff(plain, changed["bfloat16"], margin=1e-4).moved  # a smaller margin finds it
+    assert diff(plain, changed["int8, dynamic"], margin=1e-3).moved  # a smaller margin finds it
     assert not diff(plain, plain, margin=0).moved
 
 
