@@ -404,6 +404,3 @@ def test_replicates_survive_the_disk(tmp_path: Path) -> None:
     (tmp_path / "replicates.npz").write_bytes(b"PK broken")
     with pytest.raises(TrackingError, match=r"is not a results file of ctxexp: replicates\.npz: "):
         Results.load(tmp_path)
-
-
-ROOT = Path(__file__).resolve().parents[3]
