@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import subprocess
@@ -65,8 +66,8 @@ def test_a_step_is_what_the_docs_say_and_what_is_there(name: str) -> None:
     for line in lines:
         assert line.count("$") <= len(step.needs)
         words = shlex.split(line)
-        if words[0] == "python" and words[1] != "-m":
-            assert (ROOT / words[1]).is_file()
+        if words[0] == "python":
+            assert importlib.util.find_spec(words[2]) if words[1] == "-m" else (ROOT / words[1]).is_file()
 
 
 def test_what_is_measured_in_an_empty_folder_is_what_the_part_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +83,15 @@ def test_what_is_measured_in_an_empty_folder_is_what_the_part_takes(monkeypatch:
     assert driver.main(["two"]) == "failed: two"
     assert driver.main([f"two={ROOT / 'docs' / 'notebooks'}"]) is None
     assert [made for made, _ in taken[1:]] == [ROOT / "docs" / "notebooks"]
+
+
+@pytest.mark.parametrize("word", ["gallry", "multivers=.", "card=."])
+def test_what_is_no_step_is_said_before_any_work(word: str, capfd: pytest.CaptureFixture[str]) -> None:
+    said = driver.main(["golden", word])
+    assert said
+    assert said.startswith(f"error: no step {word!r}; expected ")
+    assert ("multiverse=FOLDER" in said, "golden" in said) == ("=" in word, "=" not in word)
+    assert capfd.readouterr().out == ""
 
 
 def test_without_its_data_a_step_is_left_out() -> None:

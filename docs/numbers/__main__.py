@@ -51,7 +51,12 @@ def typed(commands: str, folder: Path) -> int:
 
 
 def main(words: list[str]) -> str | None:
-    """What failed, if anything did."""
+    """What failed, if anything did; before any work, which word is none of the steps."""
+    for word in words:
+        name, _, measured = word.partition("=")
+        known = {step: f"{step}=FOLDER" for step in STEPS if STEPS[step].made} if measured else {s: s for s in STEPS}
+        if name not in known:
+            return f"error: no step {word!r}; expected {', '.join(known.values())}"
     failed = []
     for word in words or STEPS:
         name, _, measured = word.partition("=")
