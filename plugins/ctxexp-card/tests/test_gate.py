@@ -171,7 +171,8 @@ def test_planted_drifts_of_a_trained_model_are_found_and_rounding_is_none(tmp_pa
     moved = {what: len(gate.moved) for what, gate in found.items()}
     assert [what for what in kinds if moved[what]] == [*wrong], moved
     assert {value.layer for value in found["a norm's weights 1"].moved} == {4}
-    assert diff(plain, changed["int8, dynamic"], margin=1e-3).moved  # a smaller margin finds it
+    assert diff(plain, changed["int8, dynamic"], margin=1e-3).moved  # smaller margins find these
+    assert diff(plain, changed["bfloat16"], margin=1e-5).moved
     assert not diff(plain, plain, margin=0).moved
 
 
@@ -188,3 +189,5 @@ def test_what_the_readme_says_of_planted_drifts_its_table_shows() -> None:
         elif what != "int8, dynamic":
             assert not seen, (model, what)
     assert not found["gpt2", "int8, dynamic"]
+    below = {(model, what): cells[1] for model, what, *cells in rows}
+    assert all(float(below[model, "bfloat16"]) > 5e-5 for model in ("bert", "gpt2", "minilm"))
