@@ -82,7 +82,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
     assert [e.name for e in read_log(log)] == [name for name, _, _ in ENDINGS]
 
 
-SHORT = {"overrides": 12, "corpora": 30, "weights": 4, "plugin_files": 3, "damage": 12, "results_damage": 6}
+SHORT = {
+    "overrides": 12,
+    "corpora": 30,
+    "weights": 4,
+    "plugin_files": 3,
+    "damage": 12,
+    "results_damage": 6,
+    "stores": 11,
+}
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
 
 

@@ -29,6 +29,7 @@ FULL = {
     "weights": 100,
     "plugin_files": 35,
     "disk": 14,
+    "stores": 66,
 }
 """How many cases of each kind the full run tries."""
 

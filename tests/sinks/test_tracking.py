@@ -6,6 +6,7 @@ import json
 import math
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,12 +16,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy
 from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
@@ -31,7 +34,8 @@ from ctxexp.sinks.disk.finished import finished_on_disk, reuse
 from ctxexp.sinks.disk.job import Job, job, new_run, saved_run
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder, write_state
-from ctxexp.sinks.mlflow import database, doctor
+from ctxexp.sinks.mlflow import database, doctor, sqlite
+from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
@@ -196,6 +200,32 @@ def test_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(TrackingError, match=r"is not a whole MLflow database .*move it away"):
         database.prepare(tmp_path)
+
+
+def test_a_database_that_is_locked_while_mlflow_works_is_no_damage(store: Path) -> None:
+    file = store / "mlflow.db"
+    engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
+    with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        logging = failures("cannot log", "; the rest", file=file)
+        with pytest.raises(TrackingError) as error, logging, engine.begin() as connection:
+            connection.execute(sqlalchemy.text("DELETE FROM metrics"))
+    assert re.search(rf"cannot log: {file} is locked, .*; wait until that ends", str(error.value))
+    assert str(error.value).endswith("leave it where it is; the rest")
+    again = "INSERT INTO experiments (experiment_id, name) VALUES (0, 'Default')"  # a broken constraint is no damage
+    refused, logging = pytest.raises(TrackingError, match="IntegrityError"), failures("cannot log", file=file)
+    with refused, logging, engine.begin() as connection:
+        connection.execute(sqlalchemy.text(again))
+
+
+def test_the_move_of_a_store_waits_for_who_locks_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.1)
+    client = database.client(database.prepare(store))
+    database.experiment(client, "study", store)
+    with closing(sqlite3.connect(store / "mlflow.db", isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TrackingError, match="is locked"):
+            sqlite.follow_move(store / "mlflow.db", "file:///elsewhere/artifacts")
 
 
 def test_place_that_cannot_be_written(tmp_path: Path) -> None:

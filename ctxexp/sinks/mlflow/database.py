@@ -97,7 +97,7 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
     from mlflow.exceptions import MlflowException
 
     uri = client.tracking_uri
-    with failures(f"cannot open experiment {name!r} of {redact(uri)}"):
+    with failures(f"cannot open experiment {name!r} of {redact(uri)}", file=sqlite.sqlite_file(uri)):
         found = client.get_experiment_by_name(name)
         if found is None:
             location = sqlite.artifact_root(Path(folder)) if uri.startswith("sqlite") else None
@@ -119,10 +119,11 @@ def _ask(uri: str) -> None:
     """Open the store once, so that what is wrong with it is said before any work."""
     if uri.startswith("sqlite"):
         sqlite.check_schema(uri)
-    with failures(
-        f"the tracking store {redact(uri)} does not answer",
-        f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server needed)",
-    ):
+    file = sqlite.sqlite_file(uri)
+    then = (
+        f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server needed)"
+    )
+    with failures(f"the tracking store {redact(uri)} does not answer", "" if file else then, file=file):
         try:
             client(uri).search_experiments(max_results=1)
         except ValueError as error:  # of a URI that can't be read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ctxexp.sinks.disk.credentials import redact
 from ctxexp.sinks.disk.process import HOST, PID, STARTED, is_gone
 from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.sqlite import sqlite_file
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -19,7 +20,7 @@ CLOSED = "ctxexp.closed"
 def close_dead_runs(client: MlflowClient, experiment_id: str) -> list[str]:
     """Set to KILLED this host's RUNNING runs whose process is gone; their ids. The tag ctxexp.closed says why."""
     closed = []
-    with failures(f"cannot close dead runs in {redact(client.tracking_uri)}"):
+    with failures(f"cannot close dead runs in {redact(client.tracking_uri)}", file=sqlite_file(client.tracking_uri)):
         runs = client.search_runs(
             [experiment_id], f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{platform.node()}'", max_results=1000
         )

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import MAKE_ROOM
 from ctxexp.sinks.disk.credentials import mask
+from ctxexp.sinks.mlflow.sqlite_errors import explain, sqlite_error
 
 
 @contextlib.contextmanager
-def failures(what: str, then: str = "") -> Iterator[None]:
-    """Turn what MLflow, its HTTP client, its database layer, a missing driver, the disk raise into a TrackingError."""
+def failures(what: str, then: str = "", *, file: Path | None = None) -> Iterator[None]:
+    """Turn what MLflow, its HTTP client, its database layer, a missing driver, the disk raise into a TrackingError.
+
+    `file` is the SQLite store's, where it is one: then the message says who locks it, and whether its disk is full.
+    """
     from mlflow.exceptions import MlflowException
     from requests import RequestException
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
-    except (MlflowException, RequestException, SQLAlchemyError, ImportError, OSError) as error:
-        raise TrackingError(f"{what}: {_reason(error)}{then}") from error
+    except (MlflowException, RequestException, SQLAlchemyError, sqlite3.Error, ImportError, OSError) as error:
+        inner = sqlite_error(error)
+        reason = explain(inner, file) if inner else ""
+        raise TrackingError(f"{what}: {reason or _reason(error)}{then}") from error
 
 
 def _reason(error: BaseException) -> str:
@@ -31,7 +39,7 @@ def _reason(error: BaseException) -> str:
         (r"Connection refused|actively refused", "connection refused"),
         (r"Name or service not known|getaddrinfo failed|nodename nor servname|name resolution", "unknown host"),
         (r"[Tt]imed? ?out", "it did not answer in time"),
-        (r"disk is full|No space left on device", f"the disk is full; {MAKE_ROOM}"),
+        (r"disk is full|No space left on device", f"the disk is full; {MAKE_ROOM}"),  # a server's
         (r"disk I/O error", "the disk fails, or is full"),
     ):
         if re.search(pattern, text):

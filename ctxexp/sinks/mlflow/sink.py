@@ -24,6 +24,7 @@ from ctxexp.sinks.mlflow import database, doctor, sweeps
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import run_link, served, short_link, sweep_link
 from ctxexp.sinks.mlflow.notes import job_note
+from ctxexp.sinks.mlflow.sqlite import sqlite_file
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
 from ctxexp.sinks.mlflow.values import compared, flat, headline, means, metric_names
 
@@ -119,7 +120,8 @@ class MlflowSink(Sink):
         words = f"ctxexp upload {shlex.quote(str(self._folder))}"
         then = f". The results are safe in {self._folder}; when the store answers again, send them with: {words}"
         saved = (self._folder / "results.json").exists()
-        return failures(f"cannot {what} in {redact(self.uri or '')}", then if saved else "")
+        file = sqlite_file(self.uri or "")
+        return failures(f"cannot {what} in {redact(self.uri or '')}", then if saved else "", file=file)
 
     def log(self, results: Results, folder: Path) -> None:
         """One batch (of at most 1000): logging the same results again changes nothing, since times are the run's own.

@@ -21,8 +21,10 @@ from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.sinks.disk.process import held_back
 from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.sqlite_errors import explain
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
+BUSY_TIMEOUT = 20.0  # seconds; as long as MLflow waits for a locked database
 
 
 def sqlite_uri(path: Path) -> str:
@@ -41,6 +43,11 @@ def sqlite_path(uri: str) -> Path:
     return user_path(path).resolve()
 
 
+def sqlite_file(uri: str) -> Path | None:
+    """The file of a store that is a SQLite file; None of any other."""
+    return sqlite_path(uri) if uri.startswith("sqlite") else None
+
+
 def artifact_root(folder: Path) -> str:
     """Where the runs of a local store keep their artifacts: `<folder>/artifacts` as a file URI."""
     return (user_path(folder).resolve() / "artifacts").as_uri()
@@ -48,7 +55,13 @@ def artifact_root(folder: Path) -> str:
 
 def whole(path: Path) -> bool:
     """Whether a database is there; an empty file, which a killed program may leave, is none."""
-    return path.is_file() and path.stat().st_size > 0
+    try:
+        return path.is_file() and path.stat().st_size > 0
+    except OSError as error:
+        raise TrackingError(
+            f"cannot look for the tracking store {path}: {error.strerror}; choose another place with "
+            "tracking.folder=..."
+        ) from error
 
 
 def make(path: Path, folder: Path) -> None:
@@ -66,7 +79,7 @@ def make(path: Path, folder: Path) -> None:
                 stale.unlink()
             try:
                 # Python drops an interrupt that meets a weak reference's callback, of which SQLAlchemy has many
-                with held_back(), failures(f"cannot make the tracking store {path}"), _quiet_migrations():
+                with held_back(), failures(f"cannot make the tracking store {path}", file=part), _quiet_migrations():
                     _migrate(part, artifact_root(folder))
                 part.replace(path)
             finally:
@@ -111,22 +124,20 @@ def _quiet_migrations() -> Iterator[None]:
 
 
 def check_schema(uri: str) -> None:
-    """Refuse a file of another MLflow version before MLflow touches it."""
+    """Refuse a file of another MLflow version, or one that can't be read, before MLflow touches it."""
     from alembic.script import ScriptDirectory
     from alembic.util.exc import CommandError
     from mlflow.store.db import utils
 
     path = sqlite_path(uri)
     try:
-        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=20)
+        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT)
         try:
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise TrackingError(
-            f"{path} is not a whole MLflow database ({error}); move it away, and a new one is made at the next start"
-        ) from error
+        raise TrackingError(f"cannot read the tracking store: {explain(error, path) or error}") from error
     with failures(f"cannot read the migrations of MLflow for {path}"):
         migrations: Any = utils  # MLflow leaves it untyped
         scripts = ScriptDirectory.from_config(migrations._get_alembic_config(db_url=""))
@@ -149,7 +160,12 @@ def check_schema(uri: str) -> None:
 
 def follow_move(path: Path, root: str) -> None:
     """Point the artifacts of our own store to its folder, wherever that was moved: MLflow stores absolute places."""
-    connection = sqlite3.connect(path, timeout=20)
+    with failures(f"cannot look where the tracking store {path} keeps its artifacts", file=path):
+        _follow(path, root)
+
+
+def _follow(path: Path, root: str) -> None:
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT)
     try:
         rows = connection.execute("SELECT DISTINCT artifact_location FROM experiments").fetchall()
         moved = [old for (old,) in rows if old and old != root and re.fullmatch(r"file:///.*/artifacts", old)]

@@ -35,7 +35,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     `address` is where the UI is served, for a store that is not itself a server.
     """
     client = database.client(uri)
-    with failures(f"cannot read {redact(uri)}"):
+    with failures(f"cannot read {redact(uri)}", file=sqlite.sqlite_file(uri)):
         found = client.get_experiment_by_name(experiment)
         return None if found is None else charts_link(client, [found.experiment_id], address or uri)
 

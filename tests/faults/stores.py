@@ -1,0 +1,200 @@
+"""Tracking stores that are locked, on a full disk, unreadable or damaged: the message says which, and moves none away
+but a damaged one."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import unittest
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.errors import TrackingError
+from ctxexp.sinks.mlflow import database, sqlite
+
+from . import Lost, Silent
+from .disk import disk, fill
+
+NOBODY = 65534
+HOLD = """
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+for words in sys.argv[2:]:
+    store.execute(words)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Each trouble in turn, on a copy of one store; what is drawn is where bytes are spoilt."""
+    whole = functools.cache(lambda: template(folder / "template"))
+    folder.chmod(0o755)  # other users look into it
+    for place in range(count):
+        name, trouble = list(TROUBLES.items())[place % len(TROUBLES)]
+        own = folder / f"store-{place}"
+        yield name, lambda own=own, trouble=trouble, place=place: tried(whole(), own, trouble, seed, place)
+
+
+def template(folder: Path) -> Path:
+    """A store that MLflow made."""
+    database.prepare(folder)
+    with contextlib.closing(sqlite3.connect(folder / "mlflow.db")) as store:
+        store.execute("PRAGMA wal_checkpoint(truncate)")
+    return folder / "mlflow.db"
+
+
+def tried(
+    whole: Path, folder: Path, trouble: Callable[[Path, np.random.Generator], None], seed: int, place: int
+) -> None:
+    """Brings the trouble to a copy of the store, which opens again afterwards unless it was damaged."""
+    folder.mkdir()
+    folder.chmod(0o777)
+    file = Path(shutil.copy(whole, folder / "mlflow.db"))
+    before, sqlite.BUSY_TIMEOUT = sqlite.BUSY_TIMEOUT, 0.2
+    try:
+        trouble(file, np.random.default_rng([seed, place]))
+    finally:
+        sqlite.BUSY_TIMEOUT = before
+
+
+def message(folder: Path) -> str:
+    """What preparing the store says; empty if it opens."""
+    try:
+        database.prepare(folder)
+    except TrackingError as error:
+        return str(error)
+    return ""
+
+
+def healthy(file: Path, said: str, *words: str) -> None:
+    """The message names the trouble and leaves the store where it is."""
+    if "move it away" in said:
+        raise Lost(f"a healthy store is given up: {said}")
+    if missing := [word for word in words if word not in said]:
+        raise Silent(f"{missing} is not in: {said or 'nothing'}")
+    if again := message(file.parent):
+        raise Lost(f"it doesn't open again: {again}")
+
+
+def locked(*statements: str) -> Callable[[Path, np.random.Generator], None]:
+    """Another process holds the database."""
+
+    def trouble(file: Path, rng: np.random.Generator) -> None:
+        words = [sys.executable, "-c", HOLD, str(file), *statements]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            said = message(file.parent)
+        who = f"process {holder.pid} (" if Path("/proc/locks").exists() else "is locked"
+        healthy(file, said, "is locked", who, "wait")
+
+    return trouble
+
+
+def full(file: Path, rng: np.random.Generator) -> None:
+    """The disk is full to the last byte."""
+    with disk(file.parent / "disk") as place:
+        shutil.copy(file, place / "mlflow.db")
+        fill(place, 0)
+        said = message(place)
+        (place / "filler").unlink()
+        healthy(place / "mlflow.db", said, f"the disk of {place} is full")
+
+
+def unreadable(file: Path, rng: np.random.Generator) -> None:
+    file.chmod(0)
+    said = as_another_user(file.parent)
+    file.chmod(0o644)
+    healthy(file, said, "can't be opened", "Permission denied", "tracking.folder=")
+
+
+def read_only(file: Path, rng: np.random.Generator) -> None:
+    file.chmod(0o666)
+    file.parent.chmod(0o755)
+    said = as_another_user(file.parent)
+    healthy(file, said, "can't be opened", f"its folder {file.parent} can't be written to")
+
+
+def as_another_user(folder: Path) -> str:
+    """What preparing the store says to a user without rights."""
+    if os.name != "posix" or os.getuid() != 0:
+        return message(folder)
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        status = 70
+        with contextlib.suppress(BaseException):
+            os.setuid(NOBODY)
+            os.write(write, message(folder).encode())
+            status = 0
+        os._exit(status)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+        raise RuntimeError("a traceback in another user's process")
+    return said
+
+
+def a_folder(file: Path, rng: np.random.Generator) -> None:
+    file.unlink()
+    file.mkdir()
+    said = message(file.parent)
+    if "cannot make the tracking store" not in said or "Is a directory" not in said:
+        raise Silent(f"a folder in the store's place: {said or 'nothing'}")
+
+
+def failing(file: Path, rng: np.random.Generator) -> None:
+    """A disk that gives no bytes: a folder, which opens and can't be read, is the one that is at hand everywhere."""
+    if sys.platform == "win32":
+        raise unittest.SkipTest("there a folder can't be opened at all")
+    place = file.with_name("disk")
+    place.mkdir()
+    try:
+        sqlite.check_schema(sqlite.sqlite_uri(place))
+    except TrackingError as error:
+        healthy(file, str(error), "the disk fails", "leave it where it is")
+        return
+    raise Silent("what can't be read was not noticed")
+
+
+def damaged(spoil: Callable[[bytes, np.random.Generator], bytes]) -> Callable[[Path, np.random.Generator], None]:
+    """The file's bytes are others."""
+
+    def trouble(file: Path, rng: np.random.Generator) -> None:
+        file.write_bytes(spoil(file.read_bytes(), rng))
+        said = message(file.parent)
+        if "not a whole MLflow database" not in said or "move it away" not in said:
+            raise Silent(f"damage is not named: {said or 'nothing'}")
+
+    return trouble
+
+
+def other_database(file: Path, rng: np.random.Generator) -> None:
+    file.unlink()
+    with contextlib.closing(sqlite3.connect(file)) as store:
+        store.execute("CREATE TABLE mine (x)")
+    damaged(lambda data, _: data)(file, rng)
+
+
+TROUBLES: dict[str, Callable[[Path, np.random.Generator], None]] = {
+    "locked, with a write-ahead log": locked("PRAGMA locking_mode=exclusive", "BEGIN EXCLUSIVE"),
+    "cut": damaged(lambda data, rng: data[: int(rng.integers(100, len(data) // 2))]),
+    "unreadable": unreadable,
+    "in a folder that can't be written to": read_only,
+    "on a full disk": full,
+    "locked, with a journal": locked("PRAGMA journal_mode=delete", "BEGIN EXCLUSIVE"),
+    "no database": damaged(lambda data, rng: rng.bytes(len(data))),
+    "another database": other_database,
+    "a folder": a_folder,
+    "on a disk that fails": failing,
+    "spoilt pages": damaged(lambda data, rng: data[:100] + rng.bytes(len(data) - 100)),
+}
