@@ -1,4 +1,4 @@
-"""SQLite's errors in words: a locked or unreadable store, or one on a full disk, is whole; only damage is moved away."""
+"""SQLite's errors in words: a locked or unreadable store, or one on a full disk, is whole; damage alone is moved."""
 
 from __future__ import annotations
 
