@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import MetricError
+from ctxexp.maths.chance import chance_corrected
 from ctxexp.measuring.bootstrap import Curve, Resamples, interval, mean
 from ctxexp.measuring.collected import Collected
 from ctxexp.measuring.occurrences import Occurrences
@@ -104,7 +105,10 @@ class _Words:
                 if level.of_group.ndim == 2:
                     moved = c.moved(scores - level.of_group, self.occurrences.units)
                 self.values.add(Key(label, f"{prefix}baseline"), level.curve.value)
-                self._keep(f"{prefix}adjusted", Curve(raw.value, moved) - level.curve)
+                adjusted = Curve(raw.value, moved) - level.curve
+                self._keep(f"{prefix}adjusted", adjusted)
+                if c.probe.cosine_level == "baseline":
+                    add_corrected(self.values, Key(label, f"{prefix}corrected"), adjusted, level.curve, self.resamples)
         if kind == "word":
             return self._word_tables(scores, above)
         if kind == "sense":
@@ -139,6 +143,23 @@ class _Words:
             "mean": mean(scores.T),
         }
         return word_tables(self.label, c.probe, self.layers, columns, scores, above, c.errors)
+
+
+def add_corrected(values: Values, key: Key, adjusted: Curve, level: Curve, resamples: Resamples) -> None:
+    """Add the chance-corrected cosine, the ratio of both curves, with its interval over the same resamples.
+
+    It is undefined in a layer without room above chance; `<statistic>_undefined` then counts the groups that it leaves
+    out there. A layer has an interval only where every resample leaves room.
+    """
+    value = chance_corrected(adjusted.value, level.value)
+    replicates = chance_corrected(resamples.of(adjusted), resamples.of(level)).astype(np.float32)
+    replicates[~np.isfinite(replicates).all(axis=1)] = np.nan
+    low, high = interval(replicates)
+    values.add(key, value, low=low, high=high, replicates=replicates)
+    closed = np.isfinite(adjusted.value) & ~np.isfinite(value)
+    if closed.any():
+        groups = values.held[key._replace(statistic="n")].value
+        values.add(key._replace(statistic=f"{key.statistic}_undefined"), np.where(closed, groups, 0.0))
 
 
 def word_tables(

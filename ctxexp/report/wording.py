@@ -109,6 +109,8 @@ def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), ta
     forms = {
         "adjusted": "{} − baseline",
         "size_matched_adjusted": "{} − size-matched baseline",
+        "corrected": "{} above chance, as a share of the room above it",
+        "size_matched_corrected": "{} above size-matched chance, as a share of the room above it",
         "baseline": "{} of the baseline",
         "raw": "{}" if alone else "{}, raw",
     }
@@ -120,12 +122,17 @@ def readable(statistic: str) -> str:
     names = {
         "size_matched_adjusted": "adjusted, size-matched",
         "size_matched_baseline": "baseline, size-matched",
+        "corrected": "chance-corrected",
+        "size_matched_corrected": "chance-corrected, size-matched",
         "mean_cosine": "mean",
     }
     return names.get(statistic, statistic.replace("_", " "))
 
 
-NEVER_MAIN = ("n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted")
+NEVER_MAIN = (
+    "n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted", "corrected",
+    "corrected_undefined", "size_matched_corrected", "size_matched_corrected_undefined",
+)  # fmt: skip
 _DRAWN = {  # what intervals draw anew
     "sentence": "sentences",
     "document": "documents",

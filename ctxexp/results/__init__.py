@@ -38,8 +38,9 @@ class Results:
     name of a mix of layers or an embedding table, where `layer` is missing. `low` and `high` are the ends of the 95%
     interval, `n` how many groups the value is over; NaN where there is none. Statistics of a group-mean measure: raw,
     baseline, adjusted (raw - baseline), median, sd, n (groups with a score), undefined (groups without one); with the
-    size-matched chance level also size_matched_baseline and size_matched_adjusted. Of anisotropy: mean_cosine. Of
-    word_norm: raw, sd, ...
+    size-matched chance level also size_matched_baseline and size_matched_adjusted. Of the cosine measures, beside each
+    adjusted, corrected: adjusted / (1 - baseline), with corrected_undefined where a layer leaves no room above its
+    baseline. Of anisotropy: mean_cosine. Of word_norm: raw, sd, ...
 
     `tables` are what metrics tell of words, sentences or sub-sets. `replicates` holds bootstrap replicates of some
     curves, (n_layers, r) float32, and scalars, (r,): runs on the same text with the same seed drew the same resamples.

@@ -89,6 +89,7 @@ def statistics(make: Callable[[], Metric]) -> set[str]:
     except Exception:  # it needs files, or rows of its own kind; what it says is said by the run
         return set()
     if metric.has_null and "raw" in found:
-        found |= {"baseline", "adjusted"}
-    prefix = "size_matched_"
-    return found | ({f"{prefix}baseline", f"{prefix}adjusted"} if metric.size_matched else set())
+        found |= {"baseline", "adjusted"} | ({"corrected"} if metric.cosine_level == "baseline" else set())
+    if metric.size_matched:
+        found |= {f"size_matched_{name}" for name in {"baseline", "adjusted", "corrected"} & found}
+    return found

@@ -30,6 +30,7 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import Encoded, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
+from ctxexp.results.values import Key
 from ctxexp.study import Study, Vectors
 from ctxexp.testing import check_metric
 from ctxexp.vectors.encode import open_store
@@ -600,3 +601,34 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
     assert found.values("places", "raw").tolist() == [sum(sum(range(len(s))) for s in words)] * 2  # type: ignore[union-attr]
     said = check_metric(Places)
     assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]
+
+
+def test_the_chance_corrected_cosine_is_the_ratio_of_both_curves_over_the_same_resamples() -> None:
+    store, occurrences, _ = world()
+    results = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=200)
+    curves = results.named
+    for label, prefix in (
+        ("self_similarity", ""),
+        ("intra_sentence_similarity", ""),
+        ("intra_sentence_similarity", "size_matched_"),
+    ):
+        raw, level = curves[f"{label}/raw"], curves[f"{label}/{prefix}baseline"]
+        np.testing.assert_allclose(curves[f"{label}/{prefix}corrected"], (raw - level) / (1 - level))
+        drawn = {s: results.replicates[Key(label, f"{prefix}{s}")] for s in ("adjusted", "corrected")}
+        levels = 1 - drawn["adjusted"] / drawn["corrected"]  # what each resample's level must have been
+        assert np.abs(levels.mean(axis=1) - level).max() < 0.01
+        low, high = (curves[f"{label}/{prefix}corrected_ci_{end}"] for end in ("low", "high"))
+        np.testing.assert_allclose([low, high], np.percentile(drawn["corrected"], [2.5, 97.5], axis=1), atol=1e-6)
+        assert f"{label}/{prefix}corrected_undefined" not in curves
+    assert not any(key.statistic == "corrected" for key in results.held if key.measure.startswith("mev"))
+
+
+def test_where_all_vectors_are_one_nothing_is_corrected_and_the_groups_are_counted() -> None:
+    store, occurrences, _ = world()
+    store.layers[1][:] = store.layers[1][0]
+    curves = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=50).named
+    corrected = curves["self_similarity/corrected"]
+    assert np.isfinite(corrected[0])
+    assert np.isnan([corrected[1], curves["self_similarity/corrected_ci_low"][1]]).all()
+    np.testing.assert_array_equal(curves["self_similarity/corrected_undefined"], [0, curves["self_similarity/n"][1]])
+    assert curves["self_similarity/adjusted"][1] == pytest.approx(0, abs=1e-6)  # which seems to say something

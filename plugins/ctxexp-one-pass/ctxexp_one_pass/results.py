@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units, interval, mean
-from ctxexp.measuring.curves import word_tables
+from ctxexp.measuring.curves import add_corrected, word_tables
 from ctxexp.measuring.described import describe
 from ctxexp.measuring.levels import LevelSums
 from ctxexp.measuring.measure import build
@@ -158,7 +158,9 @@ class _Writer:
                 self.values.add(self._key("n"), self.level.curve("n").value)
             elif np.isfinite(level.value).any():
                 self.values.add(self._key("baseline"), level.value)
-                self._keep("adjusted", self.mine.curve("raw") - level)
+                adjusted = self.mine.curve("raw") - level
+                self._keep("adjusted", adjusted)
+                add_corrected(self.values, self._key("corrected"), adjusted, level, self.resamples)
             above = np.stack(scores, axis=1) - level.value if scores else None
         return self._tables(totals, numbers, above) if self.mine.scores and totals.words else {}
 
