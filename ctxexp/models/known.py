@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.download import cache_folder
-from ctxexp.errors import DiskError
+from ctxexp.errors import DiskError, said
+from ctxexp.files.seals import digest, seal, unseal
 from ctxexp.files.writing import write_text
 from ctxexp.model import Encoded, Encoder
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.device import is_cpu
+
+log = logging.getLogger("ctxexp")
 
 SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "layers", "class_code")
 LIBRARIES = ("torch", "transformers", "tokenizers")
@@ -29,11 +32,11 @@ class Known(Encoder):
 
     _own = frozenset({*SAID, "_load", "_whole", "_own", "_class_code", "corpus", "poolings", "given"})
 
-    def __init__(self, said: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
-        """Raises KeyError for a description that isn't whole."""
-        layers = None if said["layers"] is None else tuple(said["layers"])
-        told = {key: said[key] for key in SAID if key != "class_code"} | {"layers": layers}
-        vars(self).update(told, _load=load, _class_code=said["class_code"])
+    def __init__(self, description: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
+        """`description` has all of `SAID`."""
+        layers = None if description["layers"] is None else tuple(description["layers"])
+        told = {key: description[key] for key in SAID if key != "class_code"} | {"layers": layers}
+        vars(self).update(told, _load=load, _class_code=description["class_code"])
 
     def __getattribute__(self, name: str) -> Any:
         """Whatever isn't described is the whole encoder's."""
@@ -63,10 +66,30 @@ def known(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder
     if not is_cpu(device):
         return load()
     text = repr([parts, device, CODE, platform.node(), *map(version, LIBRARIES)])
-    path = cache_folder() / "encoders" / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):  # it isn't there, or is damaged: made anew
-        return Known(json.loads(path.read_text(encoding="utf-8")), load)
+    key = digest(text.encode())
+    path = cache_folder() / "encoders" / f"{key}.json"
+    if description := _read(path, key):
+        return Known(description, load)
     encoder = load()
     with suppress(DiskError):  # then the next run loads it too
-        write_text(path, json.dumps({key: getattr(encoder, key) for key in SAID} | {"details": dict(encoder.details)}))
+        write_text(path, seal({"key": key, "encoder": _describe(encoder)}))
     return encoder
+
+
+def _describe(encoder: Encoder) -> dict[str, Any]:
+    return {name: getattr(encoder, name) for name in SAID} | {"details": dict(encoder.details)}
+
+
+def _read(path: Path, key: str) -> dict[str, Any] | None:
+    """The description in the file, if it is whole and that of `key`; None, with a warning, for any other file."""
+    if not path.is_file():
+        return None
+    try:
+        meta = unseal(path.read_bytes())
+        if meta["key"] != key:
+            raise ValueError("it is another encoder's")
+        description: dict[str, Any] = {name: meta["encoder"][name] for name in SAID}
+        return description
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("the encoder's description in %s is damaged (%s): loading the model", path, said(error))
+        return None

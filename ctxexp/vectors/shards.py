@@ -55,6 +55,11 @@ class Shard:
         return folder / f"{self.number:06d}"
 
 
+def _key(path: Path) -> str:
+    """A shard's identity: the folder's name has all that its vectors come from, its own is its number."""
+    return f"{path.parent.name}/{path.name}"
+
+
 @dataclass(frozen=True)
 class Encoding:
     """What encodes shards into a folder that workers and driver share. Called once a worker: it makes the model."""
@@ -81,7 +86,7 @@ class Encoding:
                 vocabulary=list(rows_of.vocabulary),
                 arrays={**rows_of.arrays(), "order": np.arange(len(shard.work.sentences))},
                 meta={
-                    "key": path.name,
+                    "key": _key(path),
                     "encoder": encoder.name,
                     "skipped": rows_of.skipped,
                     "example": rows_of.example,
@@ -142,18 +147,18 @@ def encode_shards(
     advance: Callable[[int], object],
 ) -> int:
     """Have the crew encode what isn't there yet, put all into one store, and give the number of sentences encoded."""
-    if encoder.made:  # by a first batch it is known how
-        deque(encoded_by(encoder, [work.sentences[i] for i in next(iter(work.batches))]), maxlen=0)
-    shards = in_shards(work, lengths, crew.engine.shard_tokens)
     folder.mkdir(exist_ok=True)
-    missing = []
-    for shard in shards:
-        if _whole(shard.path(folder)):
-            advance(shard.words)
-        else:
-            missing.append(shard)
-    if len(missing) < len(shards):
-        log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
+    for left in folder.glob("tmp-*"):  # of workers that were killed while they wrote
+        shutil.rmtree(left, ignore_errors=True)
+    shards = in_shards(work, lengths, crew.engine.shard_tokens)
+    kept = {shard.number: made for shard in shards if (made := _made_of(shard.path(folder))) is not None}
+    if kept:  # those that are missing are made alike
+        encoder.settle(next(iter(kept.values())))
+        log.info("%d of %d shards were encoded before: %s", len(kept), len(shards), folder)
+    elif encoder.made:  # by a first batch it is known how
+        deque(encoded_by(encoder, [work.sentences[i] for i in next(iter(work.batches))]), maxlen=0)
+    advance(sum(shard.words for shard in shards if shard.number in kept))
+    missing = [shard for shard in shards if shard.number not in kept]
     encoding = Encoding(folder, crew.maker(encoder), encoder.name, dict(encoder.made))
     for done in crew.engine.each(encoding, missing):
         advance(done.words)
@@ -169,14 +174,22 @@ def _given(encoder: Encoder) -> Encoder:
     return encoder
 
 
-def _whole(path: Path) -> bool:
-    """Whether a shard is there and undamaged; a damaged one is removed."""
-    if not path.is_dir():
-        return False
+def _made_of(path: Path) -> dict[str, str] | None:
+    """How the vectors of a shard that an earlier run left were made; None, and nothing stays in its place, if there is
+    none, or it is damaged or another's."""
+    if not os.path.lexists(path):
+        return None
     try:
-        Store(path, np.empty(0, np.int64))
-        return True
+        if not path.is_dir():
+            raise DamagedError("it is no folder")
+        store = Store(path, np.empty(0, np.int64))
+        if store.meta["key"] != _key(path):
+            raise DamagedError("it is another shard's")
+        return store.made
     except DamagedError as damage:
         log.warning("shard %s is damaged (%s): encoding it again", path, damage)
-        shutil.rmtree(path)
-        return False
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+        return None

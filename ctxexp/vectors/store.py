@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import weakref
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,13 +23,13 @@ from typing import Self
 import numpy as np
 
 from ctxexp.errors import StoreError
+from ctxexp.files.seals import digest
 from ctxexp.vectors.store_files import (
     FORMAT,
     HEADER,
     DamagedError,
     NotFiniteError,
     all_finite,
-    digest,
     header,
     layer_name,
     read_meta,
@@ -95,14 +96,14 @@ class Store:
 
     def _check(self, files: list[FileIO]) -> None:
         """Opens the layers into `files`, and holds every file against its size and checksum."""
+        for name, size in self.meta["sizes"].items():  # before any is opened: a FIFO there would be waited for
+            held = (self.path / name).stat()
+            if held.st_size != size or not stat.S_ISREG(held.st_mode):
+                raise DamagedError(f"{name} has {held.st_size:,} bytes instead of {size:,}")
         for i in self.numbers:
             files.append((self.path / layer_name(i)).open("rb", buffering=0))
         if self.encoded:  # this process has just written it
             return
-        for name, size in self.meta["sizes"].items():
-            held = (self.path / name).stat().st_size
-            if held != size:
-                raise DamagedError(f"{name} has {held:,} bytes instead of {size:,}")
         for name, expected in self.meta["digests"].items():
             if digest((self.path / name).read_bytes()) != expected:
                 raise DamagedError(f"the checksum of {name} differs")

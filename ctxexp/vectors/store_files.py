@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -11,6 +9,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from ctxexp.errors import StoreError
+from ctxexp.files.seals import seal, unseal
 
 FORMAT = 2  # for other readers; our own find only what the same code wrote
 HEADER = 128  # bytes before the data of a layer file
@@ -86,24 +85,20 @@ def all_finite(block: np.ndarray) -> bool:
     return bool((block.view(np.uint16) & 0x7C00).max(initial=0) < 0x7C00)
 
 
-def digest(data: bytes) -> str:
-    """blake2b, 32 hex digits."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
 def write_meta(folder: Path, meta: Mapping[str, object]) -> None:
     """Writes meta.json, sealed with its own checksum."""
-    body = json.dumps(meta, sort_keys=True)
-    (folder / "meta.json").write_text(json.dumps({"seal": digest(body.encode()), "meta": meta}), encoding="utf-8")
+    (folder / "meta.json").write_text(seal(meta), encoding="utf-8")
 
 
 def read_meta(folder: Path) -> Meta:
     """What meta.json says; `DamagedError` if it can't be read or was changed."""
+    file = folder / "meta.json"
     try:
-        held = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        meta: Meta = held["meta"]
-        if held["seal"] != digest(json.dumps(meta, sort_keys=True).encode()):
-            raise DamagedError("the checksum of meta.json differs")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        if not file.is_file():  # a FIFO there would be waited for
+            raise FileNotFoundError(file)
+        meta: Meta = unseal(file.read_bytes())
+    except ValueError as error:
+        raise DamagedError(f"meta.json {error}") from error
+    except OSError as error:
         raise DamagedError(f"meta.json can't be read ({type(error).__name__})") from error
     return meta

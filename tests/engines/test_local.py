@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ctxexp.dataset import Sentence
 from ctxexp.datasets.contexts import Bounds, bounded
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
+from ctxexp.model import Encoded
 from ctxexp.study import Words
 from ctxexp.testing.traced import Traced, layers, seen, text
 from ctxexp.vectors.encode import open_store
@@ -73,6 +77,67 @@ def test_a_stopped_run_goes_on_with_what_is_missing(tmp_path: Path) -> None:
     assert 0 < len(again) < 20
     encoded(tmp_path / "alone")
     assert layers(tmp_path) == layers(tmp_path / "alone")
+
+
+def _stopped(cache: Path, encoder: Traced | None = None) -> Path:
+    """The folder of shards that a run left which was stopped after five."""
+    with pytest.raises(KeyboardInterrupt):
+        encoded(cache, Stopped(5, 60), encoder)
+    (folder,) = cache.glob("shards-*")
+    return folder
+
+
+def test_a_shard_that_is_another_s_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    encoded(tmp_path / "alone")
+    other = Traced(tmp_path)
+    other.name = "another"
+    foreign = _stopped(tmp_path / "foreign", other)
+    for i, damage in enumerate(
+        (
+            lambda one, two: (shutil.rmtree(one), shutil.copytree(two, one)),
+            lambda one, two: (shutil.rmtree(one), shutil.copytree(foreign / one.name, one)),
+            lambda one, two: (shutil.rmtree(one), one.write_text("a file")),
+            lambda one, two: ((one / "layer_00.npy").unlink(), os.mkfifo(one / "layer_00.npy")),
+            lambda one, two: ((one / "meta.json").unlink(), os.mkfifo(one / "meta.json")),
+        )
+    ):
+        cache = tmp_path / str(i)
+        folder = _stopped(cache)
+        one, two, *_ = sorted(folder.iterdir())
+        damage(one, two)
+        (folder / "tmp-000007-host-1-1").mkdir()  # of a worker that was killed
+        caplog.clear()
+        encoded(cache, Stopped(99, 60))
+        assert f"{one} is damaged" in caplog.text
+        assert layers(cache) == layers(tmp_path / "alone")
+
+
+class TwoWays(Traced):
+    """Makes vectors in the way that it has settled for, or in its own, which its name leaves open."""
+
+    way = "plain"
+
+    @property
+    def made(self) -> dict[str, str]:  # type: ignore[override]
+        return {"way": self.way}
+
+    def settle(self, made: Mapping[str, str]) -> None:
+        self.way = made["way"]
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        factor = np.float32(2 if self.way == "quick" else 1)
+        return (Encoded(one.units, factor * one.layers) for one in super().encode(batch))
+
+
+def test_a_run_that_goes_on_makes_vectors_as_the_stopped_one_did(tmp_path: Path) -> None:
+    """A trial may find another way the quicker one the next time: two ways' vectors must not lie in one store."""
+    quick = TwoWays(tmp_path)
+    quick.way = "quick"
+    _stopped(tmp_path / "b", quick)
+    store = encoded(tmp_path / "b", Stopped(99, 60), TwoWays(tmp_path))
+    encoded(tmp_path / "a", Stopped(99, 60), quick)
+    assert store.made == {"way": "quick"}
+    assert layers(tmp_path / "b") == layers(tmp_path / "a")
 
 
 def test_what_a_killed_worker_was_at_is_done_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -99,6 +100,37 @@ def test_another_part_a_damaged_description_and_a_device_that_only_torch_knows_a
     assert not isinstance(ask("a", device="cuda:0"), Known)
     assert len(times) == 7
     assert isinstance(ask("a"), Known)
+
+
+def test_a_description_of_another_encoder_is_made_anew(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Swapped, copied, edited by hand, or a FIFO: the model is asked again, and says what it said."""
+    ask, times = loaded
+    first, second = ask("a").name, ask("b").name
+    one, two = sorted(cache.glob("encoders/*"))
+    whole = one.read_text(), two.read_text()
+    for damage in (
+        lambda: (one.write_text(whole[1]), two.write_text(whole[0])),
+        lambda: one.write_text(whole[0].replace("ones", "twos")),
+        lambda: one.write_text(whole[0].replace('"dim": 2', '"dim": 3')),
+        lambda: (one.unlink(), os.mkfifo(one)),
+    ):
+        n, _ = len(times), damage()
+        assert (ask("a").name, ask("b").name) == (first, second)
+        assert len(times) > n
+        assert isinstance(ask("a"), Known)
+        assert (one.read_text(), two.read_text()) == whole
+    assert "is damaged (ValueError: it is another encoder's): loading the model" in caplog.text
+
+
+def test_swapped_descriptions_do_not_make_bert_gpt2(cache: Path) -> None:
+    names = bert().name, gpt2().name
+    one, two = cache.glob("encoders/*")
+    texts = one.read_text(), two.read_text()
+    one.write_text(texts[1])
+    two.write_text(texts[0])
+    assert (bert().name, gpt2().name) == names
 
 
 def test_a_cache_that_cannot_be_written_costs_time_alone(

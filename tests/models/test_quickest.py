@@ -82,6 +82,13 @@ def test_the_quicker_way_is_chosen_once_there_is_enough_to_read(
     assert not few._pass._settled
 
 
+def test_the_view_of_sentences_settles_as_its_model_does(folder: Path, always: pytest.MonkeyPatch) -> None:
+    view = encoder(folder).sentences()
+    view.settle({"linear": "plain"})  # as a worker is told, whatever it would find by trying
+    list(view.encode(SENTENCES))
+    assert view.made == {"linear": "plain"}
+
+
 def fails(*_: object) -> None:
     raise AttributeError("no such operator")
 

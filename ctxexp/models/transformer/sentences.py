@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +61,9 @@ class TransformerSentences(Encoder):
     def made(self) -> dict[str, str]:  # type: ignore[override]  # read only: known once vectors are made
         """By which linear layers vectors are made."""
         return self.base.made
+
+    def settle(self, made: Mapping[str, str]) -> None:
+        self.base.settle(made)
 
     def _pooler_fits(self, sample: Pieces) -> bool:
         with torch.inference_mode():

@@ -7,6 +7,7 @@ device has no float64): words x layers x width x 8 bytes of it.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import os
 import socket
@@ -24,7 +25,8 @@ import numpy as np
 
 from ctxexp.control import Control
 from ctxexp.dataset import Sentence
-from ctxexp.errors import EncodingError
+from ctxexp.errors import EncodingError, said
+from ctxexp.files.seals import seal, unseal
 from ctxexp.measuring.one_pass.additive import Additive, Batch, Sums
 from ctxexp.model import Encoder, reading
 from ctxexp.vectors.batches import BatchedText
@@ -36,23 +38,38 @@ if TYPE_CHECKING:
     from ctxexp_one_pass.dealt import Dealt
 
 WINDOW = 4096  # sentences that are in memory, and put into batches, together
+IDENTITY = "identity.json"  # the archive's member that says whose sums it holds
 LEFT_OUT, NOT_FOLLOWED = -2, -1  # units that aren't measured, and those of words without enough contexts
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The sums of a shard on disk. The file is whole or isn't there."""
+    """The sums of a shard on disk, a file in the folder of its run's key. It is whole or isn't there."""
 
-    path: Path
+    folder: Path
+    number: int
 
     @property
-    def whole(self) -> bool:
-        """Whether it is there and undamaged."""
+    def path(self) -> Path:
+        return self.folder / f"{self.number:04d}.npz"
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What the file must say of itself, beside the digest of its arrays."""
+        return {"key": self.folder.name, "number": self.number}
+
+    def damage(self) -> str:
+        """Why the file can't be taken: it is damaged, or another shard's; empty if it can."""
+        if not self.path.is_file():
+            return "it is no file"
         try:
             with zipfile.ZipFile(self.path) as file:
-                return file.testzip() is None
-        except (OSError, zipfile.BadZipFile):
-            return False
+                held = unseal(file.read(IDENTITY))
+                if held["digest"] != _digest(file):
+                    return "the checksum of its sums differs"
+        except Exception as error:  # zipfile raises whatever its bytes make of it
+            return said(error)
+        return "" if held == self.identity | {"digest": held["digest"]} else "it is another shard's"
 
     def told(self) -> Counter[str]:
         """How many sentences, rows, words without a vector (`skipped`) ... it has."""
@@ -100,12 +117,9 @@ class Summing:
     def __call__(self) -> Callable[[int], int]:
         return partial(self.sum, made_like(self.make, self.name, self.made))
 
-    def shard(self, number: int) -> Shard:
-        return Shard(self.folder / f"{number:04d}.npz")
-
     def sum(self, encoder: Encoder, number: int) -> int:
         """The shard's number, once its sums are on disk."""
-        shard = self.shard(number)
+        shard = Shard(self.folder, number)
         if shard.path.is_file():  # another worker was quicker
             return number
         tally = _Tally(self, encoder)
@@ -117,7 +131,7 @@ class Summing:
                 if done % 16 == 0:
                     _give_back()
             tally.told.update(sentences=len(some), unknown=read.unknown, pieces=read.pieces)
-        tally.save(shard.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.npz"), shard.path)
+        tally.save(shard)
         return number
 
 
@@ -227,7 +241,7 @@ class _Tally:
                     whole[name] = whole[name] + value if name in whole else value
             done |= {*addends.by_word, *addends.whole}
 
-    def save(self, own: Path, path: Path) -> None:
+    def save(self, shard: Shard) -> None:
         """Write the sums beside their place, and put them there."""
         words = np.flatnonzero(self.counts[0])
         arrays = {"words": words, "counts": self.counts[:, words], "told": np.array(json.dumps(self.told))}
@@ -236,9 +250,23 @@ class _Tally:
             arrays |= {f"word/{layer}/{name}": total.cpu().numpy()[words] for name, total in sums.items()}
         for layer, sums in enumerate(self.whole):
             arrays |= {f"whole/{layer}/{name}": total.cpu().numpy() for name, total in sums.items()}
+        own = shard.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.npz")
         try:
-            with own.open("wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
-            own.replace(path)
+            np.savez(own, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+            with zipfile.ZipFile(own, "a") as file:
+                file.writestr(IDENTITY, seal(shard.identity | {"digest": _digest(file)}))
+            own.replace(shard.path)
         finally:
             own.unlink(missing_ok=True)
+
+
+def _digest(file: zipfile.ZipFile) -> str:
+    """Of the names and bytes of all arrays; their checksums in the archive are looked at on the way."""
+    digest = hashlib.blake2b(digest_size=16)
+    for member in sorted(file.namelist()):
+        if member != IDENTITY:
+            digest.update(member.encode() + b"\0")
+            with file.open(member) as content:
+                while block := content.read(1 << 20):
+                    digest.update(block)
+    return digest.hexdigest()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import logging
+import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -151,10 +153,10 @@ def _summed(
     folder: Path,
     progress: Progress,
 ) -> Totals:
-    encoder, shards = study.encoder, tuple(Shard(folder / f"{number:04d}.npz") for number in range(len(text.shards)))
-    missing = [number for number, shard in enumerate(shards) if not shard.whole]
-    for number in missing:
-        shards[number].path.unlink(missing_ok=True)  # a damaged one
+    for left in folder.glob("*.*.npz"):  # of workers that were killed while they wrote
+        left.unlink(missing_ok=True)
+    encoder, shards = study.encoder, tuple(Shard(folder, number) for number in range(len(text.shards)))
+    missing = [shard.number for shard in shards if not _kept(shard)]
     if len(missing) < len(shards):
         log.info("%d of %d shards were summed before: %s", len(shards) - len(missing), len(shards), folder)
     encoded = 0
@@ -175,6 +177,19 @@ def _summed(
     totals = Totals(text, held, study.words.min_contexts, encoded, shards[0].made())
     warn_unknown(totals.told["unknown"], totals.told["pieces"], text.name)
     return totals
+
+
+def _kept(shard: Shard) -> bool:
+    """Whether an earlier run left this shard's sums; what else lies in its place is removed."""
+    if not os.path.lexists(shard.path):
+        return False
+    if damage := shard.damage():
+        log.warning("the sums in %s can't be taken (%s): making them again", shard.path, damage)
+        if shard.path.is_dir():
+            shutil.rmtree(shard.path)
+        else:
+            shard.path.unlink()
+    return not damage
 
 
 def _settle(encoder: Encoder, text: Dealt, made: Sequence[Mapping[str, str]], missing: Sequence[int]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -324,6 +327,67 @@ def test_a_worker_s_death_and_a_stopped_run_lose_one_shard(tmp_path: Path) -> No
     assert list(stopped.glob("sums-*/*"))
     clear(stopped)
     assert not list(stopped.glob("sums-*"))
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def _forge(path: Path, other: Path) -> None:
+    """Another shard's arrays under this one's identity, in an archive without a flaw."""
+    with zipfile.ZipFile(path) as own, zipfile.ZipFile(other) as file:
+        members = {name: (own if name == "identity.json" else file).read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as forged:
+        for name, content in members.items():
+            forged.writestr(name, content)
+
+
+def _without_identity(path: Path) -> None:
+    with np.load(path) as held:
+        arrays = {name: held[name] for name in held.files if name != "identity.json"}
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "damage", ["a copy", "a foreign one", "forged", "bare", "a bit", "empty", "a folder", "a FIFO"]
+)
+def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy gave n=560 for 540 without a word, a foreign shard a KeyError or an IndexError."""
+    text = traced_text(60)
+    foreign = tmp_path / "foreign"
+    in_one_pass(foreign, study(traced_text(90), Traced(foreign)), shards=6, batch_tokens=20)
+    here = tmp_path / "here"
+    whole = in_one_pass(here, study(text, Traced(here)), shards=6, batch_tokens=20)
+    (folder,) = here.glob("sums-*")
+    (other,) = foreign.glob("sums-*/0002.npz")
+    shard, neighbour = folder / "0002.npz", folder / "0003.npz"
+    match damage:
+        case "a copy":
+            shutil.copy(neighbour, shard)
+        case "a foreign one":
+            shutil.copy(other, shard)
+        case "forged":
+            _forge(shard, neighbour)
+        case "bare":
+            _without_identity(shard)
+        case "a bit":
+            _flip(shard)
+        case "empty":
+            shard.write_bytes(b"")
+        case _:
+            shard.unlink()
+            (os.mkfifo if damage == "a FIFO" else Path.mkdir)(shard)
+    (folder / "0004.killed-1.npz").write_bytes(b"half")
+    again = in_one_pass(here, study(text, Traced(here)), shards=6, batch_tokens=20)
+    assert "0002.npz can't be taken" in caplog.text
+    assert again.info.encoded == 10  # of that shard alone
+    assert again.info.corpus.occurrences == whole.info.corpus.occurrences
+    np.testing.assert_array_equal(again.frame[["value", "low", "high"]], whole.frame[["value", "low", "high"]])
+    assert sorted(path.name for path in folder.iterdir()) == [f"{i:04d}.npz" for i in range(6)]
+    last = in_one_pass(here, study(text, Traced(here)), shards=6, batch_tokens=20)
+    assert last.info.encoded == 0
 
 
 class Unasked(Traced):
