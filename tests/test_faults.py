@@ -90,6 +90,7 @@ SHORT = {
     "damage": 12,
     "results_damage": 6,
     "stores": 11,
+    "archives": 90,
 }
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
 

@@ -9,28 +9,34 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import http.client
 import io
 import os
 import shutil
-import tarfile
 import tempfile
-import urllib.error
 import urllib.request
-import zipfile
-from collections.abc import Iterator
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 
 from tqdm import tqdm
 
-from ctxexp.errors import DataError
+from ctxexp.errors import DataError, line
+from ctxexp.files.archives import members
 from ctxexp.files.paths import user_path
 
-_STS = "http://ixa2.si.ehu.eus/stswiki/images/"
-_SICK = "http://alt.qcri.org/semeval2014/task1/data/uploads/"
-ARCHIVES = {
+_STS = "ixa2.si.ehu.eus/stswiki/images/"
+_SICK = "alt.qcri.org/semeval2014/task1/data/uploads/"
+
+
+def mirrors(*places: str) -> tuple[str, ...]:
+    """The addresses of one file at these hosts: https first, then plain http, whose files are checked all the same."""
+    return tuple(f"{scheme}://{place}" for scheme in ("https", "http") for place in places)
+
+
+ARCHIVES: dict[str, list[tuple[str, ...]]] = {
     "sts_2012_2016": [
-        _STS + name
+        mirrors(_STS + name)
         for name in (
             "4/40/STS2012-en-test.zip",
             "e/e4/STS2012-en-train.zip",
@@ -40,10 +46,12 @@ ARCHIVES = {
             "9/98/STS2016-en-test.zip",
         )
     ],
-    "sts_b": [_STS + "4/48/Stsbenchmark.tar.gz"],
-    "sick_r": [_SICK + f"sick_{part}.zip" for part in ("train", "trial", "test_annotated")],
+    "sts_b": [mirrors(_STS + "4/48/Stsbenchmark.tar.gz")],
+    "sick_r": [mirrors(_SICK + f"sick_{part}.zip") for part in ("train", "trial", "test_annotated")],
 }
 TIMEOUT = 20  # seconds without a byte
+MOST = 1 << 30  # bytes of a download: no archive of a data set is a hundredth of that
+UNREACHABLE = (OSError, ValueError, http.client.HTTPException)  # URLError and timeouts among the first
 
 
 def cache_folder() -> Path:
@@ -56,17 +64,25 @@ def cache_folder() -> Path:
 
 def manifest(dataset: str) -> dict[str, str]:
     """The files of a data set: SHA-256 -> path inside its folder."""
-    text = (files("ctxexp.datasets") / "semeval_files.csv").read_text(encoding="utf-8")
+    text = (resources.files("ctxexp.datasets") / "semeval_files.csv").read_text(encoding="utf-8")
     return {row["sha256"]: row["file"] for row in csv.DictReader(io.StringIO(text)) if row["dataset"] == dataset}
 
 
-def fetched(dataset: str, *, archives: list[str] | None = None, cache: Path | None = None) -> Path:
+def fetched(
+    dataset: str,
+    *,
+    archives: Sequence[str | Sequence[str]] | None = None,
+    files: Mapping[str, str] | None = None,
+    cache: Path | None = None,
+) -> Path:
     """The folder with every file of `dataset`, downloading it first if need be.
 
+    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES); `files`: SHA-256 to path (None:
+    the manifest's).
     Raises DataError if the network or the publisher can't be reached, or a file's digest isn't the expected one;
     nothing half-made is left behind.
     """
-    wanted = manifest(dataset)
+    wanted = manifest(dataset) if files is None else files
     target = (cache or cache_folder()) / "datasets" / dataset
     if all((target / name).is_file() for name in wanted.values()):
         return target
@@ -74,8 +90,9 @@ def fetched(dataset: str, *, archives: list[str] | None = None, cache: Path | No
     part = Path(tempfile.mkdtemp(prefix=f".{dataset}.", dir=target.parent))
     try:
         missing = dict(wanted)
-        for url in ARCHIVES[dataset] if archives is None else archives:
-            for data in _members(url, download(url, dataset)):
+        for urls in ARCHIVES[dataset] if archives is None else archives:
+            first = urls if isinstance(urls, str) else urls[0]
+            for _, data in members(first, download(urls, dataset)):
                 name = missing.pop(hashlib.sha256(data).hexdigest(), None)
                 if name is not None:
                     (part / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,35 +110,35 @@ def fetched(dataset: str, *, archives: list[str] | None = None, cache: Path | No
     return target
 
 
-def download(url: str, dataset: str) -> bytes:
-    name = url.rsplit("/", 1)[-1]
+def download(urls: str | Sequence[str], dataset: str) -> bytes:
+    """The content of the first address that gives it whole; `urls` are mirrors of one file, the best first.
+
+    Raises DataError with what each of them said.
+    """
+    said = []
+    for url in [urls] if isinstance(urls, str) else urls:
+        try:
+            return _content(url)
+        except UNREACHABLE as error:
+            said.append(f"{url} ({line(str(error), 200) or type(error).__name__})")
+    raise DataError(
+        f"dataset {dataset} is not in {cache_folder()} and could not be downloaded from {' or '.join(said)}; "
+        "either run once with a network, or give the original files with dataset.path=<folder>"
+    )
+
+
+def _content(url: str) -> bytes:
+    """What an address gives. Raises one of UNREACHABLE, for less or more than it states too."""
     buffer = io.BytesIO()
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as reply:
-            size = int(reply.headers.get("Content-Length") or 0)
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=name, disable=None) as bar:
-                while chunk := reply.read(1 << 16):
-                    buffer.write(chunk)
-                    bar.update(len(chunk))
-    except (urllib.error.URLError, TimeoutError, OSError) as error:
-        raise DataError(
-            f"dataset {dataset} is not in {cache_folder()} and could not be downloaded from {url} ({error}); "
-            "either run once with a network, or give the original files with dataset.path=<folder>"
-        ) from None
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as reply:
+        stated = reply.headers.get("Content-Length") or ""
+        size = int(stated) if stated.isdecimal() else None
+        with tqdm(total=size, unit="B", unit_scale=True, desc=url.rsplit("/", 1)[-1], disable=None) as bar:
+            while (chunk := reply.read(1 << 16)) and buffer.tell() <= MOST:
+                buffer.write(chunk)
+                bar.update(len(chunk))
+    if buffer.tell() > MOST:
+        raise OSError(f"it gives more than {MOST:,} bytes")
+    if size is not None and buffer.tell() != size:
+        raise OSError(f"it broke off after {buffer.tell():,} of {size:,} bytes")
     return buffer.getvalue()
-
-
-def _members(url: str, data: bytes) -> Iterator[bytes]:
-    """The files inside a .zip or .tar.gz; nothing is unpacked to a path that the archive chooses."""
-    try:
-        if url.endswith(".zip"):
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                yield from (archive.read(m) for m in archive.infolist() if not m.is_dir())
-        else:
-            with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                for member in archive:
-                    stream = archive.extractfile(member)
-                    if stream is not None:
-                        yield stream.read()
-    except (zipfile.BadZipFile, tarfile.TarError, OSError) as error:
-        raise DataError(f"{url} did not give a readable archive: {error}") from None

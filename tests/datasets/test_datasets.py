@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import hashlib
 import http.server
 import io
+import socketserver
 import threading
 import zipfile
 from collections import Counter, defaultdict
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp.datasets import download as downloads
 from ctxexp.datasets.download import fetched, manifest
 from ctxexp.datasets.polysemy import DATA, glosses, polysemy
 from ctxexp.datasets.semeval import sick_r, sts_2012_2016, sts_b
@@ -213,6 +217,52 @@ def test_download_checks_every_file_and_leaves_nothing_half_made(
     with pytest.raises(DataError, match="did not give a readable archive"):
         fetched("sick_r", archives=[f"{url}/broken.zip"], cache=tmp_path / "other")
     assert list((tmp_path / "other" / "datasets").iterdir()) == []
+
+
+def test_a_reply_that_is_cut_is_no_archive_and_the_next_mirror_is_asked(
+    tmp_path: Path, server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, www = server
+    text = b"whole"
+    with zipfile.ZipFile(www / "whole.zip", "w") as archive:
+        archive.writestr("a/text.txt", text)
+    data = (www / "whole.zip").read_bytes()
+    files = {hashlib.sha256(text).hexdigest(): "text.txt"}
+    with replying(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data[:-30]) as cut:
+        with pytest.raises(DataError, match=rf"broke off after {len(data) - 30} of {len(data)} bytes"):
+            fetched("made", archives=[f"{cut}/whole.zip"], files=files, cache=tmp_path)
+        mirrors = (f"{cut}/whole.zip", "http://127.0.0.1:9/whole.zip", f"{url}/whole.zip")
+        folder = fetched("made", archives=[mirrors], files=files, cache=tmp_path)
+    assert (folder / "text.txt").read_bytes() == text
+    monkeypatch.setattr(downloads, "MOST", 1 << 18)
+    for reply in (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n" + bytes(1 << 20), b"what is this?\r\n\r\n"):
+        with replying(reply) as odd, pytest.raises(DataError, match="could not be downloaded from"):
+            fetched("other", archives=[f"{odd}/whole.zip"], files=files, cache=tmp_path)
+
+
+@contextlib.contextmanager
+def replying(reply: bytes) -> Iterator[str]:
+    """A server that answers every request with these bytes and hangs up."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1 << 16)
+            with contextlib.suppress(OSError):  # a client that has had enough
+                self.request.sendall(reply)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+        made.shutdown()
+
+
+def test_every_archive_is_asked_for_by_https_first() -> None:
+    for archives in downloads.ARCHIVES.values():
+        for mirrors in archives:
+            secure = [url.startswith("https://") for url in mirrors]
+            assert len(secure) > 1
+            assert secure == sorted(secure, reverse=True)
+            assert {url.partition("://")[2] for url in mirrors[:1]} <= {url.partition("://")[2] for url in mirrors[1:]}
 
 
 def test_without_network_the_two_ways_out_are_named(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ FULL = {
     "plugin_files": 35,
     "disk": 14,
     "stores": 66,
+    "archives": 600,
 }
 """How many cases of each kind the full run tries."""
 

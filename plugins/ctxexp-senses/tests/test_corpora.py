@@ -209,6 +209,12 @@ def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"they have changed; give the original ones with dataset.path=<folder>"):
         changed.fetched(tmp_path / "other")
     assert not any((tmp_path / "other" / "datasets").iterdir())
+    with zipfile.ZipFile(tmp_path / "out.zip", "w") as made:
+        made.writestr("top/x/../../../evil.xml", "a")
+    outside = Source("made", (tmp_path / "out.zip").as_uri(), source.wanted, digest)
+    with pytest.raises(DataError, match="they have changed"):
+        outside.fetched(tmp_path / "other")
+    assert not list(tmp_path.rglob("evil.xml"))
 
 
 @pytest.fixture(scope="module")

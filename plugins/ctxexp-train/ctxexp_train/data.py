@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.files.archives import UNREADABLE
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -61,25 +62,33 @@ def _found(path: Path) -> Path:
     return path
 
 
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of an .xz file."""
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            yield from lines
+    except UNREADABLE as error:
+        raise DataError(f"{path} can't be read to its end: {error}; copy or download it again") from None
+
+
 def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None, skip: int = 0) -> Iterator[str]:
     seen = 0
     for path in paths:
         held: list[str] = []
         length = 0
-        with lzma.open(_found(path), "rt", encoding="utf-8") as lines:
-            for line in lines:
-                text = line.strip()
-                n = len(text.split())
-                if held and (not text or length + n > _LONGEST):
-                    if seen >= skip:
-                        yield " ".join(held)
-                    seen += length
-                    held, length = [], 0
-                    if words is not None and seen >= words:
-                        return
-                if text:
-                    held.append(text)
-                    length += n
+        for line in _lines(_found(path)):
+            text = line.strip()
+            n = len(text.split())
+            if held and (not text or length + n > _LONGEST):
+                if seen >= skip:
+                    yield " ".join(held)
+                seen += length
+                held, length = [], 0
+                if words is not None and seen >= words:
+                    return
+            if text:
+                held.append(text)
+                length += n
         if held:
             if seen >= skip:
                 yield " ".join(held)

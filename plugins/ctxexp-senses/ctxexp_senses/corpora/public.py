@@ -6,18 +6,15 @@ What this wrote is unverified against the publishers' servers: it was tried on a
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import shutil
-import tarfile
 import tempfile
-import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ctxexp.datasets.download import cache_folder, download
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.files.archives import members
 from ctxexp.files.paths import user_path
 
 
@@ -48,7 +45,8 @@ class Source:
         part = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=target.parent))
         try:
             for name, data in members(self.url, download(self.url, self.name)):
-                if match := re.search(self.wanted, name):
+                match = re.search(self.wanted, name)
+                if match and ".." not in match[1].split("/"):  # the archive chooses no place outside the folder
                     (part / match[1]).parent.mkdir(parents=True, exist_ok=True)
                     (part / match[1]).write_bytes(data)
             if (found := digest_of(part)) != self.digest:
@@ -69,23 +67,6 @@ def digest_of(folder: Path) -> str:
         inside = path.relative_to(folder).as_posix()
         total.update(f"{inside} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
-
-
-def members(url: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Path and content of each file of a .zip or a .tar archive."""
-    try:
-        if url.endswith(".zip"):
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                for info in archive.infolist():
-                    if not info.is_dir():
-                        yield info.filename, archive.read(info)
-            return
-        with tarfile.open(fileobj=io.BytesIO(data)) as packed:
-            for member in packed:
-                if (stream := packed.extractfile(member)) is not None:
-                    yield member.name, stream.read()
-    except (zipfile.BadZipFile, tarfile.TarError, OSError) as error:
-        raise DataError(f"{url} did not give a readable archive: {error}") from None
 
 
 def spread(n: int, wanted: int | None, key: str) -> list[int]:
