@@ -146,7 +146,7 @@ class Sketch:
         if not len(enough):
             enough = np.lexsort((self.hashes, -contexts))[:1]
         elif sample is not None:
-            enough = enough[np.argsort(self.hashes[enough])][:sample]
+            enough = enough[np.argsort(self.hashes[enough], kind="stable")][:sample]
         chosen = np.isin(self.code, enough)
         return Taken(self.sentence[chosen], self.position[chosen], self.whole)
 
@@ -163,7 +163,7 @@ class Sketch:
         every = np.union1d(self.whole, sentences)
         if len(every) > self.limits.sentences:
             seeded = mixed(every ^ np.uint64(digest("sentence", self.limits.seed)))
-            every = every[np.argsort(seeded)[: self.limits.sentences]]
+            every = every[np.argsort(seeded, kind="stable")[: self.limits.sentences]]
         self.whole = every
 
     def _know(self) -> None:
@@ -182,7 +182,7 @@ class Sketch:
 
     def _forget(self) -> None:
         """Follow the words of smallest hash only, from now on."""
-        order = np.argsort(self.hashes)[: self.limits.words]
+        order = np.argsort(self.hashes, kind="stable")[: self.limits.words]
         order = np.sort(order[self.hashes[order] <= np.uint64(self.most)])
         self.most = int(self.hashes[order].max())
         code = np.full(len(self.forms), NOT_FOLLOWED)

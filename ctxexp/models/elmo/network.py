@@ -98,7 +98,7 @@ class TokenLayer(nn.Module):
         if len(ids) < 8 * self.buckets:
             x = self._convolve(ids, used)
         else:
-            order = used.argsort()
+            order = used.argsort(stable=True)  # of equally long ones any sort may be another on another processor
             parts = [self._convolve(ids[rows], used[rows]) for rows in order.tensor_split(self.buckets)]
             x = torch.cat(parts)[order.argsort()]
         for highway in self.highways:

@@ -38,7 +38,7 @@ def compare(
         with arguments as in "mutual_knn k=30,cka"
     sample: occurrences that are compared, at most
     layers: of each model at most so many, evenly spaced; null: all
-    seed: of the sample, of ties and of the draws
+    seed: of the sample and of the draws
     bootstrap: replicates behind each interval
     permutations: behind each chance level that has no closed form
     out: the folder for heat maps, numbers and table

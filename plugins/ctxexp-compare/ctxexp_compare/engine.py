@@ -151,7 +151,7 @@ def similarities(
     words = chosen.words
     same = None
     if words is not None and len(chosen) > NEIGHBOURS + 1 and len(np.unique(words)) < len(words):
-        same = np.array([label_overlap(read(), words, NEIGHBOURS, chosen) for read in reads])
+        same = np.array([label_overlap(read(), words, NEIGHBOURS) for read in reads])
     text = (
         f"{common:,} common occurrences"
         if len(chosen) == common

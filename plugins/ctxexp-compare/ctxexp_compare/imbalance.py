@@ -7,24 +7,28 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp_compare import null
-from ctxexp_compare.distances import ranks
+from ctxexp_compare.distances import NEXT, TIED, Neighbours, nearest, ranks
 from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
 
 
 class Ranked(NamedTuple):
-    """Each row's order of the others (n, n), its nearest and second nearest (n,)."""
+    """Each row's ranks of the others (n, n), tied ones their mean, and its nearest."""
 
     rank: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    first: Neighbours
+
+    @property
+    def nbytes(self) -> int:
+        return self.rank.nbytes + self.first.nbytes
 
 
 class InformationImbalance(TwoSpaces):
     """Information imbalance of A to B, 2 / n (B knows all that A's neighbours tell) to 1 (nothing), as a mean rank.
 
     2 / n times the mean rank in B of A's nearest neighbour, by Euclidean distance (Glielmo et al. 2022; DADApy's
-    definition, whose ranks begin at 1). It has a direction: A to B small and B to A large, A holds more than B. 1
-    where rows are permuted, exactly; a space with itself has 2 / n, in the limit 0.
+    definition, whose ranks begin at 1). Equal distances count by their expectation under random orders of the tied. It
+    has a direction: A to B small and B to A large, A holds more than B. 1 where rows are permuted, exactly; a space
+    with itself has 2 / n, in the limit 0.
     """
 
     name: ClassVar[str] = "information_imbalance"
@@ -35,33 +39,61 @@ class InformationImbalance(TwoSpaces):
     itself: ClassVar[float] = 0.0
 
     def side(self, x: np.ndarray, sample: Sample) -> Ranked:
-        rank = ranks(x, "euclidean", sample)
-        return Ranked(rank, np.argmax(rank == 1, axis=1), np.argmax(rank == 2, axis=1))
+        return Ranked(ranks(x, "euclidean"), nearest(x, 1, "euclidean"))
 
     def score(self, a: Ranked, b: Ranked) -> Score:
         """The value; an occurrence's influence is what leaving it out changes: ranks behind it fall by one, and whose
-        nearest it was takes the second."""
-        n = len(a.first)
-        every = np.arange(n)
-        held = b.rank[every, a.first].astype(np.int64)
-        total = int(held.sum())
-        nearer = (b.rank < held[:, None]).sum(axis=0) - 1  # (n,): of how many rows it is nearer in B; not of its own
-        other = b.rank[every, a.second].astype(np.int64)
-        # Whose nearest neighbour goes: the second's rank, less one where the one that goes was nearer in B.
-        change = np.bincount(a.first, other - held - (other > held), minlength=n)
-        without = 2 * (total - held - nearer + change) / (n - 1) ** 2
-        value = 2 * total / n**2
-        moved = (n - 1) / n * (value - without)
+        nearest it was takes those that come next."""
+        n = len(b.rank)
+        near = a.first.of.tocoo()
+        tied, later = near.data == TIED, near.data == NEXT
+        rank = b.rank[near.row, near.col].astype(np.float64)
+        t, m = a.first.tied[near.row], a.first.following[near.row]
+        held = np.bincount(near.row[tied], rank[tied] / t[tied], n)  # (n,) mean rank in B of A's nearest
+        nearer, front = _nearer(a.first, b.rank, held)
+        without = held.sum() - held - nearer
+        # Where the nearest goes the next take its place, less what it was in front of; of t tied the others stay.
+        gain = rank[later] - (held[near.row[later]] < rank[later]) - 0.5 * (held[near.row[later]] == rank[later])
+        moves_up = np.bincount(near.row[later], gain / m[later], n)[near.row]
+        others = (t * held[near.row] - rank - (t * front - 0.5)) / np.maximum(t - 1, 1)
+        change = np.where(tied, np.where(t > 1, others, moves_up) - held[near.row] + front, 0.0)  # `nearer` has front
+        without += np.bincount(near.col, change, n)
+        value = 2 * float(held.sum()) / n**2
+        moved = (n - 1) / n * (value - 2 * without / (n - 1) ** 2)
         return Score(value, moved - moved.mean())
 
     def chance(self, a: Ranked, b: Ranked, sample: Sample, permutations: int) -> Chance:
         n = len(sample)
-        drawn = np.bincount(a.first, minlength=n).astype(np.float64)
-        back = float((a.first[a.first] == np.arange(n)).sum())
-        one = null.Sums(float(n), float(n), back, float(n), float(drawn @ drawn), float(n))
+        weights = a.first.weights
+        drawn = np.asarray(weights.sum(axis=0))
+        squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
+        one = null.Sums(float(n), squares, back, float(n), float(drawn @ drawn), float(n))
         row, column = n * (n - 1) / 2, b.rank.sum(axis=0, dtype=np.float64)
-        squares = n * (n - 1) * n * (2 * n - 1) / 6
+        squares = float(np.einsum("ij,ij->", b.rank, b.rank, dtype=np.float64))
         mirrored = float(np.einsum("ij,ji->", b.rank, b.rank, dtype=np.float64))
         other = null.Sums(n * row, squares, mirrored, n * row**2, float(column @ column), row * float(column.sum()))
         found = null.chance(one, other, n)
         return Chance(2 * found.mean / n**2, 2 * found.sd / n**2)
+
+
+def _nearer(first: Neighbours, rank: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,): of how many rows' nearest in A each is in front in B, a half where as far as these and a share where some
+    of a row's tied nearest are; and for each entry of `first.of` its row's own such share, (entries,)."""
+    n = len(rank)
+    front = np.full(len(first.of.data), 0.5)  # of the only nearest one with itself
+    single = first.tied == 1
+    ours, limit = (rank, held) if single.all() else (rank[single], held[single])
+    limit = limit.astype(np.float32)[:, None]
+    found = (ours < limit).sum(axis=0) + 0.5 * (ours == limit).sum(axis=0)
+    found -= single & (held > 0)  # the row itself, whose own rank is 0
+    for i in np.flatnonzero(~single):
+        at = slice(*first.of.indptr[i : i + 2])
+        tied = first.of.indices[at][first.of.data[at] == TIED]
+        # ranks are whole or halves: a histogram of the nearest ones' tells how many lie behind each
+        many = np.bincount((2 * rank[i, tied]).astype(np.int64), minlength=2 * n + 1) / len(tied)
+        behind = np.cumsum(many[::-1])[::-1] - many / 2
+        row = behind[(2 * rank[i]).astype(np.int64)]
+        row[i] = 0
+        front[at] = row[first.of.indices[at]]
+        found += row
+    return found, front

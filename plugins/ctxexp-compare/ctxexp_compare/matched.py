@@ -41,7 +41,7 @@ def matched(spaces: Sequence[Space], *, sample: int, seed: int) -> tuple[Sample,
     key = _mixed(seeds[common // width**2].astype(np.uint64), common % width**2)
     chosen = np.sort(np.lexsort([common, key])[:sample])
     held = common[chosen]
-    found = [np.argsort(code)[np.searchsorted(np.sort(code), held)] for code in codes]
+    found = [np.argsort(code, kind="stable")[np.searchsorted(np.sort(code), held)] for code in codes]
     first = spaces[0]
     words = np.unique(np.array(first.words(found[0])), return_inverse=True)[1]
     rows = [space.rows[at] for space, at in zip(spaces, found, strict=True)]

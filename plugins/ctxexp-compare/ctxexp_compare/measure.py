@@ -15,7 +15,6 @@ class Stream(IntEnum):
     """Streams of random numbers of one seed, apart from the engine's; see `ctxexp.measuring.streams.Stream`."""
 
     PERMUTED = 101
-    TIES = 102
     SAMPLED = 103
     FOLDS = 104
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ctxexp.errors import MetricError
 from ctxexp_compare import null
-from ctxexp_compare.distances import Geometry, nearest
+from ctxexp_compare.distances import Geometry, Neighbours, nearest
 from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
-
-
-class Neighbours(NamedTuple):
-    """Each row's k nearest others (n, k), and the one after these (n,)."""
-
-    near: np.ndarray
-    after: np.ndarray
 
 
 class MutualNeighbours(TwoSpaces):
     """Share of an occurrence's k nearest neighbours that both spaces have in common, mean over occurrences, in [0, 1].
 
-    Nearest by cosine (Huh, Cheung, Wang & Isola 2024, mutual k-nearest neighbours). Equal vectors are in a random
-    order. Chance, over all permutations of one space's rows: k / (n - 1), and a spread in closed form.
+    Nearest by cosine (Huh, Cheung, Wang & Isola 2024, mutual k-nearest neighbours). Equal distances count by their
+    expectation: where two spaces put the tied in random orders of their own, so that a space whose vectors are equal
+    (a static table) has less than 1 with itself. Chance, over all permutations of one space's rows: k / (n - 1), and a
+    spread in closed form.
     """
 
     name: ClassVar[str] = "mutual_knn"
@@ -44,38 +40,39 @@ class MutualNeighbours(TwoSpaces):
         return self.name if self.k == self.usual else f"{self.name} k={self.k}"
 
     def side(self, x: np.ndarray, sample: Sample) -> Neighbours:
-        found = nearest(x, self.k + 1, self.geometry, sample)
-        return Neighbours(found[:, :-1], found[:, -1])
+        return nearest(x, self.k, self.geometry)
 
     def score(self, a: Neighbours, b: Neighbours) -> Score:
         """The value; an occurrence's influence is what leaving it out changes, its places among others' neighbours
         taken by those that come next."""
-        n = len(a.near)
-        same = a.near[:, :, None] == b.near[:, None, :]  # (n, k, k)
-        of_a, of_b = same.any(axis=2), same.any(axis=1)
-        m = of_a.sum(axis=1)
-        next_a = (a.after[:, None] == b.near).any(axis=1)  # A's next one is among B's neighbours
-        next_b = (b.after[:, None] == a.near).any(axis=1)
-        both = next_a.astype(np.int64) + next_b + (a.after == b.after) - 1
-        gained = np.bincount(a.near.ravel(), np.where(of_a, both[:, None], next_a[:, None]).ravel(), n)
-        gained += np.bincount(b.near.ravel(), np.where(of_b, 0, next_b[:, None]).ravel(), n)
-        whole = m.sum() / (n * self.k)
-        without = (m.sum() - m + gained) / ((n - 1) * self.k)
+        n = len(a.nearer)
+        both = 4 * a.of + b.of  # each pair's class in A and class in B
+        both.sort_indices()
+        row = np.repeat(np.arange(n), np.diff(both.indptr))
+        kinds = np.bincount(16 * row + both.data, minlength=16 * n).reshape(n, 4, 4).astype(np.float64)
+        of_a, of_b = a.without(), b.without()
+        # [i, g, h]: what i has in common where one of class g in A and h in B is left out, itself no longer counted
+        common = np.einsum("igh,iag,ibh->iab", kinds, of_a, of_b)
+        common -= np.einsum("igg,ihh->igh", of_a, of_b)
+        own = common[:, 0, 0]
+        lost = own[row] - common.reshape(n, 16)[row, both.data]
+        without = (own.sum() - own - np.bincount(both.indices, lost, n)) / ((n - 1) * self.k)
+        whole = float(own.sum()) / (n * self.k)
         moved = (n - 1) / n * (whole - without)
-        return Score(float(whole), moved - moved.mean())
+        return Score(whole, moved - moved.mean())
 
     def chance(self, a: Neighbours, b: Neighbours, sample: Sample, permutations: int) -> Chance:
         n = len(sample)
-        found = null.chance(self._sums(a), self._sums(b), n)
+        found = null.chance(_sums(a.weights, self.k), _sums(b.weights, self.k), n)
         return Chance(found.mean / (n * self.k), found.sd / (n * self.k))
 
-    def _sums(self, side: Neighbours) -> null.Sums:
-        """Of the matrix that is 1 at each row's neighbours."""
-        n = len(side.near)
-        drawn = np.bincount(side.near.ravel(), minlength=n).astype(np.float64)
-        back = int((side.near[side.near] == np.arange(n)[:, None, None]).sum())
-        total, rows = float(n * self.k), float(n * self.k**2)
-        return null.Sums(total, total, float(back), rows, float(drawn @ drawn), rows)
+
+def _sums(weights: csr_array, k: int) -> null.Sums:
+    """Of the matrix of neighbours' weights, k in each row."""
+    n = weights.shape[0]
+    column = np.asarray(weights.sum(axis=0))
+    squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
+    return null.Sums(float(n * k), squares, back, float(n * k**2), float(column @ column), float(n * k**2))
 
 
 class NeighbourhoodOverlap(MutualNeighbours):
@@ -88,12 +85,13 @@ class NeighbourhoodOverlap(MutualNeighbours):
     usual: ClassVar[int] = 30
 
 
-def label_overlap(x: np.ndarray, labels: np.ndarray, k: int, sample: Sample) -> tuple[float, float]:
+def label_overlap(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[float, float]:
     """Share of each row's k nearest others by Euclidean distance that have its label, mean over rows, in [0, 1]
     (Valeriani et al. 2023), and the same where labels are permuted; NaN without rows enough."""
     n = len(x)
     if n < k + 2:
         return float("nan"), float("nan")
-    near = nearest(x, k, "euclidean", sample)
+    near = nearest(x, k, "euclidean").weights.tocoo()
+    same = float(near.data[labels[near.row] == labels[near.col]].sum()) / (n * k)
     counts = np.unique(labels, return_counts=True)[1].astype(np.float64)
-    return float((labels[near] == labels[:, None]).mean()), float((counts * (counts - 1)).sum() / (n * (n - 1)))
+    return same, float((counts * (counts - 1)).sum() / (n * (n - 1)))

@@ -21,7 +21,7 @@ class CompareSink(Sink):
     measures: as of `ctxexp compare`
     sample: occurrences that are compared, at most
     layers: of each run at most so many, evenly spaced; null: all
-    seed: of the sample, of ties and of the draws
+    seed: of the sample and of the draws
     """
 
     def __init__(

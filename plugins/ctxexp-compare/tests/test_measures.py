@@ -107,7 +107,7 @@ def test_neighbours_in_common_are_those_of_loops() -> None:
         assert value(measure, x, y) == pytest.approx(expected)
     labels = (x[:, 0] > 0).astype(np.int64)
     expected = np.mean([np.mean(labels[near] == labels[i]) for i, near in enumerate(near_by_loops(x, 5))])
-    found, chance = label_overlap(x, labels, 5, sample(len(x)))
+    found, chance = label_overlap(x, labels, 5)
     assert found == pytest.approx(expected)
     assert chance == pytest.approx(np.mean([labels[i] == labels[j] for i in range(40) for j in range(40) if i != j]))
 
@@ -137,7 +137,7 @@ def test_values_are_those_of_dadapy_and_netrep() -> None:
     assert value(InformationImbalance(), y, x) == pytest.approx(0.4455555555555556)
     assert value(NeighbourhoodOverlap(k=5), x, y) == pytest.approx(0.27)
     assert value(NeighbourhoodOverlap(), x, y) == pytest.approx(0.69)
-    assert label_overlap(x, (x[:, 0] > 0).astype(np.int64), 5, sample(60))[0] == pytest.approx(0.71)
+    assert label_overlap(x, (x[:, 0] > 0).astype(np.int64), 5)[0] == pytest.approx(0.71)
     assert value(ShapeDistance(), x, y) == pytest.approx(0.8358766718845559, rel=1e-12)
 
 
@@ -308,16 +308,79 @@ def test_the_interval_holds_what_more_of_the_same_text_gives() -> None:
     assert inside >= 44
 
 
-def test_equal_vectors_are_neighbours_in_a_random_order_that_no_other_space_shares() -> None:
-    """Ten words of 30 equal vectors each, in two spaces: their neighbours agree by chance among equals alone."""
+def tied_spaces() -> tuple[np.ndarray, np.ndarray]:
+    """Ten words of 30 equal vectors each, in two spaces."""
     words = np.repeat(np.arange(10), 30)
-    x, y = normal(10, 5, 17)[words], normal(10, 7, 18)[words]
-    found = value(MutualNeighbours(k=5), x, y)
-    assert found == pytest.approx(5 / 29, abs=0.03)
-    near = nearest(x, 5, "euclidean", sample(300))
-    assert (words[near] == words[:, None]).all()
-    rank = ranks(x, "euclidean", sample(300))
-    assert (np.sort(rank, axis=1) == np.arange(300)).all()
+    return normal(10, 5, 17)[words], normal(10, 7, 18)[words]
+
+
+def test_equal_vectors_are_neighbours_in_a_random_order_that_no_other_space_shares() -> None:
+    """Neighbours among equals agree by chance alone, whose expectation has a closed form; exactly, on any machine."""
+    words = np.repeat(np.arange(10), 30)
+    x, y = tied_spaces()
+    assert value(MutualNeighbours(k=5), x, y) == pytest.approx(5 / 29, rel=1e-12)
+    near = nearest(x, 5, "euclidean").weights.tocoo()
+    assert (words[near.row] == words[near.col]).all()
+    assert near.data == pytest.approx(5 / 29)
+    rank = ranks(x, "euclidean")
+    assert (rank[words[:, None] == words] == np.where(np.eye(30).astype(bool), 0, 15).ravel().tolist() * 10).all()
+    assert rank.sum(axis=1) == pytest.approx(300 * 299 / 2)
+    assert value(InformationImbalance(), x, y) == pytest.approx(2 / 300 * 15)
+
+
+def lattice(n: int, d: int, seed: int) -> np.ndarray:
+    """Rows with ties of every kind: whole numbers, a few equal vectors, and distances tied between unequal ones."""
+    x = np.random.default_rng(seed).integers(-1, 2, (n, d)).astype(np.float64)
+    x[:5] = x[5]
+    return x
+
+
+def by_random_orders(measure: TwoSpaces, x: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
+    """(draws,) the measure with the tied of both spaces put in orders of their own: too small a noise to move others.
+
+    A rank is found by loops that know of no expectation."""
+    rng, n, found = np.random.default_rng(3), len(x), []
+    if isinstance(measure, MutualNeighbours) and measure.geometry == "cosine":
+        x, y = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
+    distances = [np.round(((a[:, None] - a) ** 2).sum(axis=-1), 9) for a in (x, y)]
+    for _ in range(draws):
+        order = [np.argsort(d + 1e9 * np.eye(n) + 1e-10 * rng.random((n, n)), axis=1) for d in distances]
+        if isinstance(measure, MutualNeighbours):
+            k = measure.k
+            found.append(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(*order, strict=True)]))
+        else:
+            found.append(2 / n * np.mean([b.tolist().index(a[0]) + 1 for a, b in zip(*order, strict=True)]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
+def test_ties_count_by_their_expectation_over_random_orders(measure: TwoSpaces) -> None:
+    x, y = lattice(40, 3, 1) + 2, lattice(40, 4, 2) + 2
+    drawn = by_random_orders(measure, x, y, 300)
+    assert drawn.std() > 0.001
+    assert value(measure, x, y) == pytest.approx(drawn.mean(), abs=4 * drawn.std() / np.sqrt(300))
+
+
+@pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
+def test_what_leaving_out_one_of_the_tied_changes_is_exact(measure: TwoSpaces) -> None:
+    for x, y in ((lattice(40, 3, 1) + 2, lattice(40, 4, 2) + 2), (lattice(40, 3, 1) + 2, normal(40, 4, 3))):
+        for a, b in ((x, y), (y, x)):
+            rest = np.array([value(measure, np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(40)])
+            expected = 39 / 40 * (value(measure, a, b) - rest)
+            assert moved(measure, a, b) == pytest.approx(expected - expected.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
+def test_ties_are_ties_after_a_rotation_whose_rounding_parts_them(measure: TwoSpaces) -> None:
+    x, y = lattice(60, 3, 4) + 2, lattice(60, 3, 5) + 2
+    turned = x @ np.linalg.qr(normal(3, 3, 6))[0]
+    assert value(measure, turned, y) == pytest.approx(value(measure, x, y), abs=1e-12)
+    a, b = (measure.side(rows, sample(60)) for rows in (x, y))
+    rng = np.random.default_rng(15)
+    drawn = [value(measure, x, y[rng.permutation(60)]) for _ in range(1500)]
+    closed = measure.chance(a, b, sample(60), 0)
+    assert closed.mean == pytest.approx(np.mean(drawn), abs=4 * closed.sd / np.sqrt(1500))
+    assert closed.sd == pytest.approx(np.std(drawn), rel=0.1)
 
 
 def test_sides_that_memory_cannot_hold_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,8 +46,9 @@ def nearest(
 ) -> dict[By, Nearest]:
     """The k nearest rows of `x` (n, d) to each of its rows (or to rows `queries`), by each measure, itself excluded.
 
-    Exact: values are those of a float64 double loop to rounding, ties in any order. By cosine a row of norm zero is
-    nobody's neighbour and has none. Beside `x` a few times `chunk_bytes` and a float64 copy of `x` are held.
+    Exact: values are those of a float64 double loop to rounding. Which of equally near rows stand in `rows` hangs on
+    the processor; their values, and so every mean, don't. By cosine a row of norm zero is nobody's and has none.
+    Beside `x` a few times `chunk_bytes` and a float64 copy of `x` are held.
     Raises MetricError for NaN or infinity in `x`, for k < 1 and for unknown measures.
     """
     if k < 1:

@@ -91,7 +91,7 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
     for position, (name, p) in enumerate(panels, start=1):
         ax = figure.add_subplot(rows, columns, position)
         axes.append(ax)
-        order = np.argsort(p.rank)[::-1]  # frequent words on top
+        order = np.argsort(p.rank, kind="stable")[::-1]  # frequent words on top
         drawn = ax.scatter(
             np.array(p.x)[order], np.array(p.y)[order], c=np.array(p.rank)[order] + 1, norm=LogNorm(1, max(top, 2)),
             cmap="viridis_r", s=6, linewidths=0, alpha=0.8, rasterized=True,
