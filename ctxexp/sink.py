@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ctxexp.results import Results
 
@@ -82,7 +82,13 @@ class Sink:
 
     All methods have a default; most sinks need `log` alone, or `start` and `log`. What one raises is recorded with the
     run, which is then FAILED; its results are on disk before `log` is called.
+
+    `secrets` names the arguments that are credentials, such as `("api_key",)`: their values reach the sink, and are
+    written nowhere. A command line or a config that gives one in clear text is written with a reference to an
+    environment variable in its place.
     """
+
+    secrets: ClassVar[tuple[str, ...]] = ()
 
     def start(self, run: Run) -> None:
         """Open the run, before anything is computed."""

@@ -18,6 +18,7 @@ from ctxexp.command.words import HELP, call, usage
 from ctxexp.errors import CtxexpError, line
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
+from ctxexp.sinks.disk.credentials import mask
 from ctxexp.vectors.code_version import __version__
 
 
@@ -35,7 +36,7 @@ def command(words: Sequence[str]) -> int | str | None:
     try:
         status = _dispatch(list(words))
     except CtxexpError as error:
-        show(f"error: {error}", sys.stderr)
+        show(f"error: {mask(str(error))}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
         show("interrupted", sys.stderr)

@@ -26,6 +26,7 @@ from ctxexp.command.config import MISSING, Config, check
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
 from ctxexp.command.overrides import choices, parse, plain
 from ctxexp.command.run import check_objective, preflight
+from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, line, near, said, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, KINDS, Factory, arguments
@@ -188,10 +189,16 @@ def config_of(overrides: Sequence[str]) -> Config:
 
     Raises ConfigError with one sentence. Hydra is left as it was, not started.
     """
-    overrides = take_plugins(overrides)
+    overrides = hide_overrides(take_plugins(overrides))
     prepare()
     with _hydra():
         return check(resolved(_composed(overrides)), registry())
+
+
+def keep_secrets(overrides: Sequence[str]) -> None:
+    """Make the credentials known that the config of these overrides holds, so that what is printed is masked."""
+    with _hydra():
+        hide(_composed(overrides))
 
 
 def saved(folder: Path) -> Config:

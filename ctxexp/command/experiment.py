@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,9 +21,11 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose, jobs
 from ctxexp.command.names import config_folder, look_in, registry
 from ctxexp.command.overrides import plain
+from ctxexp.command.secrets import hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.writing import full, unwritten
 from ctxexp.progress import show
+from ctxexp.sinks.disk.credentials import mask
 
 
 def _asked(argv: list[str]) -> Namespace:
@@ -53,7 +57,7 @@ def measure(argv: list[str]) -> int:
     _log_to_stderr()
     asked = _asked(argv)
     if not asked.shell_completion:
-        taken = compose.take_plugins(plain(asked.overrides))
+        taken = hide_overrides(compose.take_plugins(plain(asked.overrides)))
         absolute = dict(zip(asked.overrides, taken, strict=True))
         sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
         asked.overrides = taken
@@ -73,7 +77,10 @@ def measure(argv: list[str]) -> int:
     )(task)
     if only_shows:
         try:
-            application()
+            if asked.cfg:
+                compose.keep_secrets(asked.overrides)
+            with _masked_output() if asked.cfg or asked.info else nullcontext():
+                application()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(compose.explain(error)) from error
         except BrokenPipeError:
@@ -92,6 +99,16 @@ def measure(argv: list[str]) -> int:
         raise ConfigError(
             f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
         ) from error
+
+
+@contextmanager
+def _masked_output() -> Iterator[None]:
+    """What is printed inside comes out at the end, without credentials."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        yield
+    sys.stdout.write(mask(printed.getvalue()))
+    sys.stdout.flush()
 
 
 def task(cfg: DictConfig) -> float | None:

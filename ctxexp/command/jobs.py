@@ -24,7 +24,7 @@ from ctxexp.command.job_key import key_of
 from ctxexp.command.labels import label
 from ctxexp.command.names import registry, use
 from ctxexp.command.run import measured, preflight, study_of
-from ctxexp.command.secrets import as_written
+from ctxexp.command.secrets import as_written, environment_texts, info_as_written, with_references
 from ctxexp.command.sweep import current_sweep, here, sinks_of
 from ctxexp.errors import CtxexpError, Terminated, line, said
 from ctxexp.files.paths import user_path
@@ -39,6 +39,7 @@ from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.sinks.disk.closing import JOBS, Summarise, close_sweep
+from ctxexp.sinks.disk.credentials import mask
 from ctxexp.sinks.disk.finished import reuse
 from ctxexp.sinks.disk.job import describe, job, new_run
 from ctxexp.sinks.disk.process import end_with_parent, held_back, terminated_like_interrupted
@@ -51,6 +52,7 @@ _failed: list[str] = []  # errors of this process's jobs, for the exit status of
 
 def tell(error: str) -> None:
     """Say on stderr what was not said before."""
+    error = mask(error)
     if error not in _told:
         _told.add(error)
         show(f"error: {error}", sys.stderr)
@@ -70,7 +72,7 @@ def execute(cfg: DictConfig) -> float | None:
         if isinstance(error, CtxexpError) or full(error):
             tell(line(words))
         else:
-            show(words, sys.stderr)
+            show(mask(words), sys.stderr)
     return None
 
 
@@ -84,11 +86,12 @@ def _execute(cfg: DictConfig) -> float | None:
     sinks = sinks_of(config.sink)
     if not sweep:
         sinks.prepared(store)
+    environment = environment_texts(cfg)
     study, wanted = _loaded(config), Objective.read(config.objective) if config.objective else None
     run_of = new_run(
         folder,
         store,
-        name=label(config),
+        name=with_references(label(config), environment),
         key=key_of(config, study) if isinstance(study, Study) else "",
         params=_params(cfg, shown, config),
         config=yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),
@@ -102,7 +105,7 @@ def _execute(cfg: DictConfig) -> float | None:
             raise study
         results = measured(study, config, folder, Progress())
         named = replace(results.info, protocol=_protocol(run_of.params), objective=config.objective or "")
-        results = replace(results, info=named)
+        results = replace(results, info=info_as_written(named, environment))
         running.save(results)
         run_figures(results, folder / "figures", published=config.figures.published)
         if not sweep:

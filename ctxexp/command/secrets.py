@@ -1,33 +1,115 @@
-"""A config without its secrets: before Hydra writes it, and as runs record it."""
+"""Credentials of a command line and of a config: references to environment variables stand in their place before Hydra
+writes or quotes them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.resolvers import oc
 
-from ctxexp.sinks.disk.credentials import redact, whole
+from ctxexp.command.names import registry
+from ctxexp.results.run_info import RunInfo
+from ctxexp.sinks.disk.credentials import keep_secret, redact, whole
+
+# Arguments of sinks that hold credentials whether or not the sink says so.
+_USUAL = re.compile(r"(?i)pass(word|wd|phrase)|pwd|secret|api_?key|credential|(^|_)token($|_)")
+_URI = re.compile(r"[a-zA-Z][\w+.-]*://[^\s'\",\]}]+")
+_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,}\]\s]+"""
 
 
-def hide(config: DictConfig) -> None:
-    """Take credentials out of a composed config and its overrides, before Hydra writes them; `whole` has them again."""
+def is_secret(key: str) -> bool:
+    """Whether a sink's argument of this name holds a credential: by declaration (`Sink.secrets`), or by its name."""
+    return bool(_USUAL.search(key)) or key in _declared_secrets()
+
+
+def _declared_secrets() -> set[str]:
+    offers = (registry().find("sink", name) for name in registry().names("sink"))
+    return {key for offer in offers for key in getattr(offer.factory, "secrets", ())}
+
+
+def hide_overrides(overrides: Sequence[str]) -> list[str]:
+    """The words of a command line with `${oc.env:CTXEXP_SECRET_...}` in place of each credential: a sink's secret
+    arguments, and URIs with a password or a signature, other than a sink's own address, which is shown without them."""
+    return [_hide_override(text) for text in overrides]
+
+
+def _hide_override(text: str) -> str:
+    key, equals, value = text.partition("=")
+    path = key.lstrip("+~")
+    if not equals:
+        return text
+    if re.match(r"sink\b", path):
+        if is_secret(path.rpartition(".")[2]):
+            return f"{key}={_reference(path, value)}"
+        return f"{key}={_hide_nested(path, value)}"
+    found = (f"{path}_{i}" for i in range(len(value)))
+    return (
+        f"{key}={_URI.sub(lambda uri: uri[0] if redact(uri[0]) == uri[0] else _reference(next(found), uri[0]), value)}"
+    )
+
+
+def _hide_nested(path: str, value: str) -> str:
+    """A dictionary of a sink's arguments as typed, `{watch:{api_key:...}}`."""
+
+    def hidden(pair: re.Match[str]) -> str:
+        return f"{pair[1]}{pair[2]}{_reference(f'{path}.{pair[1]}', pair[3])}" if is_secret(pair[1]) else pair[0]
+
+    return re.sub(rf"(\w+)(\s*:\s*)({_VALUE})", hidden, value)
+
+
+def _reference(path: str, value: str) -> str:
+    """What a config holds in place of this value; what refers to something already stays."""
+    quoted = re.fullmatch(r"""(['"])(.*)\1""", value, re.DOTALL)
+    bare = quoted[2] if quoted else value
+    if bare.startswith("${") or bare in ("", "null", "???"):
+        return value
+    return f"${{oc.env:{keep_secret(path, bare)}}}"
+
+
+def hide(config: DictConfig) -> list[str]:
+    """Take credentials out of a composed config and its overrides, before Hydra writes them; `whole` has a tracking
+    URI's again. The overrides that put the same references into the configs of a sweep's jobs."""
     job = _plain(config.hydra.job)
     overrides = [str(text) for text in _plain(config.hydra.overrides)["task"]]
     clean = [redact(text) if re.match(r"\+*sink\.[^=]*=", text) else text for text in overrides]
+    references: dict[str, str] = {}
     with read_write(config), open_dict(config):
         for label, node in _plain(config.sink).items():
             given = str(node.get("uri") or "")
             if redact(given) != given:
                 whole(str(config.sink[label].uri))
                 config.sink[label].uri = redact(given)
+        for path, value in _leaves({key: node for key, node in _plain(config).items() if key != "hydra"}):
+            if (reference := _hidden_leaf(path, value)) != value:
+                OmegaConf.update(config, path, reference)
+                references[path] = reference
         if clean != overrides:
             config.hydra.overrides.task = clean
             names = str(job.get("override_dirname"))
             for old, new in zip(overrides, clean, strict=True):
                 names = names.replace(old, new)
             config.hydra.job.override_dirname = names
+    return [f"{path}={reference}" for path, reference in references.items()]
+
+
+def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Path and value of each text in the dictionaries of a config."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        elif isinstance(value, str):
+            yield prefix + str(key), value
+
+
+def _hidden_leaf(path: str, value: str) -> str:
+    place, _, key = path.rpartition(".")
+    if re.match(r"sink\b", place) and is_secret(key):
+        return _reference(path, value)
+    return _reference(path, value) if _URI.fullmatch(value) and redact(value) != value else value
 
 
 def _plain(config: DictConfig, resolve: bool = False) -> dict[str, Any]:
@@ -43,3 +125,34 @@ def as_written(config: DictConfig) -> dict[str, object]:
         return {key: value for key, value in _plain(config, resolve=True).items() if key != "hydra"}
     finally:
         OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
+
+
+def environment_texts(config: DictConfig) -> dict[str, str]:
+    """What the config takes from the environment, each text to the reference that it was written as; of a path its
+    last part too, by which runs and figures call a file."""
+    written = {path: value for path, value in _leaves(as_written(config)) if "${oc.env" in value}
+    texts = {str(OmegaConf.select(config, path)): value for path, value in written.items()}
+    names = {Path(text).name: value for text, value in texts.items() if Path(text).name}
+    return {text: value for text, value in {**names, **texts}.items() if text}
+
+
+def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
+    """The same, with references where names and places came from the environment (`environment_texts`)."""
+    if not texts:
+        return info
+    document = info.to_json()
+    for part in ("title", "model", "corpus", "transform"):
+        document[part] = with_references(document[part], texts)
+    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
+    return RunInfo.from_json(document)
+
+
+def with_references(document: Any, texts: Mapping[str, str]) -> Any:
+    """A JSON document with these texts replaced, the longest first, wherever they stand in it as words of their own."""
+    if isinstance(document, str):
+        for text in sorted(texts, key=len, reverse=True):
+            document = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", lambda _, to=texts[text]: to, document)
+        return document
+    if isinstance(document, dict):
+        return {key: with_references(value, texts) for key, value in document.items()}
+    return [with_references(value, texts) for value in document] if isinstance(document, list) else document

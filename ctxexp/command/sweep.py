@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from ctxexp.command.compose import quote
 from ctxexp.command.config import Part, parts_of
 from ctxexp.command.names import registry
-from ctxexp.command.secrets import hide
+from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
 from ctxexp.progress import show
@@ -73,7 +73,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         global _current
-        hide(config)
+        references = hide(config)
         tracking = config.tracking
         folder = user_path(str(tracking.folder)).resolve()
         try:
@@ -84,9 +84,10 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
             raise SystemExit(f"error: {error}") from error
         sweep = tracking.get("sweep") or new_id()
-        extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
+        extra = [*references, f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
         for label, arguments in prepared.items():
-            extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
+            given = (f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items())
+            extra += hide_overrides(list(given))
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
         _current = Sweep(sweep, folder, time.time(), tuple(_overrides(config))), sinks

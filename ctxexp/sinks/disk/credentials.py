@@ -13,7 +13,9 @@ VARIABLE = "MLFLOW_TRACKING_URI"
 WHOLE = "CTXEXP_TRACKING_URI"  # the URI as it was given, for this process and the workers that it starts
 _USER = re.compile(r"://(?!/).*@", re.DOTALL)  # to the last @: passwords hold / and @; sqlite:/// has no user
 _USER_IN_TEXT = re.compile(r"://(?!/)[^\s'\"]*@")
-_QUERY = re.compile(r"(?i)([?&;][^=&]*(?:pass|pwd|secret|token|key)[^=&]*=)([^&\s'\"]*)")
+_NAMES = r"pass|pwd|secret|token|key|credential|signature"  # what parts of a query that hold a secret are called
+_QUERY = re.compile(rf"(?i)([?&;#](?:[^=&#]*(?:{_NAMES})[^=&#]*|sig|auth)=)([^&#\s'\"]*)")
+_PREFIX = "CTXEXP_SECRET_"  # of the variables that hold what a command line or a config was given in clear text
 
 
 def redact(uri: str) -> str:
@@ -29,8 +31,20 @@ def whole(uri: str) -> str:
     return next((known for known in _known() if redact(known) == uri), uri)
 
 
+def keep_secret(key: str, value: str) -> str:
+    """The name of the environment variable that holds this config key's value from now on, for this process and the
+    workers that it starts."""
+    name = _PREFIX + re.sub(r"\W", "_", key).upper()
+    os.environ[name] = value
+    return name
+
+
+def _kept() -> list[str]:
+    return [value for name, value in os.environ.items() if name.startswith(_PREFIX)]
+
+
 def _known() -> list[str]:
-    held = (os.environ.get(name, "") for name in (WHOLE, VARIABLE))
+    held = [*(os.environ.get(name, "") for name in (WHOLE, VARIABLE)), *_kept()]
     return [uri for uri in held if redact(uri) != uri]
 
 
@@ -45,6 +59,7 @@ def _secrets() -> Iterator[str]:
                 cuts = [-1, *(found.start() for found in re.finditer(r"[/@?#:]", form)), len(form)]
                 yield from (form[a + 1 : b] for a, b in itertools.combinations(cuts, 2))
     yield from (os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("PASSWORD", "TOKEN"))
+    yield from (value for value in _kept() if redact(value) == value)
 
 
 def mask(text: str) -> str:
