@@ -151,7 +151,8 @@ def with_references(document: Any, texts: Mapping[str, str]) -> Any:
     """A JSON document with these texts replaced, the longest first, wherever they stand in it as words of their own."""
     if isinstance(document, str):
         for text in sorted(texts, key=len, reverse=True):
-            document = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", lambda _, to=texts[text]: to, document)
+            reference = texts[text].replace("\\", r"\\")
+            document = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", reference, document)
         return document
     if isinstance(document, dict):
         return {key: with_references(value, texts) for key, value in document.items()}
