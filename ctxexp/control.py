@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ctxexp.measuring.occurrences import Occurrences
+    from ctxexp.model import TextStart
     from ctxexp.vectors.layers import Layers
 
 
 class Control:
     """Changes the corpus before it is encoded, or leaves occurrences out of what is measured after all were encoded.
 
-    Words, sentences and baselines then see the same rest. Override any of `corpus`, `left_out` and `skips`, but only
-    one of the last two.
+    Words, sentences and baselines then see the same rest. Override any of `corpus`, `left_out`, `skips` (only
+    one of these two) and `note`.
 
     `name` is what the command calls it, `words` what labels, figures and captions do (by default the name).
     """
@@ -41,6 +42,10 @@ class Control:
     def skips(self, places: np.ndarray) -> np.ndarray | None:
         """The same, (n,) bool, where rows are judged by their places in their sentences (n,) alone, 0 first."""
         return None
+
+    def note(self, start: TextStart | None) -> str:
+        """What is to be said of it where `start` stands before each text, never measured; empty for nothing."""
+        return ""
 
     @property
     def changes_text(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -51,6 +51,34 @@ class EmbeddingTable:
     tied: bool = False
 
 
+@dataclass(frozen=True)
+class TextStart:
+    """What stands first when a model reads a text.
+
+    `tokens` are the pieces before the text's own, as the vocabulary spells them, the very first one first; none where
+    the text's own first piece stands first. `source` is whose doing that is: the `tokenizer`'s, that of `model.prefix`
+    (`prefix`), or of `both`.
+    """
+
+    tokens: tuple[str, ...] = ()
+    source: Literal["tokenizer", "prefix", "both"] = "tokenizer"
+
+    def __str__(self) -> str:
+        if not self.tokens:
+            why = "the tokenizer adds nothing before it" if self.source == "tokenizer" else "model.prefix=none"
+            return f"the text's own first piece ({why})"
+        shown = " ".join(self.tokens[:_SHOWN_TOKENS]) + " ..." * (len(self.tokens) > _SHOWN_TOKENS)
+        return f"{shown} ({_SOURCES[self.source]})"
+
+
+_SHOWN_TOKENS = 6
+_SOURCES = {
+    "tokenizer": "the tokenizer adds it",
+    "prefix": "model.prefix adds it, not the tokenizer; never measured",
+    "both": "the tokenizer's own, then model.prefix; never measured",
+}
+
+
 class Encoder(ABC):
     """A model that embeds sentences: `name`, `n_layers`, `dim` and `encode`; the rest has defaults.
 
@@ -60,9 +88,11 @@ class Encoder(ABC):
     with `details`. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
     `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
     that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
-    words). `reads_ahead`: `lengths` and `unknown` may be asked in another thread while `encode` goes on. `corpus`: the
-    only text that it has vectors of. `layers`: which of the model's `n_layers` layers it gives,
-    ascending; None: all.
+    words). `causal`: True promises that a unit's vector depends on nothing to its right, so that the first unit of a
+    sentence sees no other word: where a word stands first it always has the same vector, whatever `start` puts before
+    it (None: not known). `start`: what stands before each text (None: not known). `reads_ahead`: `lengths` and
+    `unknown` may be asked in another thread while `encode` goes on. `corpus`: the only text that it has vectors of.
+    `layers`: which of the model's `n_layers` layers it gives, ascending; None: all.
     """
 
     name: str
@@ -75,6 +105,8 @@ class Encoder(ABC):
     sequential: bool = False
     reads_ahead: bool = False
     positional: bool | None = None
+    causal: bool | None = None
+    start: TextStart | None = None
     poolings: tuple[str, ...] = ()
     corpus: Corpus | None = None
     layers: tuple[int, ...] | None = None

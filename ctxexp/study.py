@@ -221,6 +221,8 @@ class Study:
             model=ModelInfo(
                 encoder=encoder.name,
                 dtype=encoder.dtype,
+                causal=encoder.causal,
+                start=encoder.start,
                 details={**encoder.details, **spaces.made(corpus)},
             ),
             corpus=CorpusInfo(

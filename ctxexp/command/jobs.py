@@ -35,7 +35,7 @@ from ctxexp.report.figures import run_figures
 from ctxexp.report.page import REPORT, summarise
 from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import on_terminal
-from ctxexp.report.wording import main_curves
+from ctxexp.report.wording import main_curves, stands_first
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.sinks.disk.closing import JOBS, Summarise, close_sweep
@@ -235,6 +235,8 @@ def summary(results: Results) -> str:
             values += f"  {mix} {held.value[0]:.3f}" if held else ""
         lines.append(f"  {key.subject + ' ' + key.statistic:<44}{values}")
     text, pooling = results.info.corpus, results.info.pooling
+    if first := stands_first(results):
+        lines.append(f"  stands first: {first}")
     if n := text.skipped:
         lines.append(f"  without a vector, not measured: {n:,} words ({text.skipped_share:.1%} of the text)")
     if text.pieces:

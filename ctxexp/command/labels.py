@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctxexp.command.config import Config
+from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer.checkpoints import called
 
 
 def label(config: Config) -> str:
-    """What charts call the run: the model, by its checkpoint where one was given, weights that aren't the default, the
-    control and the transform unless they are none, with the text that it was fitted on."""
+    """What charts call the run: the model, by its checkpoint where one was given, weights and a prefix that aren't the
+    default, the control and the transform unless they are none, with the text that it was fitted on."""
     chosen = config.model.arguments.get("weights")
     parts = [config.model.name]
     if given := _given(config):
@@ -18,6 +19,8 @@ def label(config: Config) -> str:
         parts += ["(untrained)"] if chosen == "untrained" else []
     elif chosen not in (None, "mini"):
         parts.append(f"({chosen})")
+    if prefix := _prefix(config):
+        parts.append(f"(prefix {prefix})")
     if words := config.control.make().words:
         parts.append(f"({words})")
     if (transform := calibration(config)) != "none":
@@ -31,6 +34,15 @@ def weights(config: Config) -> str | None:
     """Which weights the run used: the group's choice, or the user's own files in its place."""
     chosen, given = config.model.arguments.get("weights"), _given(config)
     return f"untrained {given}" if given and chosen == "untrained" else given or chosen
+
+
+def _prefix(config: Config) -> str:
+    """What the config puts before each text, a text of its own in quotes; empty where it leaves that to the
+    tokenizer."""
+    chosen = str(config.model.arguments.get("prefix") or AS_TOKENIZER)
+    if chosen == AS_TOKENIZER:
+        return ""
+    return chosen if chosen in ("none", "bos") else repr(chosen)
 
 
 def _given(config: Config) -> str:

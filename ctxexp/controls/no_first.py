@@ -6,11 +6,15 @@ import numpy as np
 
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError
+from ctxexp.model import TextStart
 
 
 class NoFirst(Control):
-    """The `first` places of each sentence are encoded but not measured: a causal model's first word sees only itself,
-    and may serve as an attention sink. Places count every unit that has a vector, punctuation included."""
+    """The `first` places of each text are encoded but not measured: a causal model's first word sees no other word, and
+    is its attention sink where nothing stands before it (Xiao et al. 2023).
+
+    Places count every unit of the text that has a vector, punctuation included; what the tokenizer or `model.prefix`
+    puts before the text has none."""
 
     name = "no_first"
 
@@ -21,6 +25,11 @@ class NoFirst(Control):
             )
         self.first = first
         self.words = "no first word" if first == 1 else f"no first {first} words"
+
+    def note(self, start: TextStart | None) -> str:
+        if start is None or not start.tokens:
+            return ""
+        return f"places are the text's own; what stands before it is never measured: {start}"
 
     def skips(self, places: np.ndarray) -> np.ndarray:
         out: np.ndarray = places < self.first

@@ -25,6 +25,7 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 Linear = Literal["auto", "plain", "prepacked"]
 DeviceMap = Literal["auto", "balanced", "sequential"]
 Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
+AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
 QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "bitsandbytes_4bit": "bitsandbytes"}
 
 
@@ -33,6 +34,7 @@ class Reading:
     """How a transformer reads text, and which vectors it gives: the arguments that all its factories share.
 
     pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
+    prefix: what stands before each text, never measured: as_tokenizer (what it adds), none, bos (its own), or a text.
     layers: the numbers of the layers to encode and measure, as in [0,6,12]; null: all.
     final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
     long: window (overlapping windows, each piece from where it has most context) or refuse.
@@ -45,6 +47,7 @@ class Reading:
     """
 
     pooling: Pooling = "mean"
+    prefix: str = AS_TOKENIZER
     layers: Sequence[int] | None = None
     final_norm: bool = True
     long: Long = "window"
@@ -58,6 +61,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         check_pooling(self.pooling)
+        check_prefix(self.prefix)
         check_layers(self.layers)
         if self.long not in get_args(Long):
             raise UnknownName("policy for long sentences", self.long, get_args(Long))
@@ -89,6 +93,7 @@ def reads(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
 def check_arguments(given: Mapping[str, object]) -> None:
     """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
     checks: tuple[Callable[..., None], ...] = (
+        check_prefix,
         check_layers,
         check_placing,
         check_stride,
@@ -99,6 +104,15 @@ def check_arguments(given: Mapping[str, object]) -> None:
     )
     for check in checks:
         check(**given)
+
+
+def check_prefix(prefix: str = AS_TOKENIZER, **_others: object) -> None:
+    """Raise `ConfigError` for a prefix of no characters."""
+    if not prefix:
+        raise ConfigError(
+            "model.prefix is empty: expected as_tokenizer, none, bos, or a text that is to stand before each text; "
+            "nothing at all is model.prefix=none"
+        )
 
 
 def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None:

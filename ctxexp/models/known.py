@@ -6,6 +6,7 @@ import logging
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -16,13 +17,16 @@ from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import DiskError, said
 from ctxexp.files.seals import digest, seal, unseal
 from ctxexp.files.writing import write_text
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import Encoded, Encoder, TextStart
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.device import is_cpu
 
 log = logging.getLogger("ctxexp")
 
-SAID = ("name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "layers", "class_code")
+SAID = (
+    "name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "causal", "start", "layers",
+    "class_code",
+)  # fmt: skip
 LIBRARIES = ("torch", "transformers", "tokenizers")
 CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
 
@@ -35,7 +39,8 @@ class Known(Encoder):
     def __init__(self, description: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
         """`description` has all of `SAID`."""
         layers = None if description["layers"] is None else tuple(description["layers"])
-        told = {key: description[key] for key in SAID if key != "class_code"} | {"layers": layers}
+        told = {key: description[key] for key in SAID if key != "class_code"}
+        told |= {"layers": layers, "start": _start(description["start"])}
         vars(self).update(told, _load=load, _class_code=description["class_code"])
 
     def __getattribute__(self, name: str) -> Any:
@@ -77,7 +82,12 @@ def known(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder
 
 
 def _describe(encoder: Encoder) -> dict[str, Any]:
-    return {name: getattr(encoder, name) for name in SAID} | {"details": dict(encoder.details)}
+    start = None if encoder.start is None else asdict(encoder.start)
+    return {name: getattr(encoder, name) for name in SAID} | {"details": dict(encoder.details), "start": start}
+
+
+def _start(described: Mapping[str, Any] | None) -> TextStart | None:
+    return None if described is None else TextStart(tuple(described["tokens"]), described["source"])
 
 
 def _read(path: Path, key: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.model import Encoded, Encoder
-from ctxexp.models.choices import Linear, Long, Pooling, Reading
+from ctxexp.models.choices import AS_TOKENIZER, Linear, Long, Pooling, Reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -29,18 +29,27 @@ def from_transformers(
     stride: int | None = None,
     linear: Linear = "auto",
     layers: Sequence[int] | None = None,
+    prefix: str = AS_TOKENIZER,
 ) -> Encoder:
     """All layers of a transformers model in memory, on the device and in the type that it has, set to `eval()`.
 
     Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit. `name` is what figures call
     it (None: what it was loaded from, else its class); the vectors' cache is keyed by a hash of weights, tokenizer and
     config. A model that is trained on is another model: take it anew, or its old name is refused. A pooler counts as
-    the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long`, `stride`, `linear` and
-    `layers` as there.
+    the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long`, `stride`, `linear`,
+    `layers` and `prefix` as there.
     """
     from ctxexp.models.transformer.build import from_memory
 
-    reading = Reading(pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear, layers=layers)
+    reading = Reading(
+        pooling=pooling,
+        final_norm=final_norm,
+        long=long,
+        stride=stride,
+        linear=linear,
+        layers=layers,
+        prefix=prefix,
+    )
     return from_memory(model, tokenizer, reading, name)
 
 

@@ -209,9 +209,19 @@ def identities(runs: Sequence[Run]) -> list[str]:
             if results.info.model.dim
             else ""
         )
+        first = f"first: {first}" if (first := stands_first(results)) else ""
         if name or size:
-            said.setdefault(", ".join(part for part in (name, size) if part), []).append(label)
+            said.setdefault(", ".join(part for part in (name, size, first) if part), []).append(label)
     return [f"{', '.join(labels)}: {what}" for what, labels in said.items()]
+
+
+def stands_first(results: Results) -> str:
+    """What stands first when the model reads a text, and whether the tokenizer adds it; empty unless the model is
+    causal, where the first piece sees itself alone, or `model.prefix` decided it."""
+    model = results.info.model
+    if model.start is None or not (model.causal or model.start.source != "tokenizer"):
+        return ""
+    return one_line(model.start)
 
 
 def averaged(results: Results) -> str:

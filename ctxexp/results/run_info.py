@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ctxexp.model import TextStart
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -24,6 +26,8 @@ class ModelInfo:
     n_layers: int = 0  # that it has
     layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
     dim: int = 0
+    causal: bool | None = None  # True: a sentence's first unit sees no other word
+    start: TextStart | None = None  # what stands before each text; None: the encoder doesn't say
     details: dict[str, object] = field(default_factory=dict)
 
 

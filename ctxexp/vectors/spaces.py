@@ -11,7 +11,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, MetricError, blamed
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.model import Encoder
+from ctxexp.model import Encoder, TextStart
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.batches import warn_unknown
@@ -72,7 +72,10 @@ class Spaces:
                 key=str.casefold if words.fold_case else str,
             )
             with blamed("control"):
-                self._indexed[corpus.fingerprint], n = controlled(store, index, self.study.control, corpus=corpus.name)
+                start = self.study.encoder.start
+                self._indexed[corpus.fingerprint], n = controlled(
+                    store, index, self.study.control, corpus=corpus.name, start=start
+                )
             self.left_out[corpus.fingerprint] = n
         return store, self._indexed[corpus.fingerprint]
 
@@ -159,9 +162,15 @@ def _check_layers(mixes: Sequence[Mix], encoder: Encoder, *, pooler: bool) -> No
 
 
 def controlled(
-    store: Store, index: Callable[..., Occurrences], chosen: Control, *, corpus: str
+    store: Store,
+    index: Callable[..., Occurrences],
+    chosen: Control,
+    *,
+    corpus: str,
+    start: TextStart | None = None,
 ) -> tuple[Occurrences, int]:
-    """The occurrences under the control, and how many it left out; `index` is `Occurrences.of` but for `measured`.
+    """The occurrences under the control, and how many it left out; `index` is `Occurrences.of` but for `measured`,
+    `start` what stands before each text.
 
     Raises MetricError if nothing is left, or if the control doesn't say it of every row.
     """
@@ -180,6 +189,8 @@ def controlled(
             f"control {chosen.words!r} leaves nothing of corpus {corpus!r} to measure: all {n:,} occurrences are left "
             "out; choose a milder one"
         )
-    rest = index(measured=~out)
-    log.info(f"control {chosen.words!r}: {n:,} of {whole.n_occurrences:,} occurrences are not measured")
+    rest, note = index(measured=~out), chosen.note(start)
+    log.info(
+        f"control {chosen.words!r}: {n:,} of {whole.n_occurrences:,} occurrences are not measured{note and '; '}{note}"
+    )
     return rest, n

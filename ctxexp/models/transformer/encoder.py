@@ -44,8 +44,13 @@ class TransformerEncoder(Encoder):
         self._out = torch.float32 if reading.dtype == "float32" else torch.float16
         self._lent = versions(self._model) if loaded.lent else []
         self._read = PieceReader(
-            loaded.tokenizer, pooling=reading.pooling, source=checkpoint.source, rows=table_rows(self._model)
+            loaded.tokenizer,
+            pooling=reading.pooling,
+            source=checkpoint.source,
+            rows=table_rows(self._model),
+            prefix=reading.prefix,
         )
+        self.start = self._read.prefix.start
         self._waiting = Waiting(self._read)
         self._pass = QuickestPass(self._model, "plain" if reading.quantization else reading.linear)
         self._before_norm: list[torch.Tensor] = []
@@ -57,6 +62,7 @@ class TransformerEncoder(Encoder):
         own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
         narrowed = reading.window is not None and (own is None or reading.window < own)
         self.window = reading.window if narrowed else own
+        self._check_window()
         self._check_stride()
         weights, identity = checkpoint.weights_hash, checkpoint.identity
         if loaded.untrained:
@@ -67,6 +73,7 @@ class TransformerEncoder(Encoder):
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
             + (f" quantized={quantized(reading)}" if reading.quantization else "")
             + f" pooling={reading.pooling}"
+            + str(self._read.prefix)
             + (" units=text" if reading.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={reading.final_norm} long={reading.long}"
             + (f" stride={reading.stride}" if reading.stride is not None else "")
@@ -87,6 +94,8 @@ class TransformerEncoder(Encoder):
             "layers": self.n_layers - 1,
             "width": self.dim,
             "pooling": reading.pooling,
+            "prefix": reading.prefix,
+            "start": str(self.start),
             "final_norm": reading.final_norm,
             "final_norm_module": norm or "-",
             "long": reading.long,
@@ -125,6 +134,14 @@ class TransformerEncoder(Encoder):
 
     def settle(self, made: Mapping[str, str]) -> None:
         self._pass.settle("prepacked" if made.get("linear") == "prepacked" else "plain")
+
+    def _check_window(self) -> None:
+        n = self._read.n_special
+        if self.window is not None and n >= self.window:
+            raise ConfigError(
+                f"model.prefix={self.reading.prefix!r}: {n} pieces stand around each text, and "
+                f"{self.checkpoint.source} reads {self.window} at once, so no text fits beside them; give a shorter one"
+            )
 
     def _check_stride(self) -> None:
         size = None if self.window is None else self.window - self._read.n_special
@@ -256,7 +273,7 @@ class TransformerEncoder(Encoder):
         size = self.window - before - after
         n -= before + after
         starts = windows(n, size, self.reading.stride or max(size // 2, 1))
-        chosen = best_window(n, starts, size, causal=self.causal)
+        chosen = best_window(n, starts, size, causal=bool(self.causal))
         text = pieces.ids[before : before + n]
         ids = np.stack(
             [np.concatenate([pieces.ids[:before], text[s : s + size], pieces.ids[before + n :]]) for s in starts]

@@ -11,6 +11,8 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
+from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.models.transformer.prefix import prefix_of
 from ctxexp.vectors.align import overlaps, reduce_pairs
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class Pieces:
     """One sentence's pieces.
 
     `counts[i]` pieces of unit i follow each other in `at`, which holds positions in `ids`; the first `n_before` and
-    the last `n_after` ids are the special tokens that enclose the text.
+    the last `n_after` ids are the special tokens that enclose the text, `model.prefix` among the first.
     """
 
     ids: np.ndarray  # (n_pieces,) int32, special tokens included
@@ -64,10 +66,18 @@ class PieceReader:
     """Reads sentences with the fast tokenizer of a checkpoint, whose embedding table has `rows` rows (0: any number).
 
     Text is never cut (a checkpoint's own truncation and padding settings are turned off); special tokens are added as
-    the tokenizer does by default: GPT-2's adds none.
+    the tokenizer does by default (GPT-2's adds none), but that `prefix` stands before the text.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, pooling: str, source: str, rows: int = 0) -> None:
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        pooling: str,
+        source: str,
+        rows: int = 0,
+        prefix: str = AS_TOKENIZER,
+    ) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if backend is None:
             raise ModelError(
@@ -80,12 +90,15 @@ class PieceReader:
         unknown = getattr(backend.model, "unk_token", tokenizer.unk_token)  # Unigram's model keeps it to itself
         self.unknown_id = None if unknown is None else backend.token_to_id(unknown)
         self.marker = backend.token_to_id(MARKER)
-        self.n_special = int(backend.num_special_tokens_to_add(False))  # special tokens of each sentence
+        self.prefix = prefix_of(prefix, tokenizer, source)
+        own = int(backend.num_special_tokens_to_add(False))
+        self.n_special = own - len(self.prefix.own) + len(self.prefix.ids)  # pieces of each sentence beside its text's
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces."""
         chunks = (sentences[i : i + CHUNK] for i in range(0, len(sentences), CHUNK))
-        return [pieces for chunk in chunks for pieces in self._read(chunk)]
+        read = (pieces for chunk in chunks for pieces in self._read(chunk))
+        return list(read if self.prefix.is_own else map(self.prefix.put_before, read))
 
     def unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
         """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""

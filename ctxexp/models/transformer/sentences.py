@@ -26,10 +26,11 @@ LIMIT_FILE = "sentence_bert_config.json"  # sentence-transformers: how many piec
 class TransformerSentences(Encoder):
     """View of a transformer whose units are poolings of the whole sentence instead of its words.
 
-    `mean` over all pieces, special tokens included (as sentence-transformers does); `mean_text` without special
-    tokens; `cls`, the first piece: only where it is a special token or the model reads both ways; `last`, the last
-    piece; `pooler`, the model's own pooled output: only where the checkpoint has its weights, and meant for the last
-    layer only (zeros in the others). A sentence without pieces to pool has no such unit.
+    `mean` over all pieces, special tokens included (as sentence-transformers does), but without what `model.prefix`
+    added; `mean_text` without special tokens; `cls`, the first piece: only where it is a special token or the model
+    reads both ways; `last`, the last piece; `pooler`, the model's own pooled output: only where the checkpoint has its
+    weights, and meant for the last layer only (zeros in the others). A sentence without pieces to pool has no such
+    unit.
 
     A sentence that is too long is cut, its closing special tokens kept, as sentence-transformers does; the limit is
     the model's window, or the checkpoint's own `max_seq_length` where that is shorter. With `long=refuse` it is an
@@ -40,7 +41,9 @@ class TransformerSentences(Encoder):
         self.base, self.n_layers, self.layers, self.dim = base, base.n_layers, base.layers, base.dim
         (sample,) = base._read([Sentence.of(["a"])])
         self.poolings = ("mean", "mean_text")
-        if sample.n_before or not base.causal:
+        prefix = base._read.prefix
+        is_added = prefix.begin == 0 < prefix.end  # the first piece is what model.prefix added, and no part of a vector
+        if not is_added and (sample.n_before or not base.causal):
             self.poolings += ("cls",)
         self.poolings += ("last",)
         if base.has_pooler and self._pooler_fits(sample):
@@ -113,7 +116,7 @@ class TransformerSentences(Encoder):
         done: list[Encoded] = [Encoded((), np.empty((len(self.given), 0, self.dim), np.float32))] * len(batch)
         with torch.inference_mode():
             for (length, before, after), members in groups.items():
-                if not length:
+                if length <= self.base._read.prefix.end - self.base._read.prefix.begin:
                     continue
                 units = tuple(u for u in self.poolings if u != "mean_text" or before + after < length)
                 ids = np.stack([read[i].ids for i in members])
@@ -130,7 +133,7 @@ class TransformerSentences(Encoder):
             pieces = layer.view(n, -1, self.dim).to(self._type)
             for k, unit in enumerate(units):
                 if unit == "mean":
-                    rows[:, k] = pieces.mean(1)
+                    rows[:, k] = self._without_prefix(pieces).mean(1)
                 elif unit == "mean_text":
                     rows[:, k] = pieces[:, first:end].mean(1)
                 elif unit == "cls":
@@ -141,6 +144,13 @@ class TransformerSentences(Encoder):
                     assert self.base._pooled is not None
                     rows[:, k] = self.base._pooled
         return out.reshape(len(layers), n * len(units), self.dim).cpu().numpy()
+
+    def _without_prefix(self, pieces: torch.Tensor) -> torch.Tensor:
+        """Pieces (n, length, dim) less those that `model.prefix` added."""
+        prefix = self.base._read.prefix
+        if prefix.begin == prefix.end:
+            return pieces
+        return torch.cat([pieces[:, : prefix.begin], pieces[:, prefix.end :]], dim=1)
 
 
 def _limit(base: TransformerEncoder) -> int | None:

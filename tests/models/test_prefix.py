@@ -1,0 +1,297 @@
+"""`model.prefix`: what stands before each text enters the model, and no number comes from it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+
+import ctxexp
+from ctxexp.command.compose import config_of
+from ctxexp.command.jobs import summary
+from ctxexp.command.labels import label
+from ctxexp.command.run import load_encoder
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, CtxexpError, ModelError
+from ctxexp.model import TextStart
+from ctxexp.models.elmo.factory import elmo
+from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.known import Known
+from ctxexp.report.wording import identities
+from ctxexp.results.run_info import RunInfo
+from ctxexp.vectors.align import best_window, windows
+
+Folder = Callable[[str], Path]
+SENTENCES = [
+    Sentence.of(text.split())
+    for text in ("the bank by the river", "naïve owners , running", "the", "she deposited the money", "the dog")
+]
+KINDS = ("gpt2", "qwen2", "llama", "bert", "roberta")
+OWN = {"gpt2": 0, "qwen2": 0, "llama": 1, "bert": 1, "roberta": 1}  # special pieces that the tokenizer puts in front
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    base, made = tmp_path_factory.mktemp("tiny"), {}
+
+    def make(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = tiny_models.make(kind, base / kind)
+        return made[kind]
+
+    return make
+
+
+def encoder(folder: Path, **choices: Any) -> Any:
+    return huggingface(checkpoint=str(folder), device="cpu", **choices)
+
+
+def ids_of(tokenizer: Any, prefix: str, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    """The ids that transformers is to read, and the characters of each, put together by hand; (0, 0) for what isn't the
+    text's."""
+    read = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
+    special = read["special_tokens_mask"]
+    n = special.index(0)
+    front, ids = read["input_ids"][:n], read["input_ids"][n:]
+    spans = [(0, 0) if s else tuple(span) for span, s in zip(read["offset_mapping"][n:], special[n:], strict=True)]
+    if prefix == "none":
+        front = []
+    elif prefix == "bos":
+        start = tokenizer.bos_token_id if tokenizer.bos_token else tokenizer.cls_token_id
+        front = front if front[:1] == [start] else [start, *front]
+    elif prefix != "as_tokenizer":
+        front = front + tokenizer(prefix, add_special_tokens=False)["input_ids"]
+    return front + ids, [(0, 0)] * len(front) + spans
+
+
+@pytest.mark.parametrize("prefix", ["as_tokenizer", "none", "bos", ".", "the dog"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_are_those_that_transformers_gives_for_the_ids_put_together(
+    folder: Folder, kind: str, prefix: str
+) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder(kind)), AutoModel.from_pretrained(folder(kind)).eval()
+    plain, made = encoder(folder(kind)), encoder(folder(kind), prefix=prefix)
+    moved = 0.0
+    for sentence, encoded, before in zip(SENTENCES, made.encode(SENTENCES), plain.encode(SENTENCES), strict=True):
+        ids, spans = ids_of(tokenizer, prefix, sentence.text)
+        with torch.no_grad():
+            out = model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
+        states = torch.stack(out)[:, 0].numpy()
+        assert encoded.units == before.units == sentence.words  # nothing of the prefix has a vector
+        for k, (start, end) in enumerate(sentence.spans):
+            rows = [
+                i for i, (a, b) in enumerate(spans)
+                if max(a, start) < min(b, end) and tokenizer.convert_ids_to_tokens(ids[i]) != "▁"  # a space
+            ]  # fmt: skip
+            expected = states[:, rows].astype(np.float64).mean(1)
+            np.testing.assert_allclose(encoded.layers[:, k], expected, atol=2e-6, rtol=2e-6)
+        moved = max(moved, float(np.abs(encoded.layers - before.layers).max()))
+    same = prefix == "as_tokenizer" or (OWN[kind] == (prefix == "bos") and prefix in ("bos", "none"))
+    assert (made.name == plain.name) == same  # one name, and so one cache entry, exactly where vectors are the same
+    assert (moved < 1e-5) == same
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "bert"])
+def test_every_window_of_a_long_sentence_begins_with_it(folder: Folder, kind: str) -> None:
+    made = encoder(folder(kind), pooling="pieces", stride=11, prefix="the dog")
+    assert made.window == 40
+    long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
+    (plain,), (read,) = encoder(folder(kind), pooling="pieces")._read([long]), made._read([long])
+    added = made._read.backend.encode("the dog", add_special_tokens=False).ids
+    n = plain.n_before
+    assert read.ids.tolist() == [*plain.ids[:n], *added, *plain.ids[n:]]
+    text = plain.ids[n : len(plain.ids) - plain.n_after]
+    before, after = [*plain.ids[:n], *added], plain.ids[len(plain.ids) - plain.n_after :].tolist()
+    size = 40 - len(before) - len(after)
+    starts = windows(len(text), size, 11)
+    chosen = best_window(len(text), starts, size, causal=kind != "bert")
+    outputs = []
+    for start in starts:
+        ids = torch.tensor([[*before, *text[start : start + size], *after]])
+        assert ids.shape == (1, 40)
+        with torch.no_grad():
+            outputs.append(torch.stack(made._model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0])
+    expected = np.stack([outputs[w][:, len(before) + i - starts[w]].numpy() for i, w in enumerate(chosen)], axis=1)
+    (encoded,) = made.encode([long])
+    np.testing.assert_allclose(encoded.layers, expected, atol=1e-5)
+    (whole,) = encoder(folder(kind), stride=11, prefix="the dog").encode([long])
+    assert whole.units == long.words
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix"), [("gpt2", "as_tokenizer"), ("gpt2", "bos"), ("llama", "."), ("llama", "none")]
+)
+def test_a_causal_model_s_first_unit_is_the_same_in_every_text(folder: Folder, kind: str, prefix: str) -> None:
+    """Whatever stands before it: so `causal` says that it sees no other word."""
+    made = encoder(folder(kind), prefix=prefix)
+    assert made.causal is True
+    one, _, two, _, three = made.encode(SENTENCES)
+    for other in (two, three):
+        np.testing.assert_allclose(other.layers[:, 0], one.layers[:, 0], atol=2e-6)
+    both = encoder(folder("bert"), prefix=prefix)
+    assert both.causal is False
+    one, _, two, *_ = both.encode(SENTENCES)
+    assert np.abs(two.layers[:, 0] - one.layers[:, 0]).max() > 1e-2
+
+
+STARTS = [
+    ("gpt2", "as_tokenizer", TextStart((), "tokenizer"), "the text's own first piece (the tokenizer adds nothing be"),
+    ("gpt2", "none", TextStart((), "tokenizer"), "the text's own first piece (the tokenizer adds nothing before it)"),
+    ("gpt2", "bos", TextStart(("<s>",), "prefix"), "<s> (model.prefix adds it, not the tokenizer; never measured)"),
+    ("gpt2", ".", TextStart((".",), "prefix"), ". (model.prefix adds it, not the tokenizer; never measured)"),
+    ("llama", "as_tokenizer", TextStart(("<s>",), "tokenizer"), "<s> (the tokenizer adds it)"),
+    ("llama", "bos", TextStart(("<s>",), "tokenizer"), "<s> (the tokenizer adds it)"),
+    ("llama", "none", TextStart((), "prefix"), "the text's own first piece (model.prefix=none)"),
+    ("bert", ".", TextStart(("[CLS]", "."), "both"), "[CLS] . (the tokenizer's own, then model.prefix; never"),
+    ("bert", "bos", TextStart(("[CLS]",), "tokenizer"), "[CLS] (the tokenizer adds it)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "prefix", "start", "said"), STARTS)
+def test_it_is_said_what_stands_first_and_whose_doing_that_is(
+    folder: Folder, kind: str, prefix: str, start: TextStart, said: str
+) -> None:
+    made = encoder(folder(kind), prefix=prefix)
+    assert made.start == start
+    assert str(start).startswith(said)
+    assert made.details["start"] == str(start)
+    again = encoder(folder(kind), prefix=prefix)
+    assert isinstance(again, Known)  # its description is read back
+    assert (again.start, again.causal) == (made.start, made.causal)
+
+
+def test_a_long_prefix_is_shown_by_its_beginning() -> None:
+    start = TextStart(tuple("abcdefgh"), "prefix")
+    assert str(start) == "a b c d e f ... (model.prefix adds it, not the tokenizer; never measured)"
+
+
+def test_counts_are_of_the_text_alone(folder: Folder) -> None:
+    plain, made = encoder(folder("gpt2")), encoder(folder("gpt2"), prefix="the dog")
+    n = len(made._read.backend.encode("the dog", add_special_tokens=False).ids)
+    assert made.lengths(SENTENCES) == [length + n for length in plain.lengths(SENTENCES)]  # they cost time
+    assert made.unknown(SENTENCES) == plain.unknown(SENTENCES)
+    for a, b in zip(made.tokens(SENTENCES), plain.tokens(SENTENCES), strict=True):
+        assert np.array_equal(a, b + np.array([n, 0]))
+    for a, b in zip(made.piece_ids(SENTENCES), plain.piece_ids(SENTENCES), strict=True):
+        assert np.array_equal(a, b)
+    for a, b in zip(made.tables(SENTENCES), plain.tables(SENTENCES), strict=True):
+        assert np.array_equal(a.counts, b.counts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix", "poolings"),
+    [
+        ("gpt2", "bos", "mean mean_text last"),
+        ("llama", "as_tokenizer", "mean mean_text cls last"),
+        ("llama", "none", "mean mean_text last"),
+        ("llama", ".", "mean mean_text cls last"),
+        ("bert", ".", "mean mean_text cls last pooler"),
+    ],
+)
+def test_no_sentence_vector_has_a_part_of_it(folder: Folder, kind: str, prefix: str, poolings: str) -> None:
+    made = encoder(folder(kind), prefix=prefix)
+    view = made.sentences()
+    assert list(view.poolings) == poolings.split()
+    empty = Sentence.of([])
+    for sentence, encoded in zip([*SENTENCES, empty], view.encode([*SENTENCES, empty]), strict=True):
+        (read,) = made._read([sentence])
+        if len(read.ids) == made._read.prefix.end - made._read.prefix.begin:
+            assert encoded.units == ()  # nothing but the prefix
+            continue
+        with torch.no_grad():
+            ids = torch.from_numpy(read.ids[None].astype(np.int64))
+            states = torch.stack(made._model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0].numpy()
+        own = made._read.prefix
+        kept = [i for i in range(len(read.ids)) if not own.begin <= i < own.end]
+        expected = {"mean": states[:, kept].mean(1), "cls": states[:, 0], "last": states[:, -1]}
+        if len(read.ids) > read.n_before + read.n_after:
+            expected["mean_text"] = states[:, read.n_before : len(read.ids) - read.n_after].mean(1)
+        for k, unit in enumerate(encoded.units):
+            if unit in expected:
+                np.testing.assert_allclose(encoded.layers[:, k], expected[unit], atol=2e-6, rtol=2e-6, err_msg=unit)
+        assert set(expected) & set(view.poolings) <= set(encoded.units)
+
+
+def test_what_can_t_stand_first_is_refused_with_a_reason(folder: Folder) -> None:
+    with pytest.raises(ModelError, match=r"^model\.prefix=bos: the tokenizer of .* has neither a bos_token nor a cls_"):
+        encoder(folder("t5"), prefix="bos")
+    with pytest.raises(ConfigError, match=r"^model\.prefix is empty: expected as_tokenizer, none, bos, or a text"):
+        gpt2(prefix="")
+    with pytest.raises(ConfigError, match=r"model\.prefix='\\u200b': the tokenizer of .* makes no piece of it"):
+        encoder(folder("bert"), prefix="\u200b")
+    with pytest.raises(
+        ConfigError, match=r"model\.prefix='the the .* \d+ pieces stand around each text, and .* reads 40 at"
+    ):
+        encoder(folder("gpt2"), prefix="the " * 40)
+
+
+def test_the_untrained_twin_has_it_too() -> None:
+    plain, made = (gpt2(weights="untrained", device="cpu", prefix=prefix) for prefix in ("as_tokenizer", "bos"))
+    assert made.start == TextStart(("<|endoftext|>",), "prefix")
+    (a,), (b,) = plain.encode(SENTENCES[:1]), made.encode(SENTENCES[:1])
+    assert a.units == b.units
+    assert np.abs(a.layers - b.layers).max() > 1e-3
+
+
+def test_a_model_in_memory_takes_it(folder: Folder) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder("gpt2")), AutoModel.from_pretrained(folder("gpt2"))
+    lent = ctxexp.from_transformers(model, tokenizer, prefix="bos")
+    for a, b in zip(lent.encode(SENTENCES), encoder(folder("gpt2"), prefix="bos").encode(SENTENCES), strict=True):
+        assert np.array_equal(a.layers, b.layers)
+
+
+def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
+    text = ["The bank was steep .", "The old bank was here .", "A bank was there .", "The river was old ."]
+
+    def run(*options: str) -> Any:
+        return ctxexp.measure("gpt2", text, metrics=["word_norm"], options=["min_contexts=2", *options], progress=False)
+
+    with caplog.at_level(logging.INFO, logger="ctxexp"):
+        plain, made = run("control=no_first"), run("model.prefix=bos", "control=no_first")
+    start = TextStart(("<|endoftext|>",), "prefix")
+    said = "<|endoftext|> (model.prefix adds it, not the tokenizer; never measured)"
+    assert (made.info.model.causal, made.info.model.start) == (True, start)
+    assert RunInfo.from_json(made.info.to_json()).model.start == start
+    assert f"  stands first: {said}" in summary(made).splitlines()
+    assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in summary(plain)
+    assert identities([("gpt2", made)])[0].endswith(f"first: {said}")
+    assert made.info.corpus.left_out == plain.info.corpus.left_out == 4  # the first word of each text, not the prefix
+    notes = [record.getMessage() for record in caplog.records if "not measured" in record.getMessage()]
+    assert notes[0].endswith("occurrences are not measured")
+    assert notes[1].endswith(
+        f"not measured; places are the text's own; what stands before it is never measured: {said}"
+    )
+    assert "stands first" not in summary(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["model=gpt2"], "gpt2"),
+        (["model=gpt2", "model.prefix=bos"], "gpt2 (prefix bos)"),
+        (["model=gpt2", "model.prefix=."], "gpt2 (prefix '.')"),
+        (["model=gpt2", "weights=untrained", "model.prefix=none"], "gpt2 (untrained) (prefix none)"),
+    ],
+)
+def test_labels_and_configs_of_runs_have_it(options: list[str], expected: str) -> None:
+    config = config_of(options)
+    assert label(config) == expected
+    assert load_encoder(config).n_layers == 5
+
+
+def test_models_without_pieces_have_none() -> None:
+    with pytest.raises(CtxexpError, match=r"model\.prefix"):
+        config_of(["model=elmo", "model.prefix=bos"])
+    made = elmo()
+    assert (made.causal, made.start) == (None, None)
