@@ -41,7 +41,8 @@ class Chance(ABC):
         """The levels of the measure whose groups have these scores (n_groups, n_layers)."""
 
     def words(self, metric: Metric) -> str:
-        """How the measure's level came about: `exact`, `drawn`, or nothing where it has none to speak of."""
+        """How the measure's level came about: `exact`, `drawn`, `size-matched`, or nothing where it has none to speak
+        of."""
         return "drawn"
 
 

@@ -20,6 +20,10 @@ from ctxexp.model import EmbeddingTable
 if TYPE_CHECKING:
     from ctxexp.measuring.occurrences import Text
 
+AgainstLevel = Literal["run", "size_matched"]
+"""Which level a measure's `baseline` and `adjusted` are: that of the run's `baseline=`, or of random groups of each
+group's own size."""
+
 Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
 the sentence vectors of a sub-set of gold pairs; a random group of the baseline; all rows."""
@@ -109,6 +113,11 @@ class Metric(Described, ABC):
     `cosine_level` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is
     the chance level (`null` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which
     then takes the place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `null` as it is.
+
+    `baseline` says what `adjusted` is raw less of: `run`, the level of the run's `baseline=`; `size_matched`, for a
+    score that depends on the number of rows, the mean score of random groups of each group's own size (unless the
+    run's baseline gives groups levels of their own, which are of their size too). `size_matched=True` asks for the
+    latter beside the former, as `size_matched_baseline` and `size_matched_adjusted`.
     """
 
     over: ClassVar[Over]
@@ -120,6 +129,7 @@ class Metric(Described, ABC):
     extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
     sample: int | None = None  # so many random groups only
     size_matched: bool = False
+    baseline: AgainstLevel = "run"
 
     def require(self, corpus: Corpus) -> None:  # optional
         """Raise DataError unless the corpus has what is measured: called before anything is encoded."""
@@ -195,7 +205,7 @@ class GroupMean(Metric):
 
     A subclass defines `score`, and `null` where the paper's chance level is another function than the score.
     `sample` limits the groups to a seeded random sample (None: all). `size_matched` asks for the second chance level,
-    the same score on random groups of the same size.
+    the same score on random groups of the same size, where that isn't the first one (`baseline`).
     """
 
     scored: ClassVar[bool] = True

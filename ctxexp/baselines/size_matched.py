@@ -16,7 +16,8 @@ from ctxexp.measuring.bootstrap import Curve, Units, mean, weighted
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import WordReader
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import Over
+from ctxexp.metric import Metric, Over
+from ctxexp.results.run_info import SIZE_MATCHED
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,9 @@ class Ladder(Chance):
         self.counts, self.matched, self.units = counts, matched, units
         self._levels: dict[str, list[list[float]]] = {}  # label -> layer -> rung
         self._moved: dict[str, list[np.ndarray]] = {}  # label -> layer -> (rungs, n_blocks)
+
+    def words(self, metric: Metric) -> str:
+        return SIZE_MATCHED
 
     def look(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
         levels: dict[str, list[float]] = {label: [] for label in subjects}

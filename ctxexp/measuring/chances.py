@@ -16,7 +16,7 @@ from ctxexp.measuring.levels import Level, mean_cosine_level
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import WordReader
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import GroupMean, Metric
+from ctxexp.metric import GroupMean, Metric, Over
 
 
 class SampleLevel:
@@ -109,17 +109,25 @@ class Chances:
         self.own: dict[str, Chance] = {}  # label -> its groups' own levels
         self.beside: dict[str, Chance] = {}  # label -> those by size, where the metric asks for them too
         made: dict[tuple[str, str], Chance | None] = {}
+
+        def chance(scheme: Baseline, over: Over) -> Chance | None:
+            key = scheme.name, over
+            if key not in made:
+                made[key] = scheme.chance(occurrences, over, seed)
+            return made[key]
+
         for label, probe in probes.items():
             if not probe.scored:
                 continue
-            for scheme, held in ((baseline, self.own), (SizeMatched(), self.beside)):
-                if held is self.beside and (not probe.size_matched or baseline.name == scheme.name):
-                    continue
-                key = scheme.name, probe.over
-                if key not in made:
-                    made[key] = scheme.chance(occurrences, probe.over, seed)
-                if chance := made[key]:
-                    held[label] = chance
+            own, by_size = chance(baseline, probe.over), None
+            if baseline.name != SizeMatched.name and (probe.size_matched or probe.baseline == "size_matched"):
+                by_size = chance(SizeMatched(), probe.over)
+            if own is None and probe.baseline == "size_matched":
+                own, by_size = by_size, None
+            if own:
+                self.own[label] = own
+            if by_size and probe.size_matched:
+                self.beside[label] = by_size
 
     def look(self, reader: WordReader, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         """Take one layer's levels; each random group is gathered once for all measures."""
@@ -143,5 +151,6 @@ class Chances:
         return {"": main, "size_matched_": self.beside[label].levels(label, scores, self.chosen[label])}
 
     def words(self, label: str) -> str:
-        """How the measure's level came about: `exact`, `drawn`, or nothing where it has none to speak of."""
+        """How the measure's level came about: `exact`, `drawn`, `size-matched`, or nothing where it has none to speak
+        of."""
         return self.own.get(label, self.sample).words(self.probes[label])

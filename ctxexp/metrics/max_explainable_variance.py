@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import Definition, explained_variance
-from ctxexp.metric import GroupMean, Over
+from ctxexp.metric import AgainstLevel, GroupMean, Over
 
 WORDS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
@@ -22,9 +22,11 @@ class MaxExplainableVariance(GroupMean):
     """Mean over words of the share of variance that one direction explains, in [0, 1] (Ethayarajh 2019, Definition 3).
 
     `definition`: uncentred (as printed), centred (PCA) or released (what the published code computed); word and
-    chance level always by the same one. The share falls with the number of rows even for noise, so beside the sampled
-    baseline there is, with `size_matched`, the same score on random groups of the word's own size. `sample`: so many
-    random words only.
+    chance level always by the same one. The share falls with the number of rows even for noise: at 768 dimensions .22
+    at 5 rows, .005 at 1,000. So `baseline=size_matched`, the default, is the same score on random groups of the word's
+    own size. `baseline=run` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
+    noise has an adjusted share of .22 at 5 rows; then `size_matched` asks for the other level beside it. `sample`: so
+    many random words only.
     """
 
     over: ClassVar[Over] = "word"
@@ -33,13 +35,24 @@ class MaxExplainableVariance(GroupMean):
     line: ClassVar[float | None] = 0.05  # "on average, less than 5% of the variance" (Section 4.3)
 
     def __init__(
-        self, *, definition: Definition = "uncentred", size_matched: bool = True, sample: int | None = None
+        self,
+        *,
+        definition: Definition = "uncentred",
+        baseline: AgainstLevel = "size_matched",
+        size_matched: bool = True,
+        sample: int | None = None,
     ) -> None:
         if definition not in get_args(Definition):
             raise ConfigError(
                 f"max_explainable_variance definition={definition!r}: expected one of {', '.join(get_args(Definition))}"
             )
+        if baseline not in get_args(AgainstLevel):
+            raise ConfigError(
+                f"max_explainable_variance baseline={baseline!r}: expected one of {', '.join(get_args(AgainstLevel))}; "
+                "run is the level of the run's own baseline=, the paper's way"
+            )
         super().__init__(sample=sample, size_matched=size_matched)
+        self.baseline = baseline
         self._of: Definition = definition
         self.variant = "" if definition == "uncentred" else definition
         shift = {"shift"} if definition == "centred" else set()

@@ -16,10 +16,12 @@ from ctxexp.report.wording import (
     about,
     averaged,
     axis_label,
+    by_size,
     canonical,
     define,
     figure_of,
     main,
+    own_size,
     title,
     unique_labels,
 )
@@ -153,10 +155,8 @@ def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *,
             lines.append(Line(f"{model}, published", label, y, None, None, colour, marker, published=True))
     every = [results for _, results in runs]
     definition = next((d for results in every if (d := define(measure, results, task))), "")
-    if matched:
-        by_length = "sentence" in [about(results, measure).over for results in every]
-        own = "sentence's own length" if by_length else "word's own size"
-        definition += f"; baseline of each {own}"
+    if any(by_size(results, Key(measure, shown, task)) for results in every):
+        definition += f"; baseline of each {own_size(every, measure)}"
     return Panel(
         measure=measure,
         task=task,
@@ -174,7 +174,10 @@ def line_of(measure: str, runs: Sequence[Results]) -> float | None:
 
 
 def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray | None:
-    """The published curve of what this run measured under the label, by the same definition; None if there is none."""
+    """The published curve of what this run measured under the label, by the same definition and the paper's kind of
+    level; None if there is none."""
+    if by_size(results, key):
+        return None
     named = key._replace(measure=canonical(results, key.measure))
     return finite(reference.published(model).get(named)) if model else None
 

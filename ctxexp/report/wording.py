@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ctxexp.results.run_info import CorpusInfo, MeasureInfo
+from ctxexp.results.run_info import SIZE_MATCHED, CorpusInfo, MeasureInfo
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
 
@@ -106,6 +106,8 @@ def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), ta
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {readable(statistic)}"
     alone = not any(Key(measure, "adjusted", task) in r.held for r in runs)
+    if any(by_size(r, Key(measure, statistic, task)) for r in runs) and statistic == "adjusted":
+        statistic = "size_matched_adjusted"
     forms = {
         "adjusted": "{} − baseline",
         "size_matched_adjusted": "{} − size-matched baseline",
@@ -252,20 +254,37 @@ def _has_interval(results: Results, measure: str) -> bool:
     return any(np.isfinite(held.low).any() for key, held in results.held.items() if key.measure == measure)
 
 
+def by_size(results: Results, key: Key) -> bool:
+    """Whether the curve is a level of random groups of each group's own size, or is adjusted by it."""
+    if key.statistic.startswith("size_matched_"):
+        return True
+    return key.statistic in ("baseline", "adjusted", "corrected") and about(results, key.measure).level == SIZE_MATCHED
+
+
+def own_size(results: Iterable[Results], measure: str) -> str:
+    """ "word's own size": what such groups are as large as."""
+    of_sentence = "sentence" in [about(each, measure).over for each in results]
+    return "sentence's own length" if of_sentence else "word's own size"
+
+
 def baseline_words(results: Results, measure: str | None = None) -> str:
-    """ "1,000 occurrences, one per sentence", "exact, one per sentence": the chance level in a few words; empty if the
-    run doesn't say.
+    """ "1,000 occurrences, one per sentence", "exact, one per sentence", "random groups of each word's own size": the
+    chance level in a few words; empty if the run doesn't say.
 
     Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
     """
     chance = results.info.baseline
     named = not chance.matched or (measure is not None and about(results, measure).over == "sample")
     kinds = {said.level for label, said in results.info.measures.items() if measure in (None, label)}
+    sized = f"random groups of each {own_size([results], measure or '')}"
+    if kinds == {SIZE_MATCHED} and named:
+        return sized
     drawn = f"{chance.size:,} occurrences" if named and chance.size else ""
     if "exact" in kinds:
         drawn = f"exact or {drawn}" if drawn and "drawn" in kinds else "exact"
     parts = [drawn, one_line(chance.name).replace("_", " ")]
-    return ", ".join(part for part in parts if part)
+    said = ", ".join(part for part in parts if part)
+    return f"{said} or {sized}" if SIZE_MATCHED in kinds and named else said
 
 
 def count_words(results: Results, measure: str, task: str = "") -> str:

@@ -90,6 +90,6 @@ def statistics(make: Callable[[], Metric]) -> set[str]:
         return set()
     if metric.has_null and "raw" in found:
         found |= {"baseline", "adjusted"} | ({"corrected"} if metric.cosine_level == "baseline" else set())
-    if metric.size_matched:
+    if metric.size_matched and metric.baseline == "run":
         found |= {f"size_matched_{name}" for name in {"baseline", "adjusted", "corrected"} & found}
     return found

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Part = TypeVar("Part")
+SIZE_MATCHED = "size-matched"  # a measure's `level` where each group is held against random groups of its own size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +108,8 @@ class PoolingInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureInfo:
-    """What a metric says of itself (`ctxexp.measuring.described`), and `level`: how its chance level was found."""
+    """What a metric says of itself (`ctxexp.measuring.described`), and `level`: how its chance level was found:
+    `exact`, `drawn` or `size-matched`."""
 
     name: str = ""
     title: str = ""

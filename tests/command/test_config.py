@@ -320,6 +320,10 @@ def test_the_papers_protocol() -> None:
     assert config.min_contexts == 5
     assert config.metric["intra_sentence_similarity"].arguments["sample"] == 500
     assert config.metric["max_explainable_variance_released"].arguments["definition"] == "released"
+    for name in ("max_explainable_variance", "max_explainable_variance_released"):  # the paper's level, by name
+        assert config.metric[name].arguments["baseline"] == "run"
+    usual = compose.config_of([])
+    assert usual.metric["max_explainable_variance"].arguments["baseline"] == "size_matched"
 
 
 def test_the_config_folder_holds_the_groups() -> None:

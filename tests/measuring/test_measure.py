@@ -39,9 +39,9 @@ DIM = 24
 ALL: dict[str, Callable[[], Metric]] = {
     "self_similarity": SelfSimilarity,
     "intra_sentence_similarity": partial(IntraSentenceSimilarity, size_matched=True),
-    "mev": MaxExplainableVariance,
-    "mev_centred": partial(MaxExplainableVariance, definition="centred"),
-    "mev_released": partial(MaxExplainableVariance, definition="released"),
+    "mev": partial(MaxExplainableVariance, baseline="run"),
+    "mev_centred": partial(MaxExplainableVariance, definition="centred", baseline="run"),
+    "mev_released": partial(MaxExplainableVariance, definition="released", baseline="run"),
     "anisotropy": Anisotropy,
     "word_norm": WordNorm,
 }
@@ -169,6 +169,41 @@ def test_noise_is_at_its_size_matched_level_in_every_definition() -> None:
         assert (curves["size_matched_adjusted_ci_low"] < 0.002).all(), label
         assert (curves["size_matched_adjusted_ci_high"] > -0.002).all(), label
     assert (results.named["mev_centred/adjusted"] > 0.05).all()
+
+
+def test_noise_of_five_rows_is_at_its_level_by_default_and_far_above_the_papers() -> None:
+    """Words of 5 rows of 768 dimensions: one level from 1,000 rows calls them structured, the default doesn't."""
+    corpus = Corpus.of("five", [[f"w{i % 200}", f"only{i}"] for i in range(1000)])
+    shelf = shelve(corpus)
+    occurrences = Occurrences.of(shelf, corpus)
+    x = np.random.default_rng(3).normal(size=(len(shelf.unit_codes), 768)).astype(np.float32)
+    metrics: dict[str, Callable[[], Metric]] = {
+        f"{definition}/{baseline}": partial(MaxExplainableVariance, definition=definition, baseline=baseline)
+        for definition in ("uncentred", "centred", "released")
+        for baseline in ("run", "size_matched")
+    } | {"default": MaxExplainableVariance}
+    results = measure(Memory(shelf, [x]), occurrences, metrics, OnePerSentence(size=1000), seed=0)
+    assert {*occurrences.counts.tolist()} == {5}
+    for label in ("default", *(label for label in metrics if label.endswith("size_matched"))):
+        (value,), (low,), (high,) = (results.named[f"{label}/adjusted{end}"] for end in ("", "_ci_low", "_ci_high"))
+        assert abs(value) < 0.01, label
+        assert low < 0.003, label
+        assert high > -0.003, label
+        assert results.info.measures[label].level == "size-matched"
+        assert f"{label}/size_matched_adjusted" not in results.named
+    assert results.named["default/adjusted"] == results.named["uncentred/size_matched/adjusted"]
+    for definition, least in (("uncentred", 0.19), ("centred", 0.24), ("released", 0.1)):
+        assert results.named[f"{definition}/run/adjusted"][0] > least, definition
+        assert results.info.measures[f"{definition}/run"].level == "drawn"
+        beside = results.named[f"{definition}/run/size_matched_adjusted"]
+        np.testing.assert_array_equal(beside, results.named[f"{definition}/size_matched/adjusted"])
+
+
+def test_a_baseline_with_levels_of_its_own_stays_that_of_a_size_matched_measure() -> None:
+    """Twins are of the group's own size: `baseline=` isn't passed over for another level by size."""
+    chosen = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300, draws=8), seed=1).named
+    usual = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300), seed=1).named
+    assert not np.array_equal(chosen["mev/baseline"], usual["mev/baseline"])
 
 
 def test_shuffled_sentences_are_at_their_length_matched_level() -> None:

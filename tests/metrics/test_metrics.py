@@ -69,6 +69,7 @@ def test_chance_levels() -> None:
         metric = MaxExplainableVariance(definition=definition)  # type: ignore[arg-type]
         assert metric.null(x) == pytest.approx(float(explained_variance(x, definition=definition)), abs=1e-7)  # type: ignore[arg-type]
         assert metric.size_matched
+        assert metric.baseline == "size_matched"
     assert np.isnan(SelfSimilarity().null(x[:1]))
     assert np.isnan(WordNorm().null(x))
 
@@ -101,7 +102,7 @@ def test_names_and_their_settings() -> None:
     assert settings == {
         "anisotropy": [],
         "intra_sentence_similarity": ["sample", "unit_norm", "size_matched"],
-        "max_explainable_variance": ["definition", "size_matched", "sample"],
+        "max_explainable_variance": ["definition", "baseline", "size_matched", "sample"],
         "self_similarity": ["sample"],
         "sense_separation": ["sample", "permutations", "seed"],
         "sts": ["similarity"],
@@ -119,6 +120,8 @@ def test_messages() -> None:
         SelfSimilarity(sample=0)
     with pytest.raises(ConfigError, match=r"definition='pca': expected one of uncentred, centred, released"):
         MaxExplainableVariance(definition="pca")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="baseline='paper': expected one of run, size_matched; run is the level of"):
+        MaxExplainableVariance(baseline="paper")  # type: ignore[arg-type]
 
     class Scalar(GroupMean):
         over = "word"

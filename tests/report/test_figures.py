@@ -163,6 +163,25 @@ def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and
     assert "own size" in figure.axes[2].get_title(loc="left")
 
 
+def test_a_level_by_size_is_named_wherever_a_figure_speaks_of_it_and_no_published_curve_stands_beside_it() -> None:
+    """Published curves are adjusted by the paper's one level: against another they would be another measure."""
+    by_size = describe(f"{VARIANCE}_released", MaxExplainableVariance(definition="released"), "size-matched")
+    usual = replace(by_size, level="drawn")
+    for about, published in ((by_size, 0), (usual, 1)):
+        measures = {**stated(**METRICS), f"{VARIANCE}_released": about}
+        run = results("bert", 13, measures=measures)
+        panel = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "adjusted", published=True)
+        assert sum(line.published for line in panel.lines) == published
+        raw = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "raw", published=True)
+        assert sum(line.published for line in raw.lines) == 1
+        own = "random groups of each word's own size"
+        said = f"baseline: {own}" if about is by_size else "baseline: 1,000 occurrences, one per sentence"
+        assert said in wording.facts([("bert", run)], f"{VARIANCE}_released")
+        assert (f"one per sentence or {own}" in "; ".join(wording.facts([("bert", run)]))) is (about is by_size)
+        assert ("size-matched baseline" in panel.y_label) is (about is by_size)
+        assert panel.definition.endswith("; baseline of each word's own size") is (about is by_size)
+
+
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     run = results("bert", 5)
     curve = run.named["self_similarity/adjusted"].copy()

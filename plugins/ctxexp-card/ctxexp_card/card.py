@@ -13,7 +13,7 @@ from ctxexp.papers.sweep_tables import SweepTable, markdown
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import difference
 from ctxexp.report.side_by_side import full_title, number
-from ctxexp.report.wording import about, facts, main_curves
+from ctxexp.report.wording import about, baseline_words, by_size, facts, main_curves
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
@@ -122,7 +122,9 @@ class Card:
         return level.value if level is not None and key.statistic == "adjusted" else None
 
     def _about(self, key: Key) -> str:
-        return about(self.results, key.measure).definition
+        said = about(self.results, key.measure).definition
+        level = f"; chance: {baseline_words(self.results, key.measure)}" if by_size(self.results, key) else ""
+        return said and said + level
 
     def _name(self, key: Key) -> str:
         title = full_title(key.measure, key.task, [self.results])

@@ -184,4 +184,6 @@ def _notes(a: RunInfo, b: RunInfo) -> list[str]:
         "min_contexts": (a.corpus.min_contexts, b.corpus.min_contexts),
         "words without a vector": (a.corpus.skipped, b.corpus.skipped),
     }
+    for label in sorted(a.measures.keys() & b.measures.keys()):
+        kinds[f"chance level of {label}"] = (a.measures[label].level, b.measures[label].level)
     return [f"{kind} differs: {one} and {other}" for kind, (one, other) in kinds.items() if one != other]

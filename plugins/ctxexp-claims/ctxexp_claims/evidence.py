@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ctxexp.report.wording import about, canonical
+from ctxexp.report.wording import about, by_size, canonical
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Held, Key
@@ -153,11 +153,19 @@ def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
 
 def _evidence(model: str, results: Results, link: str) -> Evidence:
     labels = measured(results)
-    tables = {name: results.tables[label] for name, label in labels.items() if label in results.tables}
+    tables = {name: _table(results, label) for name, label in labels.items() if label in results.tables}
     keys = {key: name for key in results.held if (name := _canonical(results, labels, key))}
     held = {name: results.held[key] for key, name in keys.items()}
     drawn = {name: results.replicates[key] for key, name in keys.items() if key in results.replicates}
     return Evidence(model, held, results.info.title, link, results.info, tables, drawn)
+
+
+def _table(results: Results, label: str) -> pd.DataFrame:
+    """The measure's word table; without its adjusted values where these are by groups of each word's own size."""
+    table = results.tables[label]
+    if not by_size(results, Key(label, "adjusted")):
+        return table
+    return table[[name for name in table.columns if not str(name).startswith("adjusted_")]]
 
 
 def measured(results: Results) -> dict[str, str]:
@@ -173,17 +181,20 @@ def measured(results: Results) -> dict[str, str]:
 
 
 def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | None:
-    """A curve's key by what it is of and what it is adjusted by: with `baseline=size_matched` plain `adjusted` is by
-    that level. None for what isn't evidence.
+    """A curve's key by what it is of and what it is adjusted by: where the run's or the measure's own baseline is
+    `size_matched`, plain `adjusted` is by that level. None for what isn't evidence.
 
     Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper.
     """
     name = canonical(results, key.measure)
     if key.place != LAYER or key.task or labels.get(name) != key.measure:
         return None
-    if results.info.baseline.name in SAMPLED or not key.statistic.startswith("adjusted"):
+    if not key.statistic.startswith("adjusted"):
         return Key(name, key.statistic)
-    return Key(name, f"size_matched_{key.statistic}") if results.info.baseline.name == "size_matched" else None
+    baseline = results.info.baseline.name
+    if baseline == "size_matched" or (baseline in SAMPLED and by_size(results, key)):
+        return Key(name, f"size_matched_{key.statistic}")
+    return Key(name, key.statistic) if baseline in SAMPLED else None
 
 
 def _drawn(info: RunInfo) -> tuple[int, int, str]:

@@ -381,6 +381,26 @@ def test_with_size_matched_baselines_adjusted_is_that_reading() -> None:
     )
 
 
+def test_a_measure_whose_own_baseline_is_size_matched_is_that_reading_and_not_the_papers() -> None:
+    """As maximum explainable variance is by default: its adjusted curve, and that of its words."""
+    sized = {
+        label: replace(about, level="size-matched") if label.startswith("max_") else about
+        for label, about in MEASURES.items()
+    }
+    every = []
+    for model in LAYERS:
+        results = saying(as_claimed(model), measures=sized, baseline="one_per_sentence")
+        beside = results.frame["measure"].str.startswith("max_") & results.frame["statistic"].str.startswith("size_")
+        every.append((with_tables(replace(results, frame=results.frame[~beside]), tables(model)), ""))
+    (family,) = families(every)
+    readings = {check.variant: check.passed for check in finding(family, "variance-below-5").checks}
+    assert {passed for reading, passed in readings.items() if reading.endswith("size-matched baseline")} == {True}
+    assert {passed for reading, passed in readings.items() if reading.endswith("sampled baseline")} == {None}
+    checks = finding(family, "variance-below-baseline").checks
+    assert {check.passed for check in checks} == {None}
+    assert "by a sampled baseline in its runs" in checks[0].said
+
+
 def test_static_vectors_say_what_of_the_benchmarks_they_cover() -> None:
     nothing = {f"static_vectors__{name}": np.full(13, np.nan) for name in ("rw", "ap")}
     shares = {f"static_vectors__{name}_covered": np.full(13, 0.1 * (i + 1)) for i, name in enumerate(BENCHMARKS)}

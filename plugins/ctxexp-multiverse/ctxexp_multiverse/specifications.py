@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.report.differences import difference
 from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import Run, one_line
+from ctxexp.report.wording import Run, by_size, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 
@@ -114,6 +114,7 @@ def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
             if len(known) < 2:
                 continue
             moved = difference(results, results, key, layers=[int(known[-1])], others=[int(known[0])])
-            choices = (model, text, title, centring, norm, first, unit, baseline)
+            level = BASELINES["size_matched_adjusted"] if by_size(results, key) else baseline
+            choices = (model, text, title, centring, norm, first, unit, level)
             found.append(Specification(choices, *(float(part[0]) for part in moved)))
     return found

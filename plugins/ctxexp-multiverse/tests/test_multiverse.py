@@ -116,3 +116,5 @@ def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:
     }  # fmt: skip
     assert (config.transform.name, config.transform.arguments) == ("unit_norm", {"centred": True})
     assert not config.sink
+    variances = [config.metric[name].arguments for name in config.metric if name.startswith("max_")]
+    assert [(told["baseline"], told["size_matched"]) for told in variances] == [("run", True)] * 3
