@@ -132,6 +132,33 @@ def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Pat
     assert f"bert-base-cased@{PUBLISHED['bert'].revision}" in made.name
 
 
+def test_each_name_of_a_papers_checkpoint_finds_what_the_other_has_cached(cache: Path, tiny: Path) -> None:
+    pinned = PUBLISHED["bert-base-uncased"].revision
+    cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
+    assert resolve("bert-base-uncased").identity == f"google-bert/bert-base-uncased@{pinned}"
+    cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
+    assert resolve("google-bert/bert-base-cased").revision == COMMIT
+    with pytest.raises(
+        ModelError, match=f"no checkpoint bert-large-uncased at revision {PUBLISHED['bert-large-uncased'].revision}"
+    ):
+        resolve("bert-large-uncased")
+
+
+def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, tiny: Path) -> None:
+    for file in cached(cache, "me/tiny", tiny).glob("tokenizer*"):
+        file.unlink()
+    assert (resolve("me/tiny").folder / "tokenizer.json").is_file()
+    assert any("tokenizer.json" in path for path in hub)
+
+
+def test_the_hub_may_be_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_ETAG_TIMEOUT", raising=False)
+    assert checkpoints.hub_seconds() == checkpoints.HUB_SECONDS
+    monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "30")
+    monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 30)
+    assert checkpoints.hub_seconds() == 30
+
+
 def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(ModelError) as unreachable:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from transformers import AutoConfig, AutoTokenizer
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.words import is_punctuation
@@ -22,6 +23,7 @@ from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
 from ctxexp.model import Encoder, check_encoded
 from ctxexp.models import bert, gpt2
 from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.checks import check_tokenizer
 from ctxexp.vectors.align import best_window, windows
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
@@ -337,6 +339,43 @@ def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path)
     made = encoder(other)
     with pytest.raises(ModelError, match=r"gives the piece .* the number \d+, but the model's .* has 180 rows"):
         made.lengths(SENTENCES)
+
+
+def retold(folder: Path, name: str, **changes: object) -> Path:
+    """The folder with other values in one of its JSON files."""
+    told = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(told | changes))
+    return folder
+
+
+def test_a_tokenizer_of_another_class_than_the_config_names_is_refused(folder: Folder, tmp_path: Path) -> None:
+    """Its pieces fit the table, so that every text would be measured."""
+    other = retold(shutil.copytree(folder("bert"), tmp_path / "o"), "config.json", tokenizer_class="BertTokenizerFast")
+    retold(other, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    with pytest.raises(ModelError, match=r"config.json names the tokenizer BertTokenizerFast, but .* of GPT2Token"):
+        encoder(other)
+    retold(other, "config.json", tokenizer_class="GPT2TokenizerFast")
+    assert "have a BertTokenizer as a rule" in encoder(other).details["tokenizer_doubt"]
+
+
+def test_a_tokenizer_that_may_be_another_models_is_doubted_aloud(
+    folder: Folder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "tokenizer_doubt" not in encoder(folder("bert")).details
+    odd = retold(shutil.copytree(folder("bert"), tmp_path / "odd"), "config.json", pad_token_id=7)
+    assert encoder(odd).details["tokenizer_doubt"] == "its config.json gives pad_token_id 7, its tokenizer 0"
+    assert "check that the tokenizer's files are this model's own" in caplog.text
+
+
+def test_a_papers_weights_need_the_papers_special_pieces(folder: Folder) -> None:
+    tokenizer, config = (auto.from_pretrained(folder("bert")) for auto in (AutoTokenizer, AutoConfig))
+    numbers = {piece: tokenizer.get_vocab()[piece] for piece in ("[CLS]", "[SEP]")}
+    assert check_tokenizer(tokenizer, config, "paper", pieces=numbers, verified=True) == ""
+    for pieces in (numbers | {"[CLS]": 101}, {"<|im_start|>": 101}):
+        doubt = check_tokenizer(tokenizer, config, "paper", pieces=pieces)
+        assert "has the number 101 in its paper's tokenizer, and" in doubt
+        with pytest.raises(ModelError, match=f"^paper: {re.escape(doubt)}; copy the model's own"):
+            check_tokenizer(tokenizer, config, "paper", pieces=pieces, verified=True)
 
 
 @pytest.mark.parametrize("name", ["encoder.layer.0.attention.self.query.weight", "embeddings.LayerNorm.bias"])

@@ -12,7 +12,7 @@ import torch
 from ctxexp.errors import EncodingError
 from ctxexp.models.choices import Dtype, Reading
 from ctxexp.models.transformer.checkpoints import Checkpoint
-from ctxexp.models.transformer.checks import check_finite, check_vocabulary
+from ctxexp.models.transformer.checks import check_finite, check_tokenizer, check_vocabulary
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load, ready, state_hash
 
@@ -49,7 +49,8 @@ def from_memory(
         raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    loaded = ready(model, tokenizer)._replace(lent=True)
+    doubt = check_tokenizer(tokenizer, model.config, title, pieces={})
+    loaded = ready(model, tokenizer)._replace(lent=True, tokenizer_doubt=doubt)
     weights = state_hash(loaded.model)
     backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
     parts = (

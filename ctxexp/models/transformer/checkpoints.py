@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
 from ctxexp.models.transformer.gguf_files import check_gguf
 
-HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach
+HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it
 
 
 @dataclass(frozen=True)
 class Published:
-    """A checkpoint of a paper: its hub ids (older names hold the same commits) and the pinned commit."""
+    """A checkpoint of a paper: its hub ids (older names hold the same commits), the pinned commit, and the numbers that
+    its tokenizer gives to special pieces."""
 
     ids: tuple[str, ...]
     revision: str
+    special_pieces: Mapping[str, int] = field(default_factory=dict)
 
 
-# The commits that both `main` branches have stood at since the safetensors files were added; both hashes are quoted
-# by many independent public projects.
+_BERT_PIECES = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}  # of all of Google's BERTs
+# The commits that the `main` branches have stood at since the safetensors files were added; the hashes are quoted by
+# many independent public projects.
 PUBLISHED = {
-    "bert": Published(("google-bert/bert-base-cased", "bert-base-cased"), "cd5ef92a9fb2f889e972770a36d4ed042daf221e"),
-    "gpt2": Published(("openai-community/gpt2", "gpt2"), "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
+    "bert": Published(
+        ("google-bert/bert-base-cased", "bert-base-cased"), "cd5ef92a9fb2f889e972770a36d4ed042daf221e", _BERT_PIECES
+    ),
+    "gpt2": Published(
+        ("openai-community/gpt2", "gpt2"), "607a30d783dfa663caf39e06633721c8d4cfcd7e", {"<|endoftext|>": 50256}
+    ),
+    # BERT-flow's (Li 2020).
+    "bert-base-uncased": Published(
+        ("google-bert/bert-base-uncased", "bert-base-uncased"), "86b5e0934494bd15c9632b12f734a8a67f723594", _BERT_PIECES
+    ),
+    "bert-large-uncased": Published(
+        ("google-bert/bert-large-uncased", "bert-large-uncased"),
+        "6da4b6a26a1877e173fca3225479512db81a5e5b",
+        _BERT_PIECES,
+    ),
 }
+
+
+def published(checkpoint: str) -> Published | None:
+    """The paper's checkpoint that this hub id, or an older name of it, stands for; None for any other."""
+    return next((one for one in PUBLISHED.values() if checkpoint in one.ids), None)
 
 
 @dataclass(frozen=True)
@@ -65,7 +88,13 @@ def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
     `ModelError`."""
     found = local(checkpoint, revision)
     if found is None:
-        return from_hub((checkpoint,), revision)
+        paper = published(checkpoint)
+        if paper is None:
+            return from_hub((checkpoint,), revision)
+        ids = (checkpoint, *(name for name in paper.ids if name != checkpoint))
+        if revision is None and (here := _cached(ids, paper.revision) or _cached(ids, None)):
+            return here
+        return from_hub(ids, revision or paper.revision)
     if found.is_dir():
         return describe(found, source=str(found))
     digest = _sha256(found)[:16]
@@ -96,19 +125,30 @@ def local(checkpoint: str, revision: str | None = None) -> Path | None:
 
 def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
     """The first of `ids` (names of one model) that is cached whole, else the first one downloaded."""
+    return _cached(ids, revision) or _download(ids, revision)
+
+
+def _cached(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     for name in ids:
         try:
-            cached = Path(snapshot_download(name, revision=revision, local_files_only=True))
+            folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
         except LocalEntryNotFoundError:
             continue
         except HFValidationError as error:
             raise ModelError(f"checkpoint={name!r} is not a hub id: {error}") from error
-        if (cached / "config.json").is_file() and weight_files(cached):
-            return describe(cached, source=name, revision=cached.name)
-    return _download(ids, revision)
+        if is_complete(folder):
+            return describe(folder, source=name, revision=folder.name)
+    return None
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder of the hub's cache holds config, weights and a tokenizer: tools that need only some of the files
+    leave the others out."""
+    tokenizer = any((folder / name).is_file() for name in TOKENIZER_FILES)
+    return (folder / "config.json").is_file() and bool(weight_files(folder)) and tokenizer
 
 
 def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
@@ -129,6 +169,14 @@ def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
     return Checkpoint(source, revision, folder, single[:16], _combine(every)[:16])
 
 
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
 _IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these change no vector
 
 
@@ -191,7 +239,7 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
     if constants.HF_HUB_OFFLINE:
         raise ModelError(_nowhere(ids, at, "HF_HUB_OFFLINE is set"))
     try:
-        info = HfApi().model_info(name, revision=revision, timeout=HUB_SECONDS)
+        info = HfApi().model_info(name, revision=revision, timeout=hub_seconds())
     except GatedRepoError as error:
         raise ModelError(f"{name} is gated: accept its terms on {constants.ENDPOINT}/{name}, then log in") from error
     except RevisionNotFoundError as error:
@@ -211,13 +259,20 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
                 name,
                 revision=revision,  # not info.sha, or the cache would not know the branch when offline
                 allow_patterns=wanted,
-                etag_timeout=HUB_SECONDS,
+                etag_timeout=hub_seconds(),
                 endpoint=constants.ENDPOINT,
             )
         )
     except Exception as error:  # likewise
         raise ModelError(f"the download of {name}{at} broke off: {type(error).__name__}: {error}; run again") from error
     return describe(folder, source=name, revision=folder.name)
+
+
+def hub_seconds() -> float:
+    """How long the hub may take to answer: HF_HUB_ETAG_TIMEOUT where that is set, as for the hub's own tools."""
+    from huggingface_hub import constants
+
+    return float(constants.HF_HUB_ETAG_TIMEOUT) if "HF_HUB_ETAG_TIMEOUT" in os.environ else HUB_SECONDS
 
 
 def _nowhere(ids: tuple[str, ...], at: str, why: str) -> str:

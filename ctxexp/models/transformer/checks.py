@@ -123,6 +123,64 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
         )
 
 
+def check_tokenizer(
+    tokenizer: PreTrainedTokenizerBase,
+    config: PretrainedConfig,
+    source: str,
+    *,
+    pieces: Mapping[str, int],
+    verified: bool = False,
+) -> str:
+    """Why the tokenizer may be another model's, in a sentence; empty where nothing speaks for it. Raises `ModelError`
+    where that is beyond doubt: it isn't of the class that config.json names, or gives the special `pieces` of a paper's
+    tokenizer other numbers beside the paper's own weights (`verified`).
+
+    Sizes can't tell: GPT-2's 50,257 pieces fit many tables, and all its numbers below a table's rows have a vector.
+    """
+    own, named = _tokenizer_class(tokenizer), str(getattr(config, "tokenizer_class", None) or "")
+    if own and _slow(named) not in ("", own):
+        raise ModelError(
+            f"{source}: config.json names the tokenizer {named}, but the tokenizer's files are of {own}; copy the "
+            "model's own tokenizer files there, or correct tokenizer_class in config.json"
+        )
+    vocabulary = tokenizer.get_vocab() if pieces else {}
+    for piece, number in pieces.items():
+        if (has := vocabulary.get(piece)) != number:
+            wrong = f"{piece} has the number {number} in its paper's tokenizer, and {has or 'none'} in the files here"
+            if verified:
+                raise ModelError(f"{source}: {wrong}; copy the model's own tokenizer files there")
+            return wrong
+    return _tokenizer_doubt(tokenizer, config, own)
+
+
+def _tokenizer_doubt(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, own: str) -> str:
+    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
+
+    usual = TOKENIZER_MAPPING_NAMES.get(config.model_type)
+    usual = usual[-1] or usual[0] if isinstance(usual, tuple) else usual
+    if own and usual and _slow(usual) not in _GENERAL and own != _slow(usual):
+        return f"its tokenizer is a {own}, models of type {config.model_type} have a {_slow(usual)} as a rule"
+    for role in ("pad", "bos", "eos"):
+        number, has = getattr(config, f"{role}_token_id", None), getattr(tokenizer, f"{role}_token_id", None)
+        if isinstance(number, int) and number >= 0 and has is not None and has != number:
+            return f"its config.json gives {role}_token_id {number}, its tokenizer {has}"
+    return ""
+
+
+_GENERAL = ("", "PreTrainedTokenizer", "TokenizersBackend", "PreTrainedTokenizerBase")  # of any model
+
+
+def _slow(name: str) -> str:
+    """A tokenizer's class without the suffix of its quick form."""
+    return name.removesuffix("Fast")
+
+
+def _tokenizer_class(tokenizer: PreTrainedTokenizerBase) -> str:
+    """The class that its files name, else its own; empty for one that any model may have."""
+    name = _slow(str(tokenizer.init_kwargs.get("tokenizer_class") or type(tokenizer).__name__))
+    return "" if name in _GENERAL else name
+
+
 def check_reading(tokenizer: PreTrainedTokenizerBase, folder: Path, source: str) -> None:
     """Raise `ModelError` if text is read otherwise than tokenizer.json says, where no tokenizer_config.json says how:
     transformers then takes the defaults of the model's type, which lower-case the text of a cased BERT."""

@@ -90,6 +90,7 @@ class TransformerEncoder(Encoder):
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
             **({"quantized": quantized(reading)} if reading.quantization else {}),
             **({"device_map": reading.device_map} if reading.device_map else {}),
+            **({"tokenizer_doubt": loaded.tokenizer_doubt} if loaded.tokenizer_doubt else {}),
             "architecture": type(self._model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -12,13 +13,14 @@ import torch
 
 from ctxexp.errors import ConfigError, CtxexpError, ModelError, said, stranger
 from ctxexp.models.choices import Reading
-from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
+from ctxexp.models.transformer.checkpoints import Checkpoint, published, weight_files
 from ctxexp.models.transformer.checks import (
     check_finite,
     check_layers,
     check_reading,
     check_room,
     check_size,
+    check_tokenizer,
     check_vocabulary,
     damaged_file,
     held_weights,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+log = logging.getLogger("ctxexp")
+
 
 class Loaded(NamedTuple):
     """A model that is ready to read."""
@@ -41,6 +45,7 @@ class Loaded(NamedTuple):
     untrained: bool = False
     lent: bool = False  # it is the caller's, who may change it
     dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
+    tokenizer_doubt: str = ""  # why the tokenizer may be another model's
 
 
 def load(
@@ -91,6 +96,7 @@ def load(
                     model, pooled = draw().to(dtype), True
             check_finite(model, source)
             check_vocabulary(tokenizer, model, source)
+            doubt = check_tokenizer(tokenizer, config, source, pieces=_special_pieces(checkpoint))
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
@@ -101,7 +107,15 @@ def load(
     found = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
     if not placed:
         found.model.to(device)
-    return found._replace(untrained=untrained is not None, dequantized=files.dequantized)
+    if doubt:
+        log.warning("%s: %s; check that the tokenizer's files are this model's own", source, doubt)
+    return found._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
+
+
+def _special_pieces(checkpoint: Checkpoint) -> Mapping[str, int]:
+    """The numbers of special pieces in the paper's checkpoint that this is; empty for any other."""
+    paper = published(checkpoint.source)
+    return paper.special_pieces if paper else {}
 
 
 class _Files(NamedTuple):
