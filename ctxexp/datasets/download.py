@@ -49,6 +49,8 @@ ARCHIVES: dict[str, list[tuple[str, ...]]] = {
     "sts_b": [mirrors(_STS + "4/48/Stsbenchmark.tar.gz")],
     "sick_r": [mirrors(_SICK + f"sick_{part}.zip") for part in ("train", "trial", "test_annotated")],
 }
+# SentEval's copies of the same files (less the train files of 2012), on another host.
+COPY = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar"
 TIMEOUT = 20  # seconds without a byte
 MOST = 1 << 30  # bytes of a download: no archive of a data set is a hundredth of that
 UNREACHABLE = (OSError, ValueError, http.client.HTTPException)  # URLError and timeouts among the first
@@ -77,7 +79,8 @@ def fetched(
 ) -> Path:
     """The folder with every file of `dataset`, downloading it first if need be.
 
-    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES); `files`: SHA-256 to path (None:
+    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES, and COPY for what they don't
+    give); `files`: SHA-256 to path (None:
     the manifest's).
     Raises DataError if the network or the publisher can't be reached, or a file's digest isn't the expected one;
     nothing half-made is left behind.
@@ -90,13 +93,13 @@ def fetched(
     part = Path(tempfile.mkdtemp(prefix=f".{dataset}.", dir=target.parent))
     try:
         missing = dict(wanted)
-        for urls in ARCHIVES[dataset] if archives is None else archives:
-            first = urls if isinstance(urls, str) else urls[0]
-            for _, data in members(first, download(urls, dataset)):
-                name = missing.pop(hashlib.sha256(data).hexdigest(), None)
-                if name is not None:
-                    (part / name).parent.mkdir(parents=True, exist_ok=True)
-                    (part / name).write_bytes(data)
+        try:
+            for urls in ARCHIVES[dataset] if archives is None else archives:
+                _unpack(urls, dataset, missing, part)
+        except DataError as error:
+            if archives is not None:
+                raise
+            _unpack_copy(error, dataset, missing, part)
         if missing:
             raise DataError(
                 f"dataset {dataset}: the downloaded archives lack {len(missing)} of {len(wanted)} files with the "
@@ -108,6 +111,26 @@ def fetched(
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return target
+
+
+def _unpack(urls: str | Sequence[str], dataset: str, missing: dict[str, str], folder: Path) -> None:
+    """Put the files of one archive that are `missing` (SHA-256 to path) into the folder, and off that list."""
+    first = urls if isinstance(urls, str) else urls[0]
+    for _, data in members(first, download(urls, dataset)):
+        name = missing.pop(hashlib.sha256(data).hexdigest(), None)
+        if name is not None:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+
+
+def _unpack_copy(error: DataError, dataset: str, missing: dict[str, str], folder: Path) -> None:
+    """The same from COPY, after the publisher's `error`, which is raised where the copy doesn't help."""
+    try:
+        _unpack(COPY, dataset, missing, folder)
+    except DataError:
+        raise error from None
+    if missing:
+        raise error
 
 
 def download(urls: str | Sequence[str], dataset: str) -> bytes:

@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import io
 import socketserver
+import tarfile
 import threading
 import zipfile
 from collections import Counter, defaultdict
@@ -263,6 +264,28 @@ def test_every_archive_is_asked_for_by_https_first() -> None:
             assert len(secure) > 1
             assert secure == sorted(secure, reverse=True)
             assert {url.partition("://")[2] for url in mirrors[:1]} <= {url.partition("://")[2] for url in mirrors[1:]}
+
+
+def test_a_copy_stands_in_for_a_publisher_that_is_away(
+    tmp_path: Path, server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, www = server
+    files = {hashlib.sha256(text).hexdigest(): name for name, text in (("a.txt", b"one"), ("b.txt", b"two"))}
+    monkeypatch.setattr(downloads, "manifest", lambda _: files)
+    monkeypatch.setitem(downloads.ARCHIVES, "sick_r", [("http://127.0.0.1:9/away.zip",)])
+    monkeypatch.setattr(downloads, "COPY", f"{url}/copy.tar")
+    for held in (("one",), ("other", "one", "two")):
+        with tarfile.open(www / "copy.tar", "w") as copy:
+            for number, text in enumerate(held):
+                (www / text).write_text(text)
+                copy.add(www / text, f"STS/{number}.txt")
+        if len(held) == 1:
+            with pytest.raises(DataError, match="could not be downloaded from http://127.0.0.1:9/away.zip"):
+                fetched("sick_r", cache=tmp_path)
+    assert {path.name: path.read_text() for path in fetched("sick_r", cache=tmp_path).iterdir()} == {
+        "a.txt": "one",
+        "b.txt": "two",
+    }
 
 
 def test_without_network_the_two_ways_out_are_named(tmp_path: Path) -> None:
