@@ -280,7 +280,7 @@ def test_a_copy_stands_in_for_a_publisher_that_is_away(
                 (www / text).write_text(text)
                 copy.add(www / text, f"STS/{number}.txt")
         if len(held) == 1:
-            with pytest.raises(DataError, match="could not be downloaded from http://127.0.0.1:9/away.zip"):
+            with pytest.raises(DataError, match=r"could not be downloaded from http://127.0.0.1:9/away\.zip"):
                 fetched("sick_r", cache=tmp_path)
     assert {path.name: path.read_text() for path in fetched("sick_r", cache=tmp_path).iterdir()} == {
         "a.txt": "one",
