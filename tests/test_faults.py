@@ -91,6 +91,7 @@ SHORT = {
     "results_damage": 6,
     "stores": 11,
     "archives": 90,
+    "secrets": 1,
 }
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
 

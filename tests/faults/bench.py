@@ -31,6 +31,7 @@ FULL = {
     "disk": 14,
     "stores": 66,
     "archives": 600,
+    "secrets": 40,
 }
 """How many cases of each kind the full run tries."""
 
