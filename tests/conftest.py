@@ -12,7 +12,7 @@ import pytest
 from warm import Warm
 
 # Workers and commands side by side: with a thread a core each they would mostly wait for each other, at full load.
-os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
 # Tests lend each other their worlds, across rooms.

@@ -25,6 +25,7 @@ import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import NoReturn
 
 LIBRARIES = (
@@ -57,7 +58,10 @@ class Warm:
         address = str(self.folder / "socket")
         client = textwrap.dedent(CLIENT).format(python=sys.executable, address=address)
         self.python = self.folder / "python"
-        self.python.write_text(f"#!{sys.executable} -SE\n{client}")
+        script = self.folder / "client.py"
+        script.write_text(client)
+        # A `#!` line ends at its first space and at 127 characters: the interpreter may lie anywhere, a shell doesn't.
+        self.python.write_text(f'#!/bin/sh\nexec {quote(sys.executable)} -SE {quote(str(script))} "$@"\n')
         self.python.chmod(0o755)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
         env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "error::UserWarning:ctxexp"}

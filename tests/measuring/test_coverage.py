@@ -1,4 +1,4 @@
-"""Intervals against the truth, on planted corpora: a few replicates of what benchmarks/coverage.py tabulates.
+"""Intervals against the truth, on planted corpora: a few replicates of what benchmarks/interval_coverage.py tabulates.
 
 With so few, how wide intervals are is told apart better than how often they hold: widths of resampled words were up to
 five times the true ones, those of resampled sentences, where documents are what is independent, little over a half.
@@ -19,7 +19,7 @@ from ctxexp.measuring.bootstrap import MOST
 from ctxexp.measuring.occurrences import Occurrences
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from coverage import CURVES, METRICS, World, coverage, of_words
+from interval_coverage import CURVES, METRICS, World, coverage, of_words
 
 WORDS = 0.8 * np.random.default_rng(0).normal(size=(15, 8))
 

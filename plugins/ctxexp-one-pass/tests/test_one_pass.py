@@ -498,9 +498,9 @@ def test_the_run_says_so(tmp_path: Path) -> None:
 
 
 def test_intervals_of_shards_are_about_as_wide_as_they_should_be() -> None:
-    """A few replicates of what `benchmarks/coverage.py --shards` tabulates."""
+    """A few replicates of what `benchmarks/interval_coverage.py --shards` tabulates."""
     sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-    from coverage import coverage, of_shards
+    from interval_coverage import coverage, of_shards
 
     words = 0.8 * np.random.default_rng(0).normal(size=(15, 8))
     rngs = (np.random.default_rng(i) for i in range(20))

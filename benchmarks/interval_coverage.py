@@ -1,4 +1,6 @@
-"""How often nominal 95% intervals hold the truth, on planted corpora: python benchmarks/coverage.py --replicates 400
+"""How often nominal 95% intervals hold the truth, on planted corpora.
+
+`python benchmarks/interval_coverage.py --replicates 400` prints the table.
 
 The truth is a statistic's mean over all replicates: its expectation for corpora of this size, with this vocabulary.
 Sentences, or documents, are drawn anew in each. `width` is the intervals' mean width over 3.92 standard deviations of
