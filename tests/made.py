@@ -78,6 +78,7 @@ _KINDS: dict[str, Any] = {
 }  # fmt: skip
 _PLACES = {
     **{name: ("model", name) for name in ("name", "encoder", "weights", "dtype", "n_layers", "dim", "details")},
+    "layers": ("model", "layers"),
     **{name: ("corpus", name) for name in ("fingerprint", "choices", "unknown", "pieces", "skipped", "skipped_share")},
     **{f"n_{name}": ("corpus", name) for name in ("sentences", "occurrences", "words", "pairs")},
     **{"fit_on": ("fit", "text"), "transductive": ("fit", "transductive")},

@@ -1,8 +1,8 @@
 """How often the gate fails a model against itself, at margins of 0 and the default; into the README of ctxexp-card.
 
 `python -m docs.numbers.itself`: pairs of resamples of each mini's text, the words the same, of which at most 5% should
-fail at a margin of 0, but for sampling; and whole runs of the ELMo mini over two random sets of sentences each, whose
-words differ too, which no interval knows of.
+fail at a margin of 0, but for sampling; whole runs of the ELMo mini over two random sets of sentences each, whose
+words differ too, which no interval knows of; and planted texts of documents, told and untold.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from ctxexp.face import configured
 from ctxexp.results.values import Values
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT
+from docs.numbers.planted_gate import PER_DOCUMENT, false_alarms
 
 README, MARK = ROOT / "plugins" / "ctxexp-card" / "README.md", "itself"
 MODELS = ("bert", "gpt2", "elmo")
 RESAMPLED, TEXTS, SENTENCES = 200, 60, 200  # pairs of resamples, pairs of texts, sentences of a text
+DOCUMENTS, PLANTED = (20, 40, 100), 1000  # documents of a planted text, planted texts
 
 Failures = tuple[int, int]
 """Of pairs, how many fail at a margin of 0, and at the default one."""
@@ -46,8 +48,8 @@ def failures(pairs: int, sentences: int) -> Failures:
     for pair in range(pairs):
         chosen = rng.permutation(kept)[: 2 * sentences]
         halves = [_measured(chosen[:sentences], rows, whole, words), _measured(chosen[sentences:], rows, whole, words)]
-        strict += bool(diff(*halves, margin=0, same_text=False).moved)
-        usual += bool(diff(*halves, same_text=False).moved)
+        strict += bool(diff(*halves, margin=0, same_text=False, independent_sentences=True).moved)
+        usual += bool(diff(*halves, same_text=False, independent_sentences=True).moved)
         print(f"{pair + 1} pairs: {strict} fail at a margin of 0, {usual} at the default", flush=True)
     return strict, usual
 
@@ -76,23 +78,30 @@ def resamples(run: ctxexp.Results, pairs: int) -> Failures:
         return replace(run, frame=values.frame(), info=replace(run.info, corpus=corpus))
 
     drawn = [(at(2 * i), at(2 * i + 1)) for i in range(pairs)]
-    strict = sum(bool(diff(a, b, margin=0, same_text=False).moved) for a, b in drawn)
-    return strict, sum(bool(diff(a, b, same_text=False).moved) for a, b in drawn)
+    strict = sum(bool(diff(a, b, margin=0, same_text=False, independent_sentences=True).moved) for a, b in drawn)
+    return strict, sum(bool(diff(a, b, same_text=False, independent_sentences=True).moved) for a, b in drawn)
 
 
-def paragraph(own: Mapping[str, Failures], texts: Failures) -> str:
-    """What was found, of each model's resamples and of two texts."""
+def paragraph(own: Mapping[str, Failures], texts: Failures, told: Sequence[float], untold: float) -> str:
+    """What was found, of each model's resamples, of two texts, and of planted documents."""
     strict = ", ".join(f"{failed} ({model})" for model, (failed, _) in own.items())
     usual = max(failed for _, failed in own.values())
+    planted = ", ".join(f"{share:.1%}" for share in told)
     return (
         f"Against itself over one text a model differs by nothing. Of {RESAMPLED} pairs of resamples of its text "
         f"{strict} fail at a margin of 0, {usual or 'none'} at the default. Over two different texts the words differ "
         f"too, which no interval knows of: {texts[0]} of {TEXTS} pairs of {SENTENCES} random sentences (elmo) fail at "
-        f"a margin of 0, {texts[1] or 'none'} at the default. So gate over one text."
+        f"a margin of 0, {texts[1] or 'none'} at the default. So gate over one text.\n\n"
+        f"Of {PLANTED:,} planted texts of {', '.join(map(str, DOCUMENTS))} documents with {PER_DOCUMENT} sentences "
+        f"each, over which two models differ by nothing on average but their documents do, {planted} fail at a margin "
+        f"of 0 where documents are told; where sentences are taken for independent {untold:.0%} of those of "
+        f"{DOCUMENTS[1]} documents do."
     )
 
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
     own = {model: resamples(ctxexp.measure(model, progress=False), RESAMPLED) for model in MODELS}
-    write_marked(README, MARK, paragraph(own, failures(TEXTS, SENTENCES)))
+    told = [false_alarms("document", documents=n, texts=PLANTED) for n in DOCUMENTS]
+    untold = false_alarms("sentence", documents=DOCUMENTS[1], texts=PLANTED)
+    write_marked(README, MARK, paragraph(own, failures(TEXTS, SENTENCES), told, untold))

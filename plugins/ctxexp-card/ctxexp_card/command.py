@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import numpy as np
 
@@ -19,10 +20,10 @@ from ctxexp.report.side_by_side import number
 from ctxexp.results import FILE, Results
 from ctxexp_card.card import card as card_of
 from ctxexp_card.card import write
-from ctxexp_card.gate import MARGIN, Gate
+from ctxexp_card.gate import MARGIN, POWER, Gate
 from ctxexp_card.gate import diff as compared
 
-HELD, DRIFT, OPEN = 0, 1, 3  # exit statuses; 2 is the command's own for what can't be done
+STATUS = {"held": 0, "moved": 1, "open": 3}  # 2 is the command's own for what can't be done
 MOST, FEW = 20, 4  # rows on the terminal: of what moved, or if nothing did
 
 
@@ -51,35 +52,45 @@ def diff(
     options: str = "",
     margin: float = MARGIN,
     measures: str = "",
+    test: Literal["equivalence", "difference"] = "equivalence",
     same_text: bool = True,
-    strict: bool = False,
+    independent_sentences: bool = False,
     out: Path | None = None,
 ) -> int:
-    """Say whether a curve of b lies further from a's than the margin, for certain: a gate for CI.
+    """Say whether all curves of b certainly lie within the margin of a's: a gate for CI.
 
     Intervals are simultaneous over all curves and layers, on the same resamples of one text. The exit status is 0 where
-    nothing moved for certain, 1 where something did, 2 where the two can't be compared, and with strict=true 3 where
-    something may have (its interval reaches beyond the margin).
+    all of them lie inside the margin, 1 where one lies outside (moved for certain), 3 where neither is certain, and 2
+    where the two can't be compared. The last line says how far a curve would have to move to be found on this text.
 
     a: a run's folder, or a model, quoted with its words: "minilm", "huggingface model.checkpoint=./new"
     b: likewise: "minilm dtype=bfloat16"
     options: words for both models, such as "dataset=text dataset.path=sentences.txt"
     margin: how far a curve may move, in its own unit (cosines and shares)
     measures: these, by comma; empty: anisotropy and the paper's three, adjusted
+    test: equivalence: only what certainly lies within the margin passes; difference: what may have moved passes too
     same_text: false: runs over different texts are compared too, as independent ones
-    strict: whether what may have moved fails too
+    independent_sentences: true: takes a text without documents, on your word that its sentences are independent
     out: a CSV with every value
     """
     chosen = [name.strip() for name in measures.split(",") if name.strip()]
     one, other = _results(a, options), _results(b, options)
-    found = compared(one, other, margin=margin, measures=chosen, same_text=same_text)
+    found = compared(
+        one,
+        other,
+        margin=margin,
+        measures=chosen,
+        same_text=same_text,
+        independent_sentences=independent_sentences,
+    )
     if out is not None:
         try:
             write_csv(found.frame, out)
         except OSError as error:
             raise DiskError(f"{error} (out=)") from error
     show(report(found, one, other))
-    return DRIFT if found.moved else OPEN if strict and found.open else HELD
+    passes = found.verdict == "open" and test == "difference"
+    return STATUS["held" if passes else found.verdict]
 
 
 def report(found: Gate, a: Results, b: Results) -> str:
@@ -93,13 +104,32 @@ def report(found: Gate, a: Results, b: Results) -> str:
         for one in rows
     ]  # fmt: skip
     columns = ["curve", "layer", "a", "b", "b - a", "95%, simultaneous", f"beyond {found.margin:g}"]
-    notes = [*found.notes, *([f"without an interval, not judged: {', '.join(found.bare)}"] if found.bare else [])]
     title = f"a: {a.info.title or a.info.model.name}; b: {b.info.title or b.info.model.name}; {a.info.corpus.name}"
-    moved, may = len(found.moved), len(found.open)
-    n = len(found.values)
-    verdict = f"{moved} of {n} values moved by more than {found.margin:g}" if moved else "nothing moved for certain"
-    verdict += f"; {may} may have" if may else f"; all {n} are within {found.margin:g}" if not moved else ""
-    return f"{markdown(SweepTable(title, found.frame, columns, shown, notes))}\n{verdict}"
+    table = markdown(SweepTable(title, found.frame, columns, shown, list(found.notes)))
+    return "\n".join([table, _verdict(found), *_smallest(found)])
+
+
+def _verdict(found: Gate) -> str:
+    moved, may, n = len(found.moved), len(found.open), len(found.values)
+    if found.verdict == "held":
+        return f"held: all {n} are certainly within {found.margin:g}"
+    if found.verdict == "open":
+        return f"open: nothing moved for certain, but {may} of {n} may have moved by more than {found.margin:g}"
+    return f"moved: {moved} of {n} values, by more than {found.margin:g}" + (f"; {may} more may have" if may else "")
+
+
+def _smallest(found: Gate) -> list[str]:
+    """What this text is able to find, and to pass."""
+    top = found.smallest
+    if top is None:
+        return []
+    where = f"{top.key}, layer {top.layer}"
+    if not found.widest:
+        return ["both are equal in every resample: this says nothing of what the text would find between other models"]
+    return [
+        f"smallest move that this text would find in any value, in {POWER:.0%} of texts like it: {top.smallest:.2g} "
+        f"({where}); intervals are up to ±{found.widest:.2g}, and no smaller margin can pass"
+    ]
 
 
 def _results(run: str, options: str) -> Results:

@@ -1,21 +1,25 @@
-"""Two runs over the same text: has a curve moved by more than a margin, for certain?
+"""Two runs over the same text: do all curves of one certainly lie within a margin of the other's, or has one moved?
 
 Every value of every curve is one question, so that one interval in twenty would miss by chance: the intervals here are
-simultaneous, as wide as lets all of them hold their values in 95% of resamples at once.
+simultaneous, as wide as lets all of them hold their values in 95% of texts at once. A test of equivalence passes when
+all of them lie inside the margin, as two one-sided tests do (Schuirmann 1987, doi:10.1007/BF01068419), not when none
+lies outside: a text too small to tell passes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, MetricError, near
+from ctxexp.measuring.bootstrap import student
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import paired
-from ctxexp.report.wording import canonical, main_curves
+from ctxexp.report.wording import about, canonical, main_curves
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
@@ -25,12 +29,19 @@ if TYPE_CHECKING:
 
 MARGIN = 0.01  # in the curves' unit, all cosines or shares
 LEVEL = 0.95
+POWER = 0.8  # share of texts like this in which the smallest move that is named would be found
+FEWEST = 100  # replicates: fewer don't tell a 95% interval's ends
+FEW = 20  # documents or sentences: with fewer a model fails against itself in more than 5% of texts
 
 Verdict = Literal["held", "open", "moved"]
 
 
 class Moved(NamedTuple):
-    """B's curve less A's at one layer, with its simultaneous interval and what that says of the margin."""
+    """B's curve less A's at one layer, with its simultaneous interval and what that says of the margin.
+
+    `smallest` is how far the value would have to move to be found, beyond the margin for certain, in 80% of texts like
+    this; NaN where no interval is known.
+    """
 
     key: Key
     layer: int
@@ -39,16 +50,16 @@ class Moved(NamedTuple):
     difference: float
     low: float
     high: float
+    smallest: float
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Every value compared, against the margin; `bare` are measures without replicates, which aren't."""
+    """Every value compared, against the margin."""
 
     values: tuple[Moved, ...]
     margin: float
-    bare: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -60,6 +71,22 @@ class Gate:
     def open(self) -> list[Moved]:
         """What may have: its interval lies partly outside."""
         return [one for one in self.values if one.verdict == "open"]
+
+    @property
+    def verdict(self) -> Verdict:
+        """`moved` if any value did, `held` if every one is certainly within the margin, `open` otherwise."""
+        return "moved" if self.moved else "open" if self.open else "held"
+
+    @property
+    def smallest(self) -> Moved | None:
+        """The value that has to move furthest to be found (`Moved.smallest`); None where no interval is known."""
+        known = [one for one in self.values if np.isfinite(one.smallest)]
+        return max(known, key=lambda one: one.smallest, default=None)
+
+    @property
+    def widest(self) -> float:
+        """The largest half of an interval: at a smaller margin nothing passes on this text."""
+        return max(((one.high - one.low) / 2 for one in self.values if np.isfinite(one.low)), default=np.nan)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -77,38 +104,51 @@ def diff(
     margin: float = MARGIN,
     measures: Sequence[str] = (),
     same_text: bool = True,
+    independent_sentences: bool = False,
 ) -> Gate:
     """How far each headline curve (anisotropy and the paper's measures, adjusted) of b lies from a's, layer by layer.
 
-    Runs over one text with one seed drew the same sentences, so that what both owe to these cancels. `measures`: these
-    instead of the headlines. `same_text=False` lets runs over different texts be compared, as independent ones.
-    Raises ConfigError or DataError for runs that can't be.
+    Args:
+        a: A run, of a text whose documents are known: sentences of one document are alike, and intervals that take
+            them for independent are too narrow.
+        b: Another, over the same text with the same seed, so that what both owe to its sentences cancels.
+        margin: 0 or more, in the curves' unit (cosines and shares).
+        measures: These instead of the headlines.
+        same_text: False lets runs over different texts be compared, as independent ones; their words differ too,
+            which no interval knows of.
+        independent_sentences: True takes a text without documents, on your word that its sentences are independent.
+
+    Returns:
+        Every value with its simultaneous interval and verdict.
+
+    Raises:
+        ConfigError: Runs that can't be compared, or a text without documents.
+        DataError: Fewer than 100 bootstrap replicates, or fewer than 20 documents.
+        MetricError: A measure that one of them doesn't have.
     """
     if not 0 <= margin < np.inf:
         raise ConfigError(f"margin={margin}: expected 0 or more, in the unit of the curves (cosines and shares)")
     _require(a, b, same_text=same_text)
     keys = _keys(a, b, measures)
-    drawn = {key: _replicates(a, b, key) for key in keys}
-    known = [key for key in keys if drawn[key] is not None]
-    if not known:
-        raise DataError("no curve of these runs has bootstrap replicates: run them with bootstrap=1000")
-    width = _simultaneous([x for x in drawn.values() if x is not None])
+    if any(about(a, key.measure).over != "pair" for key in keys):  # pairs of sentences have units of their own
+        for run in (a, b):
+            _require_units(run.info, independent_sentences=independent_sentences)
+    drawn = _all_replicates(a, b, keys)
+    width = _simultaneous(list(drawn.values()), min(a.info.resampled.n, b.info.resampled.n))
     values: list[Moved] = []
-    for key in known:
+    for key, replicates in drawn.items():
         one, other = a.held[key].value, b.held[key].value
-        replicates = drawn[key]
-        assert replicates is not None
         for layer, (x, y, r) in enumerate(zip(one, other, replicates, strict=True)):
             if not np.isfinite([x, y]).all():
                 if np.isfinite([x, y]).any():  # defined for one of them alone
-                    values.append(Moved(key, layer, x, y, np.nan, np.nan, np.nan, "moved"))
+                    values.append(Moved(key, layer, x, y, np.nan, np.nan, np.nan, np.nan, "moved"))
                 continue
-            half = width * float(np.std(r, ddof=1))
-            value = float(y - x)
-            values.append(Moved(key, layer, float(x), float(y), value, value - half, value + half, "held"))
+            spread, value = float(np.std(r, ddof=1)), float(y - x)
+            half = width * spread
+            smallest = margin + half + NormalDist().inv_cdf(POWER) * spread
+            values.append(Moved(key, layer, float(x), float(y), value, value - half, value + half, smallest, "held"))
     judged = tuple(one._replace(verdict=_verdict(one, margin)) for one in values)
-    bare = tuple(str(key) for key in keys if drawn[key] is None)
-    return Gate(judged, margin, bare, tuple(_notes(a.info, b.info)))
+    return Gate(judged, margin, tuple(_notes(a.info, b.info)))
 
 
 def _verdict(one: Moved, margin: float) -> Verdict:
@@ -123,6 +163,9 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
             f"{a.n_layers} layers against {b.n_layers}: curves of equally deep models are compared; `ctxexp compare` "
             "(the distribution ctxexp-compare) takes any two"
         )
+    if a.info.model.layers != b.info.model.layers:
+        chosen = " and ".join(str(list(run.info.model.layers) or "all") for run in (a, b))
+        raise ConfigError(f"layers differ (model.layers: {chosen}): measure the same layers of both")
     if not same_text or paired(a, b):
         return
     one, other = a.info, b.info
@@ -138,13 +181,50 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
     )
 
 
+def _require_units(info: RunInfo, *, independent_sentences: bool) -> None:
+    """Raise ConfigError for intervals that take sentences for independent, DataError for those of a few units."""
+    if not independent_sentences and "document" not in info.resampled.unit:
+        raise ConfigError(
+            f"the documents of {info.corpus.name} are not known, so that its sentences would be taken for independent: "
+            "those of one document are alike, and models that differ by nothing would fail more often than in 5% of "
+            "texts. Say where documents end (dataset=text dataset.documents=blank, or file), or say "
+            "independent_sentences=true if no two sentences come from one text"
+        )
+    if 0 < info.resampled.n < FEW:
+        raise DataError(
+            f"{info.corpus.name} has {info.resampled.n} {info.resampled.unit}s: expected {FEW} or more, of fewer "
+            "intervals are too narrow to gate by"
+        )
+
+
+def _all_replicates(a: Results, b: Results, keys: Sequence[Key]) -> dict[Key, np.ndarray]:
+    """Those of every curve. Raises DataError without enough of any."""
+    drawn = {key: found for key in keys if (found := _replicates(a, b, key)) is not None}
+    if bare := [str(key) for key in keys if key not in drawn]:
+        if len(bare) == len(keys):
+            raise DataError("no curve of these runs has bootstrap replicates: run them with bootstrap=1000")
+        raise DataError(f"{', '.join(bare)}: no bootstrap replicates, so nothing to judge by: leave out by measures=")
+    if (fewest := min(x.shape[1] for x in drawn.values())) < FEWEST:
+        raise DataError(
+            f"bootstrap={fewest}: expected {FEWEST} replicates or more, which tell where a 95% interval ends; run "
+            "both with bootstrap=1000"
+        )
+    return drawn
+
+
 def _keys(a: Results, b: Results, measures: Sequence[str]) -> list[Key]:
-    """The main curves of the headline measures, or of those asked for, that both runs have."""
-    found = [key for key in main_curves(a) if key.place == LAYER and key in b.held]
+    """The main curves of the headline measures, or of those asked for, that both runs have. Raises MetricError for what
+    one of them alone has: what isn't compared can't pass."""
+    ours, theirs = ([key for key in main_curves(run) if key.place == LAYER] for run in (a, b))
+    found = [key for key in ours if key in b.held]
     if not measures:
-        heads = [key for key in found if key.measure in PAPER and canonical(a, key.measure) == key.measure]
-        if not heads and not found:
+        if not found:
             raise DataError("these runs have no measure in common")
+        heads = [k for k in ours if k.measure in PAPER and canonical(a, k.measure) == k.measure]
+        heads += [k for k in theirs if k not in heads and k.measure in PAPER and canonical(b, k.measure) == k.measure]
+        if alone := [str(key) for key in heads if key not in found]:
+            both = ",".join(dict.fromkeys(key.measure for key in found))
+            raise MetricError(f"only one of the runs has {', '.join(alone)}: measure both, or say measures={both}")
         return heads or found
     for name in measures:
         if name not in (key.measure for key in found):
@@ -164,15 +244,25 @@ def _replicates(a: Results, b: Results, key: Key) -> np.ndarray | None:
     return result
 
 
-def _simultaneous(drawn: Sequence[np.ndarray]) -> float:
-    """By how many standard deviations each interval is taken, so that in 95% of resamples all hold at once."""
+def _simultaneous(drawn: Sequence[np.ndarray], n: int) -> float:
+    """By how many of the replicates' standard deviations each interval is taken, so that in 95% of texts all hold at
+    once: of `n` documents or sentences (0: unknown), by Student's distribution.
+
+    Replicates are widened for intervals of one value (`student`); those further out need more.
+    """
+    from scipy.special import ndtr, stdtrit
+
     every = np.concatenate(list(drawn))
     spread = np.std(every, axis=1, ddof=1)
     free = np.isfinite(spread) & (spread > 0)
     if not free.any():
         return 0.0
     away = np.abs(every[free] - every[free].mean(axis=1, keepdims=True)) / spread[free, None]
-    return float(np.quantile(away.max(axis=0), LEVEL))
+    width = float(np.quantile(away.max(axis=0), LEVEL))
+    if n < 2:
+        return width
+    heavy = -float(stdtrit(n - 1, ndtr(-width))) * float(np.sqrt(n / (n - 1)))
+    return max(width, heavy / student(n))
 
 
 def _notes(a: RunInfo, b: RunInfo) -> list[str]:
