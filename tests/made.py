@@ -80,6 +80,7 @@ _PLACES = {
     **{name: ("model", name) for name in ("name", "encoder", "weights", "dtype", "n_layers", "dim", "details")},
     "layers": ("model", "layers"),
     **{name: ("corpus", name) for name in ("fingerprint", "choices", "unknown", "pieces", "skipped", "skipped_share")},
+    "min_contexts": ("corpus", "min_contexts"),
     **{f"n_{name}": ("corpus", name) for name in ("sentences", "occurrences", "words", "pairs")},
     **{"fit_on": ("fit", "text"), "transductive": ("fit", "transductive")},
     **{"transform_arguments": ("transform", "arguments"), "mixes": ("pooling", "mixes")},

@@ -55,7 +55,7 @@ def choose(
     if checkpoint is not None:
         found = resolve(checkpoint, revision)
     elif weights == "published":
-        found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision)
+        found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision, verified=True)
     else:
         found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
     return checkpoint_encoder(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)

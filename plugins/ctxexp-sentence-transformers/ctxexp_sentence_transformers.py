@@ -40,7 +40,7 @@ def sentence_transformer(
     commit = re.search(r"[\\/]snapshots[\\/]([0-9a-f]{40})", str(folder))
     limit = settings.get("max_seq_length")
     reading = replace(reading, window=limit if isinstance(limit, int) else None)
-    found = describe(folder, source=checkpoint, revision=commit.group(1) if commit else "")
+    found = describe(folder, source=checkpoint, revision=commit.group(1) if commit else "", by_name=commit is not None)
     return TransformerEncoder(found, reading, load(found, reading))
 
 

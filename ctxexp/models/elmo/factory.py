@@ -59,7 +59,8 @@ def elmo(
     options = read_options(options_path)
     layers = chosen_layers(layers, options.n_layers + 1, source or str(options_path))
     weight_path = None if weights == "untrained" else weight_path
-    identity = f"{sha256(weight_path)[:16] if weight_path else 'untrained'}:{sha256(options_path)[:16]}"
+    digest = sha256(weight_path) if weight_path else ""
+    identity = f"{digest[:16] or 'untrained'}:{sha256(options_path)[:16]}"
     how: dict[str, Any] = {"state": state, "slots": slots, "device": device, "dtype": dtype, "layers": layers}
 
     def load() -> Encoder:
@@ -69,6 +70,8 @@ def elmo(
             shape = f"untrained, shape of {source or options_path}"
             return ElmoEncoder.untrained(options, seed=seed, source=shape, **how)
         weights = read_weights(weight_path, options)
-        return ElmoEncoder(options, weights, source=source or str(weight_path), identity=f"sha256:{identity}", **how)
+        encoder = ElmoEncoder(options, weights, source=source or str(weight_path), identity=f"sha256:{identity}", **how)
+        encoder.details = {**encoder.details, "weights_sha256": digest}
+        return encoder
 
     return known((options, identity, source, options_path, weight_path, seed, how), load, device=device)

@@ -59,7 +59,8 @@ class Checkpoint:
 
     `source` is what was asked for, `revision` the hub's commit (empty for a folder), `weights_hash` the sha256 of the
     weights (16 hex digits; of the single file, or of the shards' hashes), `content_hash` that of every file that can
-    change a vector. `folder` is the file itself where that is GGUF.
+    change a vector. `folder` is the file itself where that is GGUF. `weights_sha256` is the digest of the single file's
+    content, 64 hex digits; empty where that wasn't read: the hub's cache names files by digests that anyone may write.
     """
 
     source: str
@@ -67,6 +68,7 @@ class Checkpoint:
     folder: Path
     weights_hash: str
     content_hash: str
+    weights_sha256: str = ""
 
     @property
     def is_gguf(self) -> bool:
@@ -74,8 +76,12 @@ class Checkpoint:
 
     @property
     def identity(self) -> str:
-        """What names the vectors: the hub's id and commit, or a folder's content (moving it changes nothing)."""
-        return f"{self.source}@{self.revision}" if self.revision else f"sha256:{self.content_hash}"
+        """What names the vectors: the hub's id and commit, with the weights' content where that was read, or a folder's
+        content (moving it changes nothing)."""
+        if not self.revision:
+            return f"sha256:{self.content_hash}"
+        read = f" weights sha256:{self.weights_sha256[:16]}" if self.weights_sha256 else ""
+        return f"{self.source}@{self.revision}{read}"
 
 
 def called(source: str) -> str:
@@ -92,9 +98,11 @@ def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
         if paper is None:
             return from_hub((checkpoint,), revision)
         ids = (checkpoint, *(name for name in paper.ids if name != checkpoint))
-        if revision is None and (here := _cached(ids, paper.revision) or _cached(ids, None)):
+        if revision is None and (
+            here := _cached(ids, paper.revision, by_name=False) or _cached(ids, None, by_name=False)
+        ):
             return here
-        return from_hub(ids, revision or paper.revision)
+        return from_hub(ids, revision or paper.revision, verified=True)
     if found.is_dir():
         return describe(found, source=str(found))
     digest = _sha256(found)[:16]
@@ -123,12 +131,13 @@ def local(checkpoint: str, revision: str | None = None) -> Path | None:
     return None
 
 
-def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
-    """The first of `ids` (names of one model) that is cached whole, else the first one downloaded."""
-    return _cached(ids, revision) or _download(ids, revision)
+def from_hub(ids: tuple[str, ...], revision: str | None, *, verified: bool = False) -> Checkpoint:
+    """The first of `ids` (names of one model) that is cached whole, else the first one downloaded. `verified`: digests
+    are of what the files hold, and not read off the names that the cache gives them."""
+    return _cached(ids, revision, by_name=not verified) or _download(ids, revision, by_name=not verified)
 
 
-def _cached(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
+def _cached(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Checkpoint | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -140,7 +149,7 @@ def _cached(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
         except HFValidationError as error:
             raise ModelError(f"checkpoint={name!r} is not a hub id: {error}") from error
         if is_complete(folder):
-            return describe(folder, source=name, revision=folder.name)
+            return describe(folder, source=name, revision=folder.name, by_name=by_name)
     return None
 
 
@@ -151,8 +160,9 @@ def is_complete(folder: Path) -> bool:
     return (folder / "config.json").is_file() and bool(weight_files(folder)) and tokenizer
 
 
-def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
-    """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights."""
+def describe(folder: Path, *, source: str, revision: str = "", by_name: bool = False) -> Checkpoint:
+    """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights. `by_name`: the
+    digests of the hub's cache, which names large files by them, are taken as they are."""
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint")
     weights = weight_files(folder)
@@ -161,12 +171,13 @@ def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
         if pickles:
             raise ModelError(_pickled(str(folder), pickles))
         raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names")
-    hashes = {path.name: _sha256(path) for path in weights}
+    hashes = {path.name: _sha256(path, by_name=by_name) for path in weights}
     kinds = (".json", ".txt", ".model", ".py")
     others = [p for p in folder.iterdir() if p.suffix in kinds and p.name not in _IGNORED and p.is_file()]
-    every = hashes | {path.name: _sha256(path) for path in others}
+    every = hashes | {path.name: _sha256(path, by_name=by_name) for path in others}
     single = next(iter(hashes.values())) if len(hashes) == 1 else _combine(hashes)
-    return Checkpoint(source, revision, folder, single[:16], _combine(every)[:16])
+    read = "" if by_name or len(hashes) > 1 else single
+    return Checkpoint(source, revision, folder, single[:16], _combine(every)[:16], read)
 
 
 TOKENIZER_FILES = (
@@ -214,9 +225,9 @@ def _combine(hashes: dict[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: Path, *, by_name: bool = False) -> str:
     blob = path.resolve()
-    if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
+    if by_name and blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
         return blob.name  # the hub's cache names large files by their sha256
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -230,7 +241,7 @@ def _pickled(where: str, pickles: list[str]) -> str:
     )
 
 
-def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
+def _download(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Checkpoint:
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -265,7 +276,7 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
         )
     except Exception as error:  # likewise
         raise ModelError(f"the download of {name}{at} broke off: {type(error).__name__}: {error}; run again") from error
-    return describe(folder, source=name, revision=folder.name)
+    return describe(folder, source=name, revision=folder.name, by_name=by_name)
 
 
 def hub_seconds() -> float:

@@ -87,6 +87,7 @@ class TransformerEncoder(Encoder):
             "revision": checkpoint.revision or "-",
             "weights_hash": weights,
             "content_hash": checkpoint.content_hash,
+            **({"weights_sha256": read} if (read := checkpoint.weights_sha256) and not loaded.untrained else {}),
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
             **({"quantized": quantized(reading)} if reading.quantization else {}),
             **({"device_map": reading.device_map} if reading.device_map else {}),

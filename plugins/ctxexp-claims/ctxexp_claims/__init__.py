@@ -19,8 +19,8 @@ def claims(
 ) -> None:
     """Test the claims of Ethayarajh (2019) on finished runs, or on the figures that the authors released.
 
-    Verdicts come from runs of the paper's own weights alone; others, and the released figures, go through the same
-    tests and are reported as such.
+    Verdicts come from runs of the paper's own weights, text and protocol alone; others, and the released figures, go
+    through the same tests and are reported as such.
 
     folder: the tracking folder
     uri: an MLflow store to read instead of the folder

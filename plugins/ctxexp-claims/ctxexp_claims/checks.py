@@ -1,8 +1,10 @@
 """The shapes of a test: a bound in enough layers, a trend over layers, an association, a difference between models.
 
 An interval decides, or nothing does: a test is passed where the whole interval is on the claim's side, failed where all
-of it is on the other, and open between. Released figures have no intervals: their points are compared, which says what
-the figures say and is no verdict.
+of it is on the other, and open between. Where one of several layers or models would do, intervals are as wide as so
+many looks need. Trends and associations over layers are decided only beyond what walks of the same steps give
+(`ctxexp.maths.walks`): layers are not exchangeable. Released figures have no intervals: their points are compared,
+which says what the figures say and is no verdict.
 """
 
 from __future__ import annotations
@@ -10,19 +12,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 
 from ctxexp.maths.correlation import spearman, spearman_rows
+from ctxexp.maths.walks import association_p, trend_p
+from ctxexp.measuring.streams import Stream
 from ctxexp.results.values import Key
 from ctxexp_claims.evidence import Evidence
-from ctxexp_claims.spans import NotMeasuredError
+from ctxexp_claims.spans import NotMeasuredError, Span, widening
 
 DRAWS = 2000
-ORDERS = 7  # layers up to which all orders are tried
+LEVEL = 0.05  # of walks, that may show a trend or an association as strong
 NONE = 0.05
-"""The margin of equivalence for cosines: what lies within it of 0 is none; less than it isn't a change."""
+"""The margin of equivalence for cosines, as a share of the room above chance where they are chance-corrected: what lies
+within it of 0 is none; less than it isn't a change."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +95,15 @@ def in_layers(
     least: float = 1.0,
     spared: int = 0,
     over: int | None = None,
+    ways: int = 1,
 ) -> Check:
     """Whether the curve lies within its bound in enough layers from `first`: a share `least` of them,
     all but those `spared`, or in one alone (`only`, negative: from the last).
 
     With `over`, what is bounded is each other layer's difference from that one. The effect is that of the layer that
-    decides: the one nearest to breaking it after as many as may be spared.
+    decides: the one nearest to breaking it after as many as may be spared. Any of the layers that may be missing could
+    be counted wrongly, any of those needed could break it, in each of the `ways` in which the claim can fail: intervals
+    are widened by so many (the partial conjunction test of Benjamini & Heller 2008).
     """
     spans = evidence.span(key)
     count = len(spans.value)
@@ -104,9 +112,10 @@ def in_layers(
         raise NotMeasuredError(f"{key} has no layer {first}")
     spans = spans if over is None else evidence.differences(key, over)
     spans.require(key, layers)
-    worst, best = bound.margins(spans.low[layers], spans.high[layers])
-    yes, no = int((worst > 0).sum()), int(((best <= 0) & (worst < 0)).sum())
     needed = math.ceil(least * len(layers) - 1e-9) - spared
+    worst, _ = _margins(bound, spans.widened(len(layers) - needed + 1), layers)
+    broken, best = _margins(bound, spans.widened(needed * ways), layers)
+    yes, no = int((worst > 0).sum()), int(((best <= 0) & (broken < 0)).sum())
     order = np.argsort(worst, kind="stable")
     at = layers[int(order[len(layers) - needed])]
     passed = True if yes >= needed else False if len(layers) - no < needed else None
@@ -116,6 +125,10 @@ def in_layers(
         said += _twin(evidence, key, at)
     n = evidence.n(key, at)
     return Check(evidence.model, "", passed, *evidence.shown(*spans.at(at)), n, said, evidence.link, brief)
+
+
+def _margins(bound: Bound, spans: Span, layers: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return bound.margins(spans.low[layers], spans.high[layers])
 
 
 def _twin(evidence: Evidence, key: Key, layer: int) -> str:
@@ -129,12 +142,14 @@ def _twin(evidence: Evidence, key: Key, layer: int) -> str:
     return f"; less its untrained twin {value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE) -> Check:
+def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, ways: int = 1) -> Check:
     """Whether the curve rises (falls) with depth: Spearman's rho of layer and value is on that side of 0, and the
     change along the straight line through all layers at least `least`.
 
-    Both intervals redraw each layer's value within its own, independently, which errs on the wide side since layers
-    share their words. How often chance gives such an order, and the steps against it, are named.
+    Nothing is decided unless fewer than 5% of the walks with the same steps go with depth as far; of 5 layers 1 in 8
+    does at the least, so that 6 or fewer decide nothing. A claim that fails in any of several `ways` fails only beyond
+    so many times rarer walks. Both intervals redraw each layer's value within its own, independently, which errs on the
+    wide side since layers share their words.
     """
     spans = evidence.span(key)
     layers = np.arange(len(spans.value))
@@ -142,7 +157,7 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE) -> 
         raise NotMeasuredError(f"{key}: a trend needs 3 layers")
     spans.require(key, layers.tolist())
     sign, values = (1 if rises else -1), spans.value
-    rho, change = spearman(values, layers), float(_change(values))
+    rho, change, p = spearman(values, layers), float(_change(values)), trend_p(values, _rng())
     rho_ends, change_ends = (rho, rho), (change, change)
     if not evidence.points:
         drawn = spans.redrawn(DRAWS)
@@ -150,21 +165,25 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE) -> 
         change_ends = _middle(_change(drawn))
     order, size = (side(sign, rho_ends, 0.0), side(sign, change_ends, least))
     passed = False if False in (order, size) else None if None in (order, size) else True
+    passed = beyond_chance(passed, p, ways)
     against = [f"{a} to {b}" for a, b in pairwise(layers.tolist()) if sign * (values[b] - values[a]) < 0]
     said = [f"rho, {'against it: layer ' + ', '.join(against) if against else 'every step agrees'}"]
     said += [f"change {change:+.3f}" + ("" if evidence.points else f" [{change_ends[0]:+.3f}, {change_ends[1]:+.3f}]")]
-    said += [chance(values, layers, sign)]
+    said += [chance(p)]
     if evidence.twin is not None and (twin := evidence.twin.curve(key)) is not None:
         said.append(f"the untrained twin's change {float(_change(twin)):+.3f}")
     n = evidence.n(key, int(layers[-1]))
     found = evidence.shown(rho, *rho_ends)
-    return Check(evidence.model, "", passed, *found, n, "; ".join(said), evidence.link, f"{rho:.2f}")
+    return Check(evidence.model, "", passed, *found, n, "; ".join(said), evidence.link, f"{rho:.2f} ({_walks(p)})")
 
 
-def accompanied(evidence: Evidence, one: Key, other: Key) -> Check:
-    """Whether two curves go against each other over layers: Spearman's rho is below 0, more than chance gives.
+def accompanied(evidence: Evidence, one: Key, other: Key, *, guard: Key, ways: int = 1) -> Check:
+    """Whether two curves go against each other over layers: Spearman's rho is below 0, beyond walks of the same steps.
 
-    Here layers are what is counted: at p < .05 (of all orders up to 7 layers, in either direction) it is decided.
+    `other` is a cosine, of which `one` (the mean cosine of unrelated occurrences) is no part. Still a direction that
+    all words share raises both, which counts against the claim only where `guard`, in which that direction cancels,
+    rises with `one` too. The guard holds `one` as its subtrahend, which pulls it down: it can keep a verdict back and
+    never give one.
     """
     a, b = evidence.span(one), evidence.span(other)
     layers = list(range(len(a.value)))
@@ -172,31 +191,56 @@ def accompanied(evidence: Evidence, one: Key, other: Key) -> Check:
         raise NotMeasuredError(f"{one}: an association needs 3 layers")
     a.require(one, layers)
     b.require(other, layers)
-    rho, p = spearman(a.value, b.value), p_of(a.value, b.value)
+    rho, p = spearman(a.value, b.value), association_p(a.value, b.value, _rng())
     ends = (rho, rho)
     if not evidence.points:
         ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, part=1)))
-    below = side(-1, ends, 0.0)
-    passed = None if p >= 0.05 else below
-    said = f"rho over {len(layers)} layers, {_p(p)}{'' if p < 0.05 else ': no more than chance gives'}"
-    brief = f"{rho:.2f} ({_p(p)})"
+    passed = beyond_chance(side(-1, ends, 0.0), p, ways)
+    said = f"rho over {len(layers)} layers with {other.statistic}; {chance(p)}"
+    if passed is False and not _rises_too(evidence, a, guard, ways):
+        passed = None
+        said += "; no more than a direction that all words share gives"
+    brief = f"{rho:.2f} ({_walks(p)})"
     return Check(
         evidence.model, "", passed, *evidence.shown(rho, *ends), float(len(layers)), said, evidence.link, brief
     )
 
 
+def _rises_too(evidence: Evidence, a: Span, guard: Key, ways: int) -> bool:
+    """Whether the guard's curve goes up with the first curve, beyond walks."""
+    curve = evidence.curve(guard)
+    if curve is None or not np.isfinite(curve).all():
+        return False
+    p = association_p(a.value, curve, _rng())
+    return spearman(a.value, curve) > 0 and beyond_chance(True, p, ways) is True
+
+
+def beyond_chance(passed: bool | None, p: float, ways: int) -> bool | None:
+    """The outcome of a test over layers where walks give as much in less than 5% of cases, to fail less by the `ways`
+    in which the claim can; else open."""
+    return passed if p < (LEVEL / ways if passed is False else LEVEL) else None
+
+
 def below(
-    one: Evidence, other: Evidence, key: Key, layers: tuple[int, int], within: float | None = None, where: str = ""
+    one: Evidence,
+    other: Evidence,
+    key: Key,
+    layers: tuple[int, int],
+    within: float | None = None,
+    where: str = "",
+    ways: int = 1,
 ) -> Check:
     """Whether `one` lies below `other` in a curve, each at its layer (negative: from the last), or within +- `within`
-    of it; the effect is one minus other. `where` names the place where it is no layer."""
+    of it; the effect is one minus other. `where` names the place where it is no layer, `ways` is in how many the claim
+    can fail."""
     at = tuple(i % len(e.span(key).value) for e, i in zip((one, other), layers, strict=True))
     value, low, high = one.less(other, key, *at)
-    ends = low, high
+    k = widening(ways)
+    wide = value - k * (value - low), value + k * (high - value)
     if within is None:
-        passed = side(-1, ends, 0.0)
+        passed = True if side(-1, (low, high), 0.0) else False if side(-1, wide, 0.0) is False else None
     else:
-        passed = True if max(map(abs, ends)) <= within else False if max(-ends[1], ends[0]) > within else None
+        passed = True if max(abs(low), abs(high)) <= within else False if max(-wide[1], wide[0]) > within else None
     a, b = one.span(key).value[at[0]], other.span(key).value[at[1]]
     said = f"{where or f'layers {at[0]} and {at[1]}'}: {a:.3f} against {b:.3f} of {other.label or other.model}"
     n = one.n(key, at[0])
@@ -209,34 +253,23 @@ def side(sign: int, ends: tuple[float, float], bound: float) -> bool | None:
     return True if least > bound else False if most <= bound else None
 
 
-def chance(x: np.ndarray, y: np.ndarray, sign: int) -> str:
-    """How often chance alone gives an order as far on this side, in words: "chance gives as much in 1 of 6 orders"."""
-    if len(x) > ORDERS:
-        from scipy.stats import spearmanr
-
-        p = float(spearmanr(x, y, alternative="greater" if sign > 0 else "less").pvalue)
-        return f"chance gives as much with {_p(p)}"
-    found = _orders(x, y)
-    count = int((sign * found >= sign * spearman(x, y) - 1e-9).sum())
-    return f"chance gives as much in {count} of {len(found)} orders"
+def chance(p: float) -> str:
+    """How often chance gives as much, in words: "50.0% of walks with the same steps go as far: no more than chance"."""
+    if not math.isfinite(p):
+        return "no association: a curve doesn't change"
+    return f"{_share(p)} of walks with the same steps go as far{'' if p < LEVEL else ': no more than chance'}"
 
 
-def p_of(x: np.ndarray, y: np.ndarray) -> float:
-    """How often chance alone gives an association as strong, in either direction, in [0, 1]."""
-    if len(x) > ORDERS:
-        from scipy.stats import spearmanr
-
-        return float(spearmanr(x, y).pvalue)
-    return float((np.abs(_orders(x, y)) >= abs(spearman(x, y)) - 1e-9).mean())
+def _walks(p: float) -> str:
+    return f"{_share(p)} of walks" if math.isfinite(p) else "undefined"
 
 
-def _p(p: float) -> str:
-    return f"p {p:.3f}" if p >= 0.0005 else "p < .001"
+def _share(p: float) -> str:
+    return f"{p:.1%}" if p >= 0.0005 else "under 0.05%"
 
 
-def _orders(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    every = np.array(list(permutations(x.tolist())))
-    return spearman_rows(every, y)
+def _rng() -> np.random.Generator:
+    return np.random.default_rng([0, Stream.CLAIMS, 2])
 
 
 def _change(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,16 +13,29 @@ from ctxexp_claims.evidence import PAPER, Family
 from ctxexp_claims.verdict import Claim
 
 ANISOTROPY, SELF, INTRA = Key("anisotropy", "mean_cosine"), "self_similarity", "intra_sentence_similarity"
-ADJUSTED = Key(SELF, "adjusted")
+RAW, ADJUSTED, CORRECTED = (Key(SELF, statistic) for statistic in ("raw", "adjusted", "corrected"))
 LITERAL, MATCHED = "the paper's baseline", "the length-matched baseline"
 LEVELS = {LITERAL: "adjusted", MATCHED: "size_matched_adjusted"}
+ROOM = {LITERAL: "corrected", MATCHED: "size_matched_corrected"}
+"""By baseline, as a share of the room above chance: what can be compared with a margin, or between layers of other
+mean cosines, since no adjusted value exceeds 1 - A."""
+CHANCE_CORRECTED = "chance-corrected"
+BOTH_SCALES = LEVELS | {f"{name}, {CHANCE_CORRECTED}": statistic for name, statistic in ROOM.items()}
+SCALES = {"adjusted": ADJUSTED, CHANCE_CORRECTED: CORRECTED}
+MANY_LAYERED = ("bert", "gpt2")  # ELMo's three layers decide no trend: every second walk rises throughout
 ABOUT = 0.20  # the paper's own line for intra-sentence similarity
 NEARLY_ALL, MOST = 0.9, 0.501  # shares of the layers
 POSITIVE = Bound(above=0.0)
 BOTH = "bert, elmo"  # whom a comparison of the two is of
-RISES = f"the interval of Spearman's rho with the layer is above 0, that of its change along a line above {NONE}"
-FALLS = f"the interval of Spearman's rho with the layer is below 0, that of its change along a line below -{NONE}"
+WALKS = "beyond 95% of walks with the same steps"
+RISES = (
+    f"the interval of Spearman's rho with the layer is above 0, {WALKS}, that of its change along a line above {NONE}"
+)
+FALLS = (
+    f"the interval of Spearman's rho with the layer is below 0, {WALKS}, that of its change along a line below -{NONE}"
+)
 RANGE = f"its interval lies within {NONE} of 0"
+SHARE = f"its interval lies within {NONE:.0%} of the room above the baseline, 1 - A,"
 
 
 def each(family: Family, model: str, key: Key, test: Callable[..., Check], **options: Any) -> Check:
@@ -42,13 +56,29 @@ def lacking(family: Family, model: str, key: Key | str) -> str:
 def _per_model(
     family: Family, *, models: tuple[str, ...], key: Key, test: Callable[..., Check], **options: Any
 ) -> list[Check]:
-    return [each(family, model, key, test, **options) for model in models]
+    return [each(family, model, key, test, ways=len(models), **options) for model in models]
 
 
-def _intra(family: Family, *, models: tuple[str, ...], test: Callable[..., Check], **options: Any) -> list[Check]:
+def _trends(family: Family, *, keys: Mapping[str, Key], rises: bool) -> list[Check]:
+    """A trend by reading in all models, of which those of many layers decide."""
     return [
-        each(family, model, Key(INTRA, level), test, **options).under(name)
-        for name, level in LEVELS.items()
+        each(family, model, key, trend, rises=rises, ways=len(MANY_LAYERED)).under(name)
+        for name, key in keys.items()
+        for model in PAPER
+    ]
+
+
+def _intra(
+    family: Family,
+    *,
+    models: tuple[str, ...],
+    test: Callable[..., Check],
+    levels: Mapping[str, str] = LEVELS,
+    **options: Any,
+) -> list[Check]:
+    return [
+        each(family, model, Key(INTRA, level), test, ways=len(models), **options).under(name)
+        for name, level in levels.items()
         for model in models
     ]
 
@@ -56,40 +86,53 @@ def _intra(family: Family, *, models: tuple[str, ...], test: Callable[..., Check
 def _input_layers(family: Family) -> list[Check]:
     """ELMo's input layer within the margin of 0, the others' above it."""
     bounds = {"elmo": Bound(within=NONE), "bert": Bound(above=NONE), "gpt2": Bound(above=NONE)}
-    return [each(family, model, ANISOTROPY, in_layers, only=0, bound=bound) for model, bound in bounds.items()]
+    return [each(family, model, ANISOTROPY, in_layers, only=0, bound=bound, ways=3) for model, bound in bounds.items()]
 
 
 def _accompanied(family: Family) -> list[Check]:
+    """Mean cosine against *raw* self-similarity: adjusted and corrected ones hold the mean cosine as a subtrahend, and
+    would go against it if both were independent."""
     found = []
     for model in PAPER:
-        evidence = family.find(model, ANISOTROPY, ADJUSTED)
+        evidence = family.find(model, ANISOTROPY, RAW)
         if evidence is None:
-            found.append(Check(model, said=lacking(family, model, f"{ANISOTROPY} with {ADJUSTED}")))
+            found.append(Check(model, said=lacking(family, model, f"{ANISOTROPY} with {RAW}")))
         else:
-            found.append(checked(model, partial(accompanied, evidence, ANISOTROPY, ADJUSTED)))
+            test = partial(accompanied, evidence, ANISOTROPY, RAW, guard=CORRECTED, ways=len(MANY_LAYERED))
+            found.append(checked(model, test))
     return found
 
 
 def _most_contextual(family: Family) -> list[Check]:
-    """GPT-2's last layer and the mean of its hidden layers against the others'."""
+    """GPT-2's last layer and the mean of its hidden layers against the others', on both scales."""
     found = []
-    for other in ("bert", "elmo"):
-        one, two = family.find("gpt2", ADJUSTED), family.find(other, ADJUSTED)
-        if one is None or two is None:
-            found.append(Check("gpt2", said=f"needs {ADJUSTED} of gpt2 and {other}"))
-            continue
-        found.append(checked("gpt2", partial(below, one, two, ADJUSTED, (-1, -1), where="last layers")))
-        means = one.hidden(ADJUSTED), two.hidden(ADJUSTED)
-        found.append(checked("gpt2", partial(below, *means, ADJUSTED, (0, 0), where="means of the hidden layers")))
+    for name, key in SCALES.items():
+        for other in ("bert", "elmo"):
+            one, two = family.find("gpt2", key), family.find(other, key)
+            if one is None or two is None:
+                found.append(Check("gpt2", name, said=f"needs {key} of gpt2 and {other}"))
+                continue
+            last = partial(below, one, two, key, (-1, -1), where="last layers", ways=4)
+            found.append(checked("gpt2", last).under(name))
+            means = one.hidden(key), two.hidden(key)
+            mean = partial(below, *means, key, (0, 0), where="means of the hidden layers", ways=4)
+            found.append(checked("gpt2", mean).under(name))
     return found
+
+
+def _last_layer(family: Family) -> list[Check]:
+    """Almost maximally context-specific: of the room above chance a word's vectors use almost nothing, and they differ
+    at all. Where all words are alike they don't, whatever the room says."""
+    own = each(family, "gpt2", CORRECTED, in_layers, only=-1, bound=Bound(within=NONE), ways=2)
+    alike = each(family, "gpt2", RAW, in_layers, only=-1, bound=Bound(below=1 - NONE), ways=2)
+    return [own, replace(alike, said=f"{alike.said}: raw" if alike.measured else alike.said)]
 
 
 def _elmo_and_bert(
     family: Family, *, one: tuple[str, int], other: tuple[str, int], within: float | None = None
 ) -> list[Check]:
     found = []
-    for name in ("raw", "adjusted"):
-        key = Key(SELF, name)
+    for name, key in {"raw": RAW, **SCALES}.items():
         a, b = family.find(one[0], key), family.find(other[0], key)
         if a is None or b is None:
             found.append(Check(BOTH, name, said=f"needs {key} of each"))
@@ -114,9 +157,9 @@ CLAIMS = [
     ),
     Claim(
         "anisotropy-rises", "4.1", "They are generally more anisotropic in higher layers.",
-        f"mean cosine of random occurrences: {RISES}",
-        partial(_per_model, models=PAPER, key=ANISOTROPY, test=trend, rises=True),
-        PAPER,
+        f"mean cosine of random occurrences: {RISES}; ELMo has too few layers to decide",
+        partial(_trends, keys={"": ANISOTROPY}, rises=True),
+        MANY_LAYERED,
     ),
     Claim(
         "hidden-more-anisotropic", "4.1",
@@ -135,45 +178,48 @@ CLAIMS = [
     ),
     Claim(
         "self-similarity-falls", "4.2", "Upper layers are more context-specific: self-similarity falls with depth.",
-        f"adjusted self-similarity: {FALLS}",
-        partial(_per_model, models=PAPER, key=ADJUSTED, test=trend, rises=False),
-        PAPER,
+        f"adjusted self-similarity, and as a share of its room, 1 - A: {FALLS}; ELMo has too few layers to decide",
+        partial(_trends, keys=SCALES, rises=False),
+        MANY_LAYERED,
+        tuple(SCALES),
     ),
     Claim(
         "always-more-anisotropic", "6", "More context-specific always goes with more anisotropic.",
-        "Spearman's rho of mean cosine and adjusted self-similarity over layers: its interval is below 0, with p < .05 "
-        "over the layers; ELMo has too few to decide",
+        f"Spearman's rho of mean cosine and raw self-similarity over layers: its interval is below 0, {WALKS}; fails "
+        "only where chance-corrected self-similarity rises with it too; ELMo has too few layers to decide",
         _accompanied,
-        ("bert", "gpt2"),
+        MANY_LAYERED,
     ),
     Claim(
         "gpt2-most-contextual", "4.2", "GPT-2's representations are the most context-specific of the three.",
-        "adjusted self-similarity below BERT's and ELMo's, as the mean of the hidden layers and in the last layer: the "
-        "differences' intervals are below 0",
+        "adjusted self-similarity, and as a share of its room, below BERT's and ELMo's, as mean of the hidden layers "
+        "and in the last layer: the differences' intervals are below 0",
         _most_contextual,
         ("gpt2",),
+        tuple(SCALES),
     ),
     Claim(
         "gpt2-last-layer", "4.2", "Those of GPT-2's last layer are almost maximally context-specific.",
-        f"adjusted self-similarity of the last layer: {RANGE}",
-        partial(_per_model, models=("gpt2",), key=ADJUSTED, test=in_layers, only=-1, bound=Bound(within=NONE)),
+        f"chance-corrected self-similarity of the last layer: {RANGE}; raw: its interval is below {1 - NONE}, so that "
+        "a word's vectors differ at all",
+        _last_layer,
         ("gpt2",),
     ),
     Claim(
         "elmo-sentence-rises", "4.2",
         "In ELMo, words of one sentence become more similar to each other in upper layers.",
-        f"adjusted intra-sentence similarity: {RISES}",
-        partial(_intra, models=("elmo",), test=trend, rises=True),
+        f"adjusted intra-sentence similarity, and as a share of its room: {RISES}; three layers can't decide it",
+        partial(_intra, models=("elmo",), test=trend, levels=BOTH_SCALES, rises=True),
         ("elmo",),
-        tuple(LEVELS),
+        tuple(BOTH_SCALES),
     ),
     Claim(
         "bert-sentence-falls", "4.2",
         "In BERT, words of one sentence become more dissimilar to each other in upper layers.",
-        f"adjusted intra-sentence similarity: {FALLS}",
-        partial(_intra, models=("bert",), test=trend, rises=False),
+        f"adjusted intra-sentence similarity, and as a share of its room: {FALLS}",
+        partial(_intra, models=("bert",), test=trend, levels=BOTH_SCALES, rises=False),
         ("bert",),
-        tuple(LEVELS),
+        tuple(BOTH_SCALES),
     ),
     Claim(
         "bert-sentence-above", "4.2",
@@ -186,17 +232,18 @@ CLAIMS = [
     Claim(
         "gpt2-sentence-none", "4.2",
         "In most layers of GPT-2 words of one sentence are no more similar to each other than random words.",
-        f"adjusted intra-sentence similarity: {RANGE} in more than half of the layers",
-        partial(_intra, models=("gpt2",), test=in_layers, bound=Bound(within=NONE), first=0, least=MOST),
+        f"adjusted intra-sentence similarity: {SHARE} of 0 in more than half of the layers",
+        partial(_intra, models=("gpt2",), test=in_layers, levels=ROOM, bound=Bound(within=NONE), first=0, least=MOST),
         ("gpt2",),
         tuple(LEVELS),
     ),
     Claim(
         "gpt2-sentence-input", "4.2", "In GPT-2 that similarity is highest in the input layer.",
-        "adjusted intra-sentence similarity less the input layer's: its interval is below 0 in every other layer",
-        partial(_intra, models=("gpt2",), test=in_layers, bound=Bound(below=0.0), first=0, over=0),
+        "adjusted intra-sentence similarity, and as a share of its room, less the input layer's: its interval below 0 "
+        "in every other layer",
+        partial(_intra, models=("gpt2",), test=in_layers, levels=BOTH_SCALES, bound=Bound(below=0.0), first=0, over=0),
         ("gpt2",),
-        tuple(LEVELS),
+        tuple(BOTH_SCALES),
     ),
     Claim(
         "sentence-above-line", "4.2",
@@ -212,20 +259,20 @@ CLAIMS = [
         "self-similarity of BERT's last layer less ELMo's at layer 2: the difference's interval is below 0",
         partial(_elmo_and_bert, one=("bert", -1), other=("elmo", 2)),
         (BOTH,),
-        ("raw", "adjusted"),
+        ("raw", *SCALES),
     ),
     Claim(
         "bert-last-close-to-elmo-2", "figure 2", "The two are very close.",
         f"the same difference: {RANGE}",
         partial(_elmo_and_bert, one=("bert", -1), other=("elmo", 2), within=NONE),
         (BOTH,),
-        ("raw", "adjusted"),
+        ("raw", *SCALES),
     ),
     Claim(
         "elmo-2-below-bert-2", "figure 2", "The self-similarity of ELMo's second layer is below that of BERT's second.",
         "self-similarity of ELMo at layer 2 less BERT's at layer 2: the difference's interval is below 0",
         partial(_elmo_and_bert, one=("elmo", 2), other=("bert", 2)),
         (BOTH,),
-        ("raw", "adjusted"),
+        ("raw", *SCALES),
     ),
 ]  # fmt: skip

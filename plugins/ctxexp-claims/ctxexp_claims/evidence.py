@@ -14,17 +14,12 @@ from ctxexp.report.wording import about, by_size, canonical
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Held, Key
+from ctxexp_claims.provenance import departures
 from ctxexp_claims.spans import NotMeasuredError, Span
 
 PAPER = ("elmo", "bert", "gpt2")
 """The models that the paper speaks of, by their registered names."""
 
-OWN = {  # the name of the authors' file or folder, and the vectors' width
-    "elmo": ("elmo_2x4096_512_2048cnn_2xhighway_weights.hdf5", 1024),
-    "bert": ("bert-base-cased", 768),
-    "gpt2": ("gpt2", 768),
-}
-LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
 SAMPLED = ("one_per_sentence", "uniform", "")  # baselines of random occurrences, as the paper's
 CORPUS = "sts_2012_2016"
 """The paper's own text."""
@@ -98,12 +93,16 @@ class Evidence:
 
 @dataclass
 class Family:
-    """Evidence that may stand in one sentence: the same weights, corpus, transform and control; newest first."""
+    """Evidence that may stand in one sentence: the same weights, corpus, protocol, transform and control; newest first.
+
+    `departures`: by model, what keeps its runs from being the paper's own experiment; none of kind `published` has any.
+    """
 
     kind: Kind
     title: str
     corpus: str = ""
     members: list[Evidence] = field(default_factory=list)
+    departures: dict[str, list[str]] = field(default_factory=dict)
 
     def find(self, model: str, *keys: Key) -> Evidence | None:
         """The newest run of the model that has all these curves."""
@@ -121,8 +120,9 @@ class Family:
 def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
     """Finished runs (results and a link to each), newest first, sorted into families; the paper's own first.
 
-    Only runs of the paper's models and of word-vector files count. The paper's own: the published weights, without a
-    transform or a control. A file of word vectors has neither weights nor contexts and joins every family.
+    Only runs of the paper's models and of word-vector files count. The paper's own: its weights, its text and its
+    protocol (`provenance.departures`), whatever a run calls itself. A file of word vectors has neither weights nor
+    contexts and joins every family.
     """
     found: dict[tuple[str, ...], Family] = {}
     files = []
@@ -135,17 +135,20 @@ def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
         if name not in PAPER:
             continue
         changed = [info.transform.name, info.control]
-        weights = "published" if _papers_own(results) else info.model.weights or "unknown"
-        key = (weights, info.corpus.fingerprint, *changed)
+        reasons = departures(info)
+        weights = info.model.weights or "unknown"
+        key = ("own" if not reasons else weights, info.corpus.fingerprint, *changed)
         if key not in found:
-            own = key[0] == "published" and changed == ["none", "none"]
-            found[key] = Family("published" if own else "other", _title(weights, info, changed), info.corpus.name)
+            title = _title("of the paper" if not reasons else weights, info, changed)
+            found[key] = Family("other" if reasons else "published", title, info.corpus.name)
         found[key].members.append(_evidence(name, results, link))
+        if reasons:
+            found[key].departures.setdefault(name, reasons)
     for key, family in found.items():
         twins = found.get((UNTRAINED, *key[1:]))
         if twins is not None and twins is not family:
             family.members = [replace(m, twin=twins.find(m.model)) for m in family.members]
-    every = sorted(found.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS))
+    every = sorted(found.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS, _distance(f)))
     for family in every:
         family.members += files
     return every
@@ -189,7 +192,7 @@ def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | N
     name = canonical(results, key.measure)
     if key.place != LAYER or key.task or labels.get(name) != key.measure:
         return None
-    if not key.statistic.startswith("adjusted"):
+    if not key.statistic.startswith(("adjusted", "corrected")):
         return Key(name, key.statistic)
     baseline = results.info.baseline.name
     if baseline == "size_matched" or (baseline in SAMPLED and by_size(results, key)):
@@ -210,17 +213,14 @@ def _file(info: RunInfo, label: str) -> str:
     return "fasttext" if any(sign in file for sign in ("fasttext", "wiki-news", "crawl-300", "cc.en")) else label
 
 
+def _distance(family: Family) -> int:
+    """In how many ways its runs depart from the paper's experiment at the most."""
+    return max(map(len, family.departures.values()), default=0)
+
+
 def own_weights(every: Sequence[Family]) -> Family | None:
-    """The family that decides: the paper's own weights, on the paper's own text if there are several."""
+    """The family that decides: the paper's own weights, text and protocol; None without a run of them."""
     return next((family for family in every if family.kind == "published"), None)
-
-
-def _papers_own(results: Results) -> bool:
-    """Whether a run used the paper's weights: weights=published, or its files given under their published names."""
-    model = results.info.model
-    name, width = OWN.get(model.name, ("", 0))
-    given = model.weights == name and results.n_layers == LAYERS[model.name] and model.dim == width
-    return model.weights == "published" or given
 
 
 def _title(weights: str, info: RunInfo, changed: Sequence[str]) -> str:

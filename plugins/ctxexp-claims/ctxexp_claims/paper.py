@@ -1,8 +1,8 @@
 """The claims of Ethayarajh (2019) as tests that were fixed before any run was looked at.
 
 A claim's verdict is holds, holds only under a reading, fails, open, or not run, and comes from runs of the paper's own
-weights alone. Runs of other weights, and the figures that the authors released, go through the same tests and are
-reported as what they are. Intervals decide: of released points it is only said on which side they lie.
+weights, text and protocol alone. Other runs, and the figures that the authors released, go through the same tests and
+are reported as what they are. Intervals decide: of released points it is only said on which side they lie.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ctxexp.maths.chance import chance_corrected
 from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.results.values import Held, Key
 from ctxexp_claims.contexts import ANISOTROPY, INTRA, SELF
@@ -40,6 +41,11 @@ def family() -> Family:
         curves = reference.published(model)
         level = length_null(curves[ANISOTROPY], LENGTHS[0])
         curves[Key(INTRA, "size_matched_adjusted")] = curves[Key(INTRA, "raw")] - level
+        for measure in (SELF, INTRA):
+            adjusted = curves[Key(measure, "adjusted")]
+            curves[Key(measure, "corrected")] = chance_corrected(adjusted, curves[ANISOTROPY])
+        adjusted = curves[Key(INTRA, "size_matched_adjusted")]
+        curves[Key(INTRA, "size_matched_corrected")] = chance_corrected(adjusted, level)
         found.append(_points(model, NAMES[model], curves | _static(NAMES[model])))
     found += [_points(name.lower(), name, _static(name)) for name in ("GloVe", "FastText")]
     return Family("released", "the authors' released per-layer figures, and Table 1", members=found)

@@ -21,8 +21,8 @@ SAID: dict[str, dict[Outcome, str]] = {
         "none": "not released",
     },
 }  # fmt: skip
-"""By kind of evidence: on the paper's claim itself, which only its own weights decide; what came out of the same test
-on anything else; and on which side the released figures lie, which have no intervals to decide anything by."""
+"""By kind of evidence: on the paper's claim itself, which only its own weights, text and protocol decide; what came out
+of the same test on anything else; and on which side the released figures lie, which have no intervals to decide by."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def words(self) -> str:
-        """The outcome in words: a verdict only where the paper's own weights were measured."""
+        """The outcome in words: a verdict only on the paper's own experiment."""
         said = SAID[self.family.kind][self.outcome]
         if self.outcome != "only":
             return said
@@ -82,7 +82,7 @@ def judge(claim: Claim, family: Family, known: Sequence[Finding] = ()) -> Findin
         outcome = "pass" if len(passed) == len(claim.variants) else "only"
     elif not open_:
         outcome = "fail"
-    elif any(check.measured and check.passed is None for check in checks):
+    elif any(check.measured and check.passed is None and check.model in claim.models for check in checks):
         outcome = "open"
     variants = tuple(passed) if outcome == "only" else ()
     return Finding(claim, family, outcome, variants, checks, _why(claim, checks, open_), len(open_))

@@ -9,7 +9,7 @@ from ctxexp.results.values import Key
 from ctxexp_claims.checks import Bound, Check, in_layers
 from ctxexp_claims.contexts import each
 from ctxexp_claims.evidence import PAPER, SAMPLED, Evidence, Family
-from ctxexp_claims.spans import NotMeasuredError, Z
+from ctxexp_claims.spans import NotMeasuredError, Z, widening
 from ctxexp_claims.verdict import Claim
 
 VARIANCE = "max_explainable_variance"
@@ -33,7 +33,7 @@ LOWEST = 0.10  # of all words, by self-similarity
 
 def _below_line(family: Family) -> list[Check]:
     return [
-        each(family, model, key, in_layers, bound=Bound(below=LINE)).under(reading)
+        each(family, model, key, in_layers, bound=Bound(below=LINE), ways=len(PAPER)).under(reading)
         for reading, key in READINGS.items()
         for model in PAPER
     ]
@@ -44,7 +44,8 @@ def _raw_figures(family: Family) -> list[Check]:
     for definition, measure in DEFINITIONS.items():
         key = Key(measure, "raw")
         found += [
-            each(family, model, key, in_layers, bound=Bound(below=LINE)).under(definition) for model in ("elmo", "bert")
+            each(family, model, key, in_layers, bound=Bound(below=LINE), ways=len(PAPER)).under(definition)
+            for model in ("elmo", "bert")
         ]
         found.append(each(family, "gpt2", key, _about_a_third).under(definition))
     return found
@@ -80,7 +81,8 @@ def _below_baseline(family: Family) -> list[Check]:
                 continue
             layer, (share, n) = min(shares.items(), key=lambda item: item[1][0])
             low, high = wilson(share * n, n)
-            passed = True if low > MANY else False if high <= MANY else None
+            most = wilson(share * n, n, ways=len(PAPER) * len(shares))[1]
+            passed = True if low > MANY else False if most <= MANY else None
             said = f"rarest in layer {layer}, commonest {max(shares.values())[0]:.0%}"
             found.append(Check(model, definition, passed, share, low, high, n, said, evidence.link, f"{share:.0%}"))
     return found
@@ -109,7 +111,8 @@ def _stop_words_lowest(family: Family) -> list[Check]:
             continue
         layer, (share, i, n) = max(worst.items(), key=lambda item: item[1][0])
         low, high = wilson(share * n, n)
-        passed = True if high < LOWEST else False if low >= LOWEST else None
+        least = wilson(share * n, n, ways=len(PAPER) * len(worst))[0]
+        passed = True if high < LOWEST else False if least >= LOWEST else None
         within = sum(wilson(s * m, m)[1] < LOWEST for s, _, m in worst.values())
         brief = f"{within} of {len(worst)}"
         said = f"{brief} layers; in layer {layer} {share:.1%} of the words are below {table['word'][i]!r}"
@@ -128,11 +131,12 @@ def _layers(table: pd.DataFrame, start: str, *, defined: bool = True) -> list[tu
     return found
 
 
-def wilson(count: float, n: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share, `count` of `n`."""
-    p, middle = count / n, 1 + Z**2 / n
-    half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
-    centre = p + Z**2 / (2 * n)
+def wilson(count: float, n: int, *, ways: int = 1) -> tuple[float, float]:
+    """Wilson's 95% interval of a share, `count` of `n`; of the most extreme of so many (`ways`), by Bonferroni."""
+    z = Z * widening(ways)
+    p, middle = count / n, 1 + z**2 / n
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    centre = p + z**2 / (2 * n)
     return max(0.0, float((centre - half) / middle)), min(1.0, float((centre + half) / middle))
 
 
