@@ -135,7 +135,8 @@ def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Pat
 def test_each_name_of_a_papers_checkpoint_finds_what_the_other_has_cached(cache: Path, tiny: Path) -> None:
     pinned = PUBLISHED["bert-base-uncased"].revision
     cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
-    assert resolve("bert-base-uncased").identity == f"google-bert/bert-base-uncased@{pinned}"
+    found, weights = resolve("bert-base-uncased"), resolve(str(tiny)).weights_hash
+    assert found.identity == f"google-bert/bert-base-uncased@{pinned} weights sha256:{weights}"  # read, not by name
     cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
     assert resolve("google-bert/bert-base-cased").revision == COMMIT
     with pytest.raises(
