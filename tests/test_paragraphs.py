@@ -33,13 +33,27 @@ ISS = "intra_sentence_similarity"
 def test_the_multiverse_s_words_name_the_choice_that_most_hangs_on() -> None:
     numbers = pd.DataFrame({choice: ["a", "b", "a", "b"] for choice in CHOICES})
     numbers = numbers.assign(model="mine", text="one", baseline=["none", "none", "some", "some"])
-    said = multiverse.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "open"]))
+    joint = pd.DataFrame({"name": ["median effect"] * 2, "value": [-0.1234] * 2, "p": [0.15, 0.002]})
+    joint = joint.assign(null=["layers shuffled, 20 orders", "untrained twin"], expected=[0.0, -0.01], draws=[20, 1001])
+
+    def kept(*verdicts: str) -> pd.DataFrame:
+        return pd.concat([numbers.assign(verdict=verdicts), joint])
+
+    said = multiverse.paragraph(kept("rises", "rises", "falls", "open"))
     assert said == (
-        "For `mine` the measures fall in 1 of 4 ways, rise in 2 and are open in 1. Most hangs on the definition: with "
-        "*a* they fall in 1 of 2, with *b* in 0 of 2."
+        "For `mine` the measures change by -0.123 from the first layer to the last, the median of 4 ways: as low for "
+        "15% of the 20 pairs of layers, and -0.010 for its untrained twin (p = 0.002). They fall in 1, rise in 2 and "
+        "are open in 1. Most hangs on the definition: with *a* they fall in 1 of 2, with *b* in 0 of 2. It is one "
+        "training run of one model."
     )
-    said = multiverse.paragraph(numbers.assign(verdict=["rises", "rises", "falls", "falls"]))
+    said = multiverse.paragraph(kept("rises", "rises", "falls", "falls"))
     assert "Most hangs on the baseline: with *some* they fall in 2 of 2, with *none* in 0 of 2." in said
+    alone = multiverse.paragraph(numbers.assign(verdict="falls", effect=-0.5))
+    assert "-0.500" in alone
+    assert "4 fall" not in alone
+    assert alone.endswith("How many fall is not said without what chance gives.")
+    either = numbers.assign(norm=["x or y", "x", "y", "x or y"], verdict=["falls", "rises", "rises", "falls"])
+    assert "Most hangs on the norm: with *x*" not in multiverse.paragraph(pd.concat([either, joint]))
 
 
 def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import ctxexp
 from ctxexp.plugins import Register
+from ctxexp_multiverse.joint import Joint, joint
 from ctxexp_multiverse.specifications import Specification, specifications
 from ctxexp_multiverse.unit_norm import UnitNorm
 
-__all__ = ["Specification", "UnitNorm", "specifications"]
+__all__ = ["Joint", "Specification", "UnitNorm", "joint", "specifications"]
 
 
 @ctxexp.hookimpl
@@ -25,6 +26,7 @@ def register_figures(register: Register) -> None:
 @ctxexp.hookimpl
 def register_tables(register: Register) -> None:
     register("multiverse", "ctxexp_multiverse.table:table")
+    register("multiverse_joint", "ctxexp_multiverse.table:joint_table")
 
 
 @ctxexp.hookimpl

@@ -11,7 +11,8 @@ import numpy as np
 from ctxexp.report.frame import blank, dress
 from ctxexp.report.palette import FAINT, GRID, INK
 from ctxexp.report.wording import Run
-from ctxexp_multiverse.specifications import CHOICES, Specification, specifications, varied, weight
+from ctxexp_multiverse.joint import Joint, joint
+from ctxexp_multiverse.specifications import Specification, specifications, varied, weight
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,38 +26,50 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     """All specifications of the runs; None where these are no multiverse."""
     from matplotlib.lines import Line2D
 
-    found = specifications(runs)
-    if not found:
+    found, together = specifications(runs), joint(runs)
+    if not found or together is None:
         return None
     choices = varied(found)
     rows = sum(len(options) for options in choices.values()) + 0.6 * len(choices)
     drawn = blank(9.6, 3.0 + 0.17 * rows)
     grid = drawn.add_gridspec(2, 1, height_ratios=[3.0, 0.17 * rows])
     top = drawn.add_subplot(grid[0])
-    _curve(top, found)
+    _curve(top, found, together)
     _matrix(drawn.add_subplot(grid[1], sharex=top), found, choices)
     handles = [Line2D([], [], color=COLOUR[kind], marker="o", markersize=4, linestyle="-") for kind in NAMES]
+    names = list(NAMES.values())
+    handles.append(Line2D([], [], color=FAINT, linewidth=5, alpha=0.35))
+    names.append("layers shuffled, 5% to 95%")
+    if together.twin.size:
+        handles.append(Line2D([], [], color=INK, linewidth=1, linestyle=":"))
+        names.append("the untrained twin's, sorted")
     notes = [
+        f"All together: {together.sentence()}.",
         "An effect is the measure in the last layer less that in the first, with its 95% interval on the same "
-        "resamples, each by itself. Percentages: the share of the effects' variance that hangs on that choice alone.",
+        "resamples, each by itself. Ways that give the same numbers are one, marked at each option. Percentages: the "
+        "share of the effects' variance that hangs on that choice alone. Each model is one training run.",
     ]
     text = {one.choices[1] for one in found}
-    dress(drawn, title(found), [f"text {', '.join(sorted(text))}"], handles, list(NAMES.values()), notes)
+    dress(drawn, title(found, together), [f"text {', '.join(sorted(text))}"], handles, names, notes)
     return drawn
 
 
-def title(found: Sequence[Specification]) -> str:
-    """How many specifications bear the claim out, deny it, or leave it open."""
+def title(found: Sequence[Specification], together: Joint) -> str:
+    """The median effect with what chance gives, and how many specifications bear the claim out or deny it."""
     counted = Counter(one.verdict for one in found)
     models = ", ".join(sorted({one.choices[0] for one in found}))
-    said = f"{models}: how alike a word's vectors are falls from the first layer to the last in {counted['falls']} of "
-    said += f"{len(found)} defensible ways to measure it"
-    rest = [f"rises in {counted['rises']}"] if counted["rises"] else []
-    rest += [f"{counted['open']} leave it open"] if counted["open"] else []
-    return f"{said}, {', '.join(rest)}" if rest else said
+    median = together.statistics[0]
+    said = f"{models}: how alike a word's vectors are changes by {median.value:+.3f} from the first layer to the last, "
+    said += f"the median of {len(found)} ways to measure it (layers shuffled: p = {median.p:.2f}): "
+    return f"{said}{counted['falls']} fall, {counted['rises']} rise, {counted['open']} are open"
 
 
-def _curve(axes: Axes, found: Sequence[Specification]) -> None:
+def _curve(axes: Axes, found: Sequence[Specification], together: Joint) -> None:
+    at = np.arange(len(found))
+    axes.fill_between(at, *np.percentile(together.null, [5, 95], axis=0), color=FAINT, alpha=0.2, linewidth=0)
+    if together.twin.size:
+        places = np.linspace(0, len(found) - 1, len(together.twin))
+        axes.plot(places, together.twin, color=INK, linewidth=1, linestyle=":")
     for i, one in enumerate(found):
         axes.plot([i, i], [one.low, one.high], color=COLOUR[one.verdict], linewidth=1, alpha=0.6)
         axes.plot(i, one.effect, "o", color=COLOUR[one.verdict], markersize=2.6)
@@ -78,7 +91,7 @@ def _matrix(axes: Axes, found: Sequence[Specification], choices: dict[str, list[
         )  # fmt: skip
         at += 0.95
         for option in options:
-            where = [i for i, one in enumerate(found) if one.choices[CHOICES.index(name)] == option]
+            where = [i for i, one in enumerate(found) if option in one.options(name)]
             colours = [COLOUR[found[i].verdict] for i in where]
             axes.scatter(where, np.full(len(where), at), marker="|", s=16, linewidths=0.9, c=colours)
             ticks.append(at)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ctxexp.report.differences import difference
+from ctxexp.report.differences import difference, paired
 from ctxexp.report.side_by_side import full_title
 from ctxexp.report.wording import Run, by_size, one_line
 from ctxexp.results import Results
@@ -19,61 +20,116 @@ if TYPE_CHECKING:
 CHOICES = ("model", "text", "definition", "centring", "norm", "first position", "unit", "baseline")
 BASELINES = {"raw": "none", "adjusted": "as configured", "size_matched_adjusted": "size-matched"}
 MEASURES = ("self_similarity", "max_explainable_variance")  # that fall where words are more context-specific
+UNTRAINED = "untrained"  # the weights of a twin: the same shape with random weights
+SAME = 1e-5  # what two ways may differ by and be one, which rounding leaves them
 VARIED = 3  # choices that must differ between runs for these to be a multiverse
 
 Verdict = Literal["falls", "rises", "open"]
 
 
-class Specification(NamedTuple):
-    """The measure in the last layer less that in the first, with a 95% interval on the same resamples."""
+@dataclass(frozen=True, eq=False)
+class Specification:
+    """The measure in the last layer less that in the first, with a 95% interval on the same resamples.
 
-    choices: tuple[str, ...]  # in the order of CHOICES
+    `choices` are in the order of CHOICES; `also` are other choices that give the very same numbers, as norms do under
+    cosines. `curve` (n_layers,) has the layers that are known, `replicates` (n_layers, r) their resamples (r = 0:
+    none), and `source` is the run.
+    """
+
+    choices: tuple[str, ...]
     effect: float
     low: float
     high: float
+    curve: np.ndarray
+    replicates: np.ndarray
+    source: Results
+    also: tuple[tuple[str, ...], ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Which side of 0 the interval lies on; open where it holds 0, or isn't known."""
         return "falls" if self.high < 0 else "rises" if self.low > 0 else "open"
 
+    def options(self, choice: str) -> list[str]:
+        """Those of a choice that give these numbers, sorted."""
+        at = CHOICES.index(choice)
+        return sorted({choices[at] for choices in (self.choices, *self.also)})
 
-def specifications(runs: Sequence[Run]) -> list[Specification]:
-    """Those of the runs, the lowest effect first; none unless the runs differ in three choices (beside definitions and
-    baselines, of which each run has several)."""
-    told = [_of_run(results) for _, results in runs]
+
+def specifications(runs: Sequence[Run], *, untrained: bool = False) -> list[Specification]:
+    """Those of the runs, each of different numbers, the lowest effect first; those of the untrained twins on request.
+
+    None unless the runs differ in three choices (beside definitions and baselines, of which each run has several).
+    """
+    chosen = [results for _, results in runs if (results.info.model.weights == UNTRAINED) == untrained]
+    told = [_of_run(results) for results in chosen]
     if sum(len(set(values)) > 1 for values in zip(*told, strict=True)) < VARIED:
         return []
     found: dict[tuple[str, ...], Specification] = {}
-    for of, (_, results) in zip(told, runs, strict=True):
+    for of, results in zip(told, chosen, strict=True):
         for one in _in_run(of, results):
             found.setdefault(one.choices, one)
-    return sorted(found.values(), key=lambda one: one.effect)
+    return sorted(_distinct(list(found.values())), key=lambda one: one.effect)
+
+
+def _distinct(found: Sequence[Specification]) -> list[Specification]:
+    """One for all that give the same numbers of the same model, text and definition."""
+    kept: list[Specification] = []
+    for one in found:
+        for i, other in enumerate(kept):
+            if one.choices[:3] == other.choices[:3] and _same(one, other):
+                kept[i] = replace(other, also=(*other.also, one.choices))
+                break
+        else:
+            kept.append(one)
+    return kept
+
+
+def _same(one: Specification, other: Specification) -> bool:
+    """Whether curves and resamples are equal, but for rounding."""
+    if one.curve.shape != other.curve.shape or one.replicates.shape != other.replicates.shape:
+        return False
+    return np.allclose(one.curve, other.curve, rtol=0, atol=SAME) and np.allclose(
+        one.replicates, other.replicates, rtol=0, atol=10 * SAME
+    )
+
+
+def all_paired(found: Sequence[Specification]) -> bool:
+    """Whether all have resamples, and of one text with one seed: the same ones."""
+    first = found[0]
+    return all(
+        one.replicates.size > 0 and one.replicates.shape == first.replicates.shape and paired(one.source, first.source)
+        for one in found
+    )
 
 
 def varied(found: Sequence[Specification]) -> dict[str, list[str]]:
-    """The choices that differ, with their options in the order of appearance among the sorted choices."""
-    columns = zip(CHOICES, zip(*(one.choices for one in found), strict=True), strict=True)
-    return {name: sorted(set(values)) for name, values in columns if len(set(values)) > 1}
+    """The choices that differ, each with its options, sorted."""
+    options = {name: sorted({option for one in found for option in one.options(name)}) for name in CHOICES}
+    return {name: those for name, those in options.items() if len(those) > 1}
 
 
 def frame(found: Sequence[Specification]) -> pd.DataFrame:
-    """A row a specification: its choices, effect, interval and verdict."""
+    """A row a specification: its choices (`a or b` where both give the same), effect, interval and verdict."""
     import pandas as pd
 
     rows = [
-        {**dict(zip(CHOICES, one.choices, strict=True)), "effect": one.effect, "low": one.low, "high": one.high,
-         "verdict": one.verdict}
+        {**{name: " or ".join(one.options(name)) for name in CHOICES}, "effect": one.effect, "low": one.low,
+         "high": one.high, "verdict": one.verdict}
         for one in found
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def weight(found: Sequence[Specification], choice: str) -> float:
-    """Share of the effects' variance that lies between a choice's options, in [0, 1]: how much hangs on it alone."""
+    """Share of the effects' variance that lies between a choice's options, in [0, 1]: how much hangs on it alone.
+
+    Each set of choices counts once, also one whose numbers another gives too: else a choice that changes nothing would
+    seem to, because it is absent where others differ.
+    """
     at = CHOICES.index(choice)
-    effects = np.array([one.effect for one in found])
-    options = np.array([one.choices[at] for one in found])
+    every = [(one.effect, choices[at]) for one in found for choices in (one.choices, *one.also)]
+    effects, options = np.array([effect for effect, _ in every]), np.array([option for _, option in every])
     total = float(((effects - effects.mean()) ** 2).sum())
     between = sum(
         (options == option).sum() * float(effects[options == option].mean() - effects.mean()) ** 2
@@ -116,5 +172,7 @@ def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
             moved = difference(results, results, key, layers=[int(known[-1])], others=[int(known[0])])
             level = BASELINES["size_matched_adjusted"] if by_size(results, key) else baseline
             choices = (model, text, title, centring, norm, first, unit, level)
-            found.append(Specification(choices, *(float(part[0]) for part in moved)))
+            replicates = results.replicates.get(key, np.empty((len(value), 0)))[known].astype(np.float64)
+            effect, low, high = (float(part[0]) for part in moved)
+            found.append(Specification(choices, effect, low, high, value[known], replicates, results))
     return found
