@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from ctxexp.errors import DiskError
 
 PART = ".part"  # the end of a file's name while it is written
+STALE = 60  # seconds; a file of a description or a job is written within one
 MAKE_ROOM = "make room there or choose another folder, and repeat the command (resume=true skips jobs that finished)"
 
 
@@ -30,6 +32,21 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def clear_parts(folder: Path) -> list[Path]:
+    """Remove what killed processes were writing in `folder` and return the paths: parts whose process is not here and
+    that nobody touched for STALE seconds (another machine's process may write to a shared folder)."""
+    from psutil import pid_exists
+
+    removed = []
+    for part in folder.glob(f"*{PART}"):
+        pid = part.stem.rpartition(".")[2]
+        with suppress(OSError):  # another process removed it, or may
+            if pid.isdigit() and not pid_exists(int(pid)) and time.time() - part.stat().st_mtime > STALE:
+                part.unlink()
+                removed.append(part)
+    return removed
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -16,7 +16,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import DiskError, said
 from ctxexp.files.seals import digest, seal, unseal
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import clear_parts, write_text
 from ctxexp.model import Encoded, Encoder, TextStart
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.device import is_cpu
@@ -76,6 +76,7 @@ def known(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder
     if description := _read(path, key):
         return Known(description, load)
     encoder = load()
+    clear_parts(path.parent)
     with suppress(DiskError):  # then the next run loads it too
         write_text(path, seal({"key": key, "encoder": _describe(encoder)}))
     return encoder

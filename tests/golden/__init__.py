@@ -1,6 +1,8 @@
 """Eight small runs whose every number is on file: `python -m tests.golden --check` compares them to the last bit.
 
-A change that moves no number leaves the file alone; one that does writes it again (`--write`) and says why.
+Bits hold on one machine. Other processors and other numbers of threads add in another order, other versions of NumPy
+and torch too: there the numbers hold to ELSEWHERE, and `--check --tolerance` compares to that. A change that moves no
+number leaves the file alone; one that does writes it again (`--write`) and says why.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from ctxexp import Corpus, Pair, Results
 from ctxexp.results.values import LAYER
 
 FILE = Path(__file__).parent / "golden.json"
+# Absolute, and relative to the value. The greatest difference seen without AVX-512 and with two threads was 1.8e-5, of
+# a correlation over few pairs after a flow's epoch of training; with the oldest versions that we allow it was 6.7e-7.
+ELSEWHERE = 1e-4
 SENTENCES = 120  # of the embedded corpus; more than b100 draws
 FAST = ("bootstrap=50", "min_contexts=3")
 

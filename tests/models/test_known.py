@@ -141,6 +141,26 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(
     assert ask("a").name == ask("a").name == "ones"
 
 
+def test_what_a_killed_process_was_writing_is_cleared(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
+) -> None:
+    """A minute later; what a process here writes, or wrote just now (perhaps on another machine), is left."""
+    lent, _ = loaded
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    folder = cache / "encoders"
+    folder.mkdir(parents=True, exist_ok=True)
+    old, new, ours = (
+        folder / f"{name}.json.{pid}.part" for name, pid in (("a", gone.pid), ("b", gone.pid), ("c", os.getpid()))
+    )
+    for path in (old, new, ours):
+        path.write_text("{")
+    for path in (old, ours):
+        os.utime(path, (0, 0))
+    lent("a model")
+    assert [path.exists() for path in (old, new, ours)] == [False, True, True]
+
+
 def test_the_shipped_models_are_named_without_their_libraries(cache: Path) -> None:
     """A run whose vectors are cached starts in a fraction of the time; the names are those that loading gives."""
     names = [make().name for make in (bert, gpt2, elmo, partial(bert, weights="untrained", seed=3))]

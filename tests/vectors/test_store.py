@@ -226,6 +226,21 @@ def test_room_that_cannot_be_made(tmp_path: Path) -> None:
         caches.make_room(tmp_path, free + 10**12, limit=None, keep="")
 
 
+def test_sums_of_one_pass_are_cleared_by_their_age(tmp_path: Path) -> None:
+    """Those untouched for longer than so many days, and all where no age is given."""
+    now = time.time()
+    old, new = tmp_path / f"sums-{'a' * 32}", tmp_path / f"sums-{'b' * 32}"
+    for path, days in ((old, 2.1), (new, 1.9)):
+        path.mkdir()
+        (path / "0000.npz").write_bytes(b"")
+        os.utime(path, (now - days * 86400,) * 2)
+    caches.clear(tmp_path, older_than_days=2)
+    assert not old.exists()
+    assert new.exists()
+    caches.clear(tmp_path)
+    assert not new.exists()
+
+
 def test_clearing(tmp_path: Path) -> None:
     old, middle, new = (entry(tmp_path, i, age=days * 86400) for i, days in ((1, 20), (2, 10), (3, 0)))
     assert [e.key for e in caches.clear(tmp_path, older_than_days=15)] == [old]

@@ -1,0 +1,65 @@
+"""What an option's YAML writes is what its code does without it: a call in Python and a command give the same."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from ctxexp.command.compose import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPS = ("baseline", "control", "dataset", "engine", "metric", "model", "sink", "transform")
+FILES = sorted(
+    path
+    for folder in (ROOT / "conf", *ROOT.glob("plugins/ctxexp-*/ctxexp_*/conf"))
+    for group in GROUPS
+    for path in (folder / group).glob("*.yaml")
+    if "ctxexp-train" not in path.parts  # what is trained: no option of `model=`
+)
+# What a file sets otherwise: several options are of one class, and a run may have other defaults than a call.
+SET = {
+    ("baseline", "b100"): {"size": 100},
+    ("baseline", "b10k"): {"size": 10_000},
+    ("baseline", "exact"): {"exact": True},
+    ("baseline", "uniform"): {"exact": True},
+    ("baseline", "frequency_matched"): {"exact": True},
+    ("baseline", "position_matched"): {"exact": True},
+    ("metric", "intra_sentence_similarity"): {"size_matched": True},
+    ("metric", "max_explainable_variance_centred"): {"definition": "centred"},
+    ("metric", "max_explainable_variance_released"): {"definition": "released"},
+    ("metric", "static_vectors"): {"export": []},  # None in Python: as well nothing
+    ("transform", "center_unit_norm"): {"centred": True},
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "option" in metafunc.fixturenames:
+        metafunc.parametrize("option", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+
+
+def test_the_yaml_repeats_the_codes_defaults(option: Path) -> None:
+    group, content = option.parent.name, yaml.safe_load(option.read_text(encoding="utf-8"))
+    offer = registry().offers.get((group, (content or {}).get("name")))
+    if offer is None:
+        pytest.skip("several options in one, or of a plugin that is not installed")
+    parameters = inspect.signature(offer.factory).parameters
+    own = SET.get((group, option.stem), {})
+    defaults = {key: p.default for key, p in parameters.items() if p.default is not inspect.Parameter.empty}
+    written = {key: value for key, value in content.items() if key in defaults and not _is_open(value)}
+    assert written == {key: own.get(key, _plain(defaults[key])) for key in written}
+    assert {*own} <= {*written}
+
+
+def _is_open(value: object) -> bool:
+    """Whether it is filled in: from elsewhere in the config, or by the user."""
+    return value == "???" or (
+        isinstance(value, str) and OmegaConf.is_interpolation(OmegaConf.create({"x": value}), "x")
+    )
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple | frozenset) else value

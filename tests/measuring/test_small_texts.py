@@ -1,0 +1,92 @@
+"""The smallest texts that can be measured, and what a level brings along."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import measure
+from test_measure import Memory, contextual, world
+from test_occurrences import shelve
+
+from ctxexp.baseline import Baseline
+from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
+from ctxexp.dataset import Corpus
+from ctxexp.maths.geometry import mean_cosine, norms
+from ctxexp.measuring.chances import Chances
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import Gather, WordReader
+from ctxexp.measuring.rows import Place
+from ctxexp.measuring.streams import Stream
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.results.values import Key
+
+
+def small(*sentences: list[str], min_contexts: int = 2) -> tuple[Memory, Occurrences]:
+    corpus = Corpus.of("small", sentences)
+    shelf = shelve(corpus)
+    return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus, min_contexts=min_contexts)
+
+
+@pytest.mark.parametrize(
+    "baseline", [OnePerSentence(size=2), Uniform(size=2), OnePerSentence(exact=True), Uniform(exact=True)]
+)
+def test_two_occurrences_are_a_corpus(baseline: OnePerSentence | Uniform) -> None:
+    """One pair: its cosine is the word's self-similarity, and the level, so that nothing is left of it."""
+    corpus = Corpus.of("two", [["bank", "x"], ["bank", "y"]])
+    shelf = shelve(corpus)
+    store = Memory(shelf, [contextual(shelf, 1.0)])
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=2, keep=lambda word: word == "bank")
+    cosine = float(mean_cosine(store.layers[0][occurrences.by_word.rows].astype(np.float64)))
+    results = measure(
+        store, occurrences, {"self_similarity": SelfSimilarity, "anisotropy": Anisotropy}, baseline, bootstrap=0
+    )
+    assert results.held[Key("self_similarity", "raw")].value == pytest.approx([cosine], abs=1e-6)
+    assert results.held[Key("self_similarity", "baseline")].value == pytest.approx([cosine], abs=1e-6)
+    assert results.held[Key("anisotropy", "mean_cosine")].value == pytest.approx([cosine], abs=1e-6)
+
+
+def test_without_a_word_of_enough_contexts_no_level_is_asked_for() -> None:
+    """A baseline that gives each group its own level has nothing to give where there is no group."""
+    store, occurrences = small(["a", "b"], ["c", "d"], ["e", "f"], min_contexts=2)
+    assert not len(occurrences.by_word)
+    results = measure(store, occurrences, {"self_similarity": SelfSimilarity}, SizeMatched(), bootstrap=10)
+    assert results.held[Key("self_similarity", "n")].value.tolist() == [0]
+    for statistic in ("raw", "adjusted"):
+        assert np.isnan(results.held[Key("self_similarity", statistic)].value).all()
+
+
+@pytest.mark.parametrize("influence", [True, False])
+def test_a_measures_own_level_knows_what_moves_it(influence: bool) -> None:
+    """Where it is asked for: with it an adjusted curve's interval is that of a difference, not of the raw curve."""
+    store, occurrences, _ = world()
+    metric = SelfSimilarity()
+    chances = Chances(occurrences, SizeMatched(), {"s": metric}, {"s": None}, seed=0)
+    for layer in store.layers:
+        reader = WordReader(Place.of(0), layer, occurrences, Gather(store.dim, 1 << 20))
+        chances.look(reader, {"s": metric}, influence=influence)
+    assert set(chances.own) == {"s"}
+    level = chances.levels("s", np.zeros((len(occurrences.by_word), 2)))[""].curve
+    assert np.isfinite(level.value).all()
+    assert bool(level.moved.any()) == influence
+
+
+class LengthOfSample(WordNorm):
+    """A measure without scores of groups that has a level of its own making."""
+
+    def null(self, x: np.ndarray) -> float:
+        return float(norms(x).mean())
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=40), SizeMatched(size=40)], ids=lambda b: b.name)
+def test_a_measure_without_groups_scores_is_held_against_the_sample(baseline: Baseline) -> None:
+    """Whatever the baseline gives to groups that have scores."""
+    store, occurrences, _ = world()
+    results = measure(store, occurrences, {"length": LengthOfSample, "bare": WordNorm}, baseline, seed=3, bootstrap=0)
+    rows = next(iter(baseline.groups(occurrences, np.random.default_rng([3, Stream.BASELINE]))))
+    level = np.array([float(norms(layer[rows]).mean()) for layer in store.layers])
+    raw = results.held[Key("length", "raw")].value
+    np.testing.assert_allclose(results.held[Key("length", "baseline")].value, level, rtol=1e-6)
+    np.testing.assert_allclose(results.held[Key("length", "adjusted")].value, raw - level, rtol=1e-4)
+    assert Key("bare", "baseline") not in results.held
