@@ -23,6 +23,10 @@ class SenseSeparation(GroupMean):
     nothing is subtracted, and `permuted` (mean over `permutations`) with their 2.5% and 97.5% percentiles
     says how far from 0 the mean over words gets with labels that mean nothing.
     The permutations of a word depend on `seed` and the word alone: they are the same in every layer.
+
+    Reif et al. 2019 (Visualizing and Measuring the Geometry of BERT, arXiv 1906.02715) compare the same two means, as a
+    ratio; Chronis and Erk 2020 (When is a bishop not like a rook?, doi:10.18653/v1/2020.conll-1.17) cluster a word's
+    vectors by usage in each layer.
     """
 
     over: ClassVar[Over] = "sense"

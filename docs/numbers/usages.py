@@ -64,7 +64,8 @@ def _of_periods(model: str, corpus: str, rows: pd.DataFrame) -> str:
     return (
         f"- `{model}`, semantic change on NorDiaChange's {corpus}, last layer ({rows.layer.max()}): Spearman's "
         f"correlation with graded change is {apd} by APD, {prt} by PRT and {jsd} by JSD; "
-        f"{last.loc['apd_changed'].value:.0%} of the words have a larger APD than 95% of permuted periods."
+        f"{last.loc['apd_changed'].value:.0%} of the words have a larger APD than 95% of permuted periods, "
+        "where chance alone gives 5%."
     )
 
 

@@ -44,6 +44,10 @@ class VarianceComponents(Metric):
     decomposes the words with several. A factor that can't be told apart, such as the sentence where each holds one
     row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows. A warning says where a few
     rows of extreme length, as sinks, are most of what there is.
+
+    How vectors go with senses, layer by layer, is earlier work: Reif et al. 2019 (Visualizing and Measuring the
+    Geometry of BERT, arXiv 1906.02715), Chronis and Erk 2020 (When is a bishop not like a rook?,
+    doi:10.18653/v1/2020.conll-1.17).
     """
 
     over: ClassVar[Over] = "corpus"

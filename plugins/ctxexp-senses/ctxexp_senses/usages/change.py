@@ -31,6 +31,9 @@ class Word:
     counts: tuple[int, int]
 
 
+RARE = 0.05  # a word has changed where fewer of its permutations lie as far apart
+
+
 class SemanticChange(UsageMetric):
     """How far a word's usages of two periods lie apart, four ways, and how that goes with people's graded change.
 
@@ -42,8 +45,9 @@ class SemanticChange(UsageMetric):
 
     All are above 0 (or 1) without any change, the more the fewer usages: `..._null` is the mean with periods permuted
     within each word, `..._adjusted` what is left above it, `..._changed` the share of words beyond 95% of their
-    permutations. `..._spearman` is Spearman's correlation over words with the graded change of the data, and
-    `..._adjusted_spearman` that of what is left; intervals draw words anew. A word needs two usages in either period.
+    permutations, and `..._changed_null` the share that is so without any change, 5% or a little less. `..._spearman` is
+    Spearman's correlation over words with the graded change of the data, and `..._adjusted_spearman` that of what is
+    left; intervals draw words anew. A word needs two usages in either period.
     """
 
     needs: ClassVar[str] = "metric semantic_change compares usages of two periods"
@@ -114,12 +118,14 @@ class SemanticChange(UsageMetric):
         found: dict[str, float | Estimate] = {"n": float(len(words))}
         seed = int(self._rng.integers(2**63))  # the same words for every measure
         for i, name in enumerate(MEASURES):
-            beyond = [np.mean(w.permuted[:, i] >= w.values[i]) < 0.05 if len(w.permuted) else np.nan for w in words]
+            beyond = [np.mean(w.permuted[:, i] >= w.values[i]) < RARE if len(w.permuted) else np.nan for w in words]
+            by_chance = [_beyond_by_chance(np.append(w.permuted[:, i], w.values[i])) for w in words]
             found |= {
                 name: _of(value[:, i]),
                 f"{name}_null": _of(null[:, i]),
                 f"{name}_adjusted": _of(value[:, i] - null[:, i]),
                 f"{name}_changed": _of(np.array(beyond, np.float64)),
+                f"{name}_changed_null": _of(np.array(by_chance, np.float64)),
                 f"{name}_spearman": self._spearman(value[:, i], gold, seed),
                 f"{name}_adjusted_spearman": self._spearman(value[:, i] - null[:, i], gold, seed),
             }
@@ -189,6 +195,16 @@ def clustered(u: np.ndarray) -> np.ndarray:
         labels: np.ndarray = AffinityPropagation(random_state=0).fit(u).labels_
     result: np.ndarray = np.maximum(labels, 0)
     return result
+
+
+def _beyond_by_chance(values: np.ndarray) -> float:
+    """The share of the values (n,), any of which may be the true one where nothing changed, that have fewer than 5% of
+    the others at or above them: 5%, less where values tie; NaN of one value."""
+    n = len(values)
+    if n < 2:
+        return float("nan")
+    above = n - 1 - np.searchsorted(np.sort(values), values)
+    return float(np.mean(above / (n - 1) < RARE))
 
 
 def _mean(permuted: np.ndarray) -> np.ndarray:
