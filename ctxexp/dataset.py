@@ -14,7 +14,7 @@ from itertools import chain, islice
 import numpy as np
 
 from ctxexp.datasets.bound import Bound
-from ctxexp.errors import DataError
+from ctxexp.errors import DataError, is_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _once(tags: Tags, position: Sequence[int], n: int) -> Tags:
 
 def check_corpus(corpus: Corpus) -> None:
     """Raise `DataError` unless the corpus keeps what the classes above say; they themselves trust who makes them."""
-    if not isinstance(corpus.name, str) or not corpus.name.strip():
+    if not isinstance(corpus.name, str) or not corpus.name.strip() or not is_text(corpus.name):
         raise DataError(f"a corpus's name is {corpus.name!r}; expected a text for charts and tables")
     if not isinstance(corpus.sentences, tuple) or not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {str(corpus.sentences)[:40]}")

@@ -49,6 +49,15 @@ def short(value: object) -> str:
         return f"a {type(value).__name__} of many levels"
 
 
+def is_text(text: str) -> bool:
+    """Whether files and terminals take the text: half of a surrogate pair, as in a badly decoded file name, is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def line(text: str, most: int = 1000) -> str:
     """The text in one line of at most so many characters."""
     joined = " ".join(text.split())

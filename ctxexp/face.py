@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ctxexp.command.config import Config
     from ctxexp.report.comparison import Comparison
 
+MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
+
 Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
 
 
@@ -157,7 +159,13 @@ def _corpus(model: str | Encoder, text: Text | None, config: Config) -> Corpus |
         return text
     read = tokenizer(config.words.tokenizer, lower=config.words.lower)
     sentences: list[Sentence] = []
-    for one in text:
+    unbounded = not hasattr(text, "__len__")
+    for number, one in enumerate(text):
+        if unbounded and number == MAX_YIELDED:
+            raise ConfigError(
+                f"text: it yields more than {MAX_YIELDED:,} sentences, as a generator does that never ends; give a "
+                'list, or a file\'s path, which is streamed with options=["words.max_contexts=256"]'
+            )
         if isinstance(one, Sentence):
             sentences.append(one)
         elif isinstance(one, str):

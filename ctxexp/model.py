@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import CtxexpError, EncodingError, said, short, stranger
+from ctxexp.errors import CtxexpError, EncodingError, is_text, said, short, stranger
 from ctxexp.vectors.code_version import class_version
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Encoder(ABC):
         """The same as torch's tensors, left on the device where they were computed: units and (layers, units, dim)."""
         import torch
 
-        encoded = list(self.encode(batch))
+        encoded = list(islice(self.encode(batch), len(batch) + 1))  # it may never end
         for i, one in enumerate(encoded):
             check_encoded(self, i, one)
         check_separate(self, encoded)
@@ -179,7 +179,7 @@ def lacking(encoder: object) -> str:
     for key, value in sizes.items():
         if not isinstance(value, Integral) or value < 1:
             return f"has {key}={short(value)}; expected 1 or more"
-    if not isinstance(encoder.name, str) or not encoder.name.strip():
+    if not isinstance(encoder.name, str) or not encoder.name.strip() or not is_text(encoder.name):
         return f"has name={short(encoder.name)}; expected a text that tells its vectors from all others"
     return ""
 

@@ -26,7 +26,7 @@ class Turn(ctxexp.Transform):
     def apply(self, x):
         return x.copy()
 
-class Chance:
+class Chance(ctxexp.Baseline):
     name = "odd"
     def groups(self, occurrences, rng):
         yield occurrences.distinct.rows[:8]
@@ -91,6 +91,9 @@ register('${x}', Model)
 register('odd', None)
 register('odd', 5)
 register('odd', 'Model')
+register('odd', 'nope.mod:Enc')
+register('odd', 'json:nope')
+register('odd', 'json:__name__')
 register('odd', [Model])
 register('odd', Model())
 register('odd', dict)
@@ -126,6 +129,7 @@ return
 yield None
 yield 5
 yield s
+while True: OLD
 OLD\\n            OLD
 yield (s.words, self.vectors(len(s.words)))
 yield ctxexp.Encoded(None, self.vectors(3))
@@ -158,6 +162,7 @@ return x.astype(float)
 return x.tolist()
 """,
     'return ctxexp.Corpus.of("odd", ': """
+return ctxexp.Corpus.of("a\\udc80",
 return 5 or (
 return [['a']] or (
 return 'x' or (
@@ -175,21 +180,22 @@ def register_models
     "@ctxexp.hookimpl\ndef register_models(register)": """
 register_models = 5\\ndef other(register)
 """,
-    "class Model:": """
-class Model:\\n    __doc__ = 5
-class Model:\\n    __doc__ = None
-class Model:\\n    __doc__ = 'x' * 100000
-class Model:\\n    __doc__ = b'x'
-class Model:\\n    def __init__(self, *, a: 'Nowhere' = 3): pass
-class Model:\\n    def __init__(self, a, /): pass
-class Model:\\n    def __init__(self): sys.exit(3)
-class Model:\\n    __slots__ = 5
+    "class Model(ctxexp.Encoder):": """
+class Model(ctxexp.Encoder):\\n    __doc__ = 5
+class Model(ctxexp.Encoder):\\n    __doc__ = None
+class Model(ctxexp.Encoder):\\n    __doc__ = 'x' * 100000
+class Model(ctxexp.Encoder):\\n    __doc__ = b'x'
+class Model(ctxexp.Encoder):\\n    def __init__(self, *, a: 'Nowhere' = 3): pass
+class Model(ctxexp.Encoder):\\n    def __init__(self, a, /): pass
+class Model(ctxexp.Encoder):\\n    def __init__(self): sys.exit(3)
+class Model(ctxexp.Encoder):\\n    __slots__ = 5
 """,
     'name, n_layers, dim = "odd", 2, 3': """
 name, n_layers, dim = "odd", 0, 3
 name = "odd"
 name, n_layers, dim = "", 2, 3
 name, n_layers, dim = None, 2, 3
+name, n_layers, dim = "a\\udc80", 2, 3
 name, n_layers, dim = "odd", "2", 3
 name, n_layers, dim = "odd", -2, 3
 name, n_layers, dim = "odd", 2, 0
@@ -256,6 +262,7 @@ register('odd', lambda: 5)
 register('odd', lambda: None)
 """,
     "yield occurrences.distinct.rows[:8]": """
+while True: OLD
 pass
 yield None
 yield [10**9]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ctxexp
+from ctxexp import face
 from ctxexp.baselines import Uniform
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
-from ctxexp.errors import ConfigError, EncodingError, MetricError, TrackingError
+from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.results.run_info import RunInfo
 from ctxexp.transforms.center import Center
@@ -224,3 +227,27 @@ def test_results_show_themselves_in_a_notebook(command: Path) -> None:
         assert figure._repr_png_()[:4] == b"\x89PNG"
     with pytest.raises(MetricError, match="no measure 'self_simlarity' in these runs; did you mean 'self_similarity'"):
         results.plot("self_simlarity")
+
+
+def test_what_is_undefined_in_every_layer_is_not_drawn_and_the_error_says_why() -> None:
+    found = ctxexp.measure("bert", SENTENCES[:2], metrics="self_similarity", options=FAST, progress=False)
+    assert np.isnan(found.values("self_similarity", "adjusted")).all()
+    for draw in (found.plot, partial(found.plot, "self_similarity"), ctxexp.compare([found, found]).plot):
+        with pytest.raises(MetricError, match=r"nothing to draw: self_similarity is undefined .* lower min_contexts"):
+            draw()
+    assert "self_similarity" in found._repr_html_()
+    assert ctxexp.compare([])._repr_html_()
+
+
+def test_a_text_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(face, "MAX_YIELDED", 5)
+    with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list, .*max_contexts=256"):
+        ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))
+
+
+def test_names_that_no_file_and_no_chart_takes_are_refused() -> None:
+    for label in ("../evil", "a b/c", "a\udc80", ""):
+        with pytest.raises(ConfigError, match=r"^metric\..*: expected a name of letters, digits, _ and -"):
+            ctxexp.measure("bert", SENTENCES, metrics={label: SelfSimilarity})
+    with pytest.raises(DataError, match=r"a corpus's name is .*expected a text for charts"):
+        ctxexp.measure("bert", ctxexp.Corpus.of("a\udc80", [["a"]]), options=FAST, progress=False)

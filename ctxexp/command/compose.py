@@ -92,7 +92,8 @@ def prepare() -> None:
     for (kind, name), offer in registry().offers.items():
         if kind not in KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
             continue
-        node = {"name": name, **_defaults(offer.factory, kind)}
+        # One that can't be imported fails where it is chosen, not every command.
+        node = {"name": name, **({} if offer.problem else _defaults(offer.factory, kind))}
         package = f"{kind}.{name}" if kind in LISTS else None
         store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
         _stored.add((kind, name))

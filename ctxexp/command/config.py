@@ -203,6 +203,8 @@ class Config(Choices):
         """The config with what these factories of Python make, by name, in place of what it names of the kind."""
         registry = replace(self.model.registry, offers=dict(self.model.registry.offers))
         for name, factory in made.items():
+            if kind in LISTS:
+                _check_label(kind, name)
             registry.offers[kind, name] = Offer(kind, name, factory, "python")
         parts = {name: Part(kind, name, {}, registry) for name in made}
         changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(made))]}
@@ -231,11 +233,16 @@ def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
     if not isinstance(nodes, Mapping):
         raise ConfigError(f"{kind}: expected options by label, as in {kind}=[NAME] ({', '.join(registry.names(kind))})")
     for label, one in nodes.items():
-        if not re.fullmatch(r"\w[\w-]*", str(label)):
-            raise ConfigError(f"{kind}.{short(label)}: expected a name of letters, digits, _ and -")
+        _check_label(kind, label)
         if not _is_named(one):
             raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(one)}")
     return {label: part_of(kind, f"{kind}.{label}", one, registry) for label, one in nodes.items()}
+
+
+def _check_label(kind: str, label: object) -> None:
+    """Raise ConfigError for a label that names no curve and no file."""
+    if not isinstance(label, str) or not re.fullmatch(r"\w[\w-]*", label):
+        raise ConfigError(f"{kind}.{short(label)}: expected a name of letters, digits, _ and -")
 
 
 def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:

@@ -113,7 +113,7 @@ def option(group: str, name: str) -> str:
 def keys(group: str, name: str) -> Iterator[Key]:
     """The option's keys as they are typed (`metric.sts.similarity`), of its file or else of its signature."""
     written, offer = _written(group, name), _offer(group, name)
-    known = (arguments(offer.factory) if offer else None) or {}
+    known = (arguments(offer.factory) if offer and not offer.problem else None) or {}
     found = list(keys_of(written)) or [Key(key, _default(default), "") for key, (_, default) in known.items()]
     package = re.match("# @package (.*)", written)
     place = package[1].replace("_global_", "") if package else f"{group}.{name}" if group in LISTS else group
@@ -152,7 +152,7 @@ def _default(default: object) -> str:
 
 def _sentence(offer: Offer, key: str) -> str:
     """What the docstring says of an argument: its line `key: text`, or the first sentence that has it in backticks."""
-    doc = inspect.getdoc(offer.factory) or ""
+    doc = inspect.getdoc(offer.factory) or "" if not offer.problem else ""
     if line := re.search(rf"^{key}: (.*)", doc, flags=re.MULTILINE):
         return line[1]
     sentences = re.split(r"(?<=[.;]) |\n", re.sub(r"\n(?![\n-])", " ", doc))

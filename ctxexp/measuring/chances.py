@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -68,16 +69,22 @@ class SampleLevel:
         return np.array([float(level.n) for level in self._levels[label]])
 
 
+MAX_GROUPS = 20_000  # of a baseline: 160 MB of them, of 1,000 rows each
+
+
 def draw(baseline: Baseline, occurrences: Occurrences, rng: np.random.Generator) -> list[np.ndarray]:
     """The baseline's random groups, checked; MetricError names the baseline."""
     who = f"baseline {baseline.name!r}"
     try:
         with stranger():
-            samples = [np.asarray(rows) for rows in baseline.groups(occurrences, rng)]
+            drawn = islice(baseline.groups(occurrences, rng), MAX_GROUPS + 1)  # it may never end
+            samples = [np.asarray(rows) for rows in drawn]
     except CtxexpError:
         raise
     except Exception as error:  # a stranger's baseline may raise anything
         raise _failure(f"{who} failed: {said(error)}") from error
+    if len(samples) > MAX_GROUPS:
+        raise _failure(f"{who} gave more than {MAX_GROUPS:,} groups: a first one and redraws of it are expected")
     if not samples or min(rows.size for rows in samples) < 1:
         raise _failure(f"{who} gave no group, or an empty one")
     last = len(occurrences.places) - 1

@@ -34,6 +34,8 @@ def listing(registry: Registry) -> str:
 
 def signature(offer: Offer) -> str:
     """The config keys with types and defaults: `size: int = 3, path: str`."""
+    if offer.problem:
+        return ""
     known = arguments(offer.factory)
     if known is None:
         return "any"

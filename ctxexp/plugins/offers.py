@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 
+from ctxexp.errors import CtxexpError, PluginError, said, stranger
 from ctxexp.plugins.hookspecs import COMMAND, FIGURE, FIRST_PARTY, TABLE, Factory
 
 
@@ -21,12 +22,31 @@ class Offer:
 
     @cached_property
     def factory(self) -> Factory:
-        """What builds it."""
+        """What builds it. Raises PluginError where it can't be imported."""
         if not isinstance(self.source, str):
             return self.source
         module, _, name = self.source.partition(":")
-        found: Factory = getattr(import_module(module), name)
+        who = f"{self.kind} {self.name!r} of plugin {self.plugin!r}"
+        try:
+            with stranger():
+                found: Factory = getattr(import_module(module), name)
+        except CtxexpError:
+            raise
+        except Exception as error:  # a stranger's module may raise anything
+            raise PluginError(f"{who}: {self.source} can't be imported: {said(error)}") from error
+        if not callable(found):
+            got = type(found).__name__
+            raise PluginError(f"{who}: {self.source} is of type {got}, expected a callable factory")
         return found
+
+    @property
+    def problem(self) -> str:
+        """Why its factory can't be had; empty if it can."""
+        try:
+            self.factory  # noqa: B018  # the import is what is asked for
+        except CtxexpError as error:
+            return str(error)
+        return ""
 
     @property
     def typed(self) -> str:
@@ -41,7 +61,10 @@ class Offer:
 
     @property
     def about(self) -> str:
-        """The first sentence of the factory's docstring; empty if it has none of its own."""
+        """The first sentence of the factory's docstring; empty if it has none of its own. Of one that can't be had,
+        why."""
+        if self.problem:
+            return self.problem
         doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
         paragraph = " ".join((doc if isinstance(doc, str) else "").strip().partition("\n\n")[0].split())
         return re.split(r"(?<=[^.A-Z]\.) (?=[A-Z])", paragraph, maxsplit=1)[0]

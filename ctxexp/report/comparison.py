@@ -33,13 +33,19 @@ class Comparison:
         return pd.concat(parts, ignore_index=True)[["run", *COLUMNS]]
 
     def plot(self, measure: str | None = None) -> Figure:
-        """The runs' curves of one measure by layer (all its definitions); None: the overview. Raises MetricError."""
+        """The runs' curves of one measure by layer (all its definitions); None: the overview. Raises MetricError for an
+        unknown measure, and where there is no value to draw."""
         charts = sweep_charts(self.runs)
+        subjects = dict.fromkeys(Key(m, "", task).subject for _, results in self.runs for m, task in results.subjects())
         if measure is None:
+            if not charts:
+                raise MetricError(_nothing(list(subjects)))
             return overview_figure(charts, self.runs)
         for chart in charts:
             if measure in (chart.name, *(Key(panel.measure, "", panel.task).subject for panel in chart.panels)):
                 return sweep_figure(chart, self.runs)
+        if measure in subjects or any(key.startswith(f"{measure}/") for key in subjects):
+            raise MetricError(_nothing([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
 
     def __repr__(self) -> str:
@@ -55,6 +61,18 @@ class Comparison:
                 if key := main(results, *subject, wanted="adjusted"):
                     rows[key.subject, key.statistic, label] = results.held[key].value
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
-        table.index = pd.MultiIndex.from_tuples(list(rows), names=["measure", "statistic", "run"])
+        names = ["measure", "statistic", "run"]
+        table.index = pd.MultiIndex.from_frame(pd.DataFrame(list(rows), columns=names))
         html: str = table.sort_index(sort_remaining=False).to_html(float_format="{:.3f}".format, na_rep="")
         return html
+
+
+def _nothing(measures: list[str]) -> str:
+    """Why there is nothing to draw."""
+    if not measures:
+        return "nothing to draw: these runs hold no curve by layer"
+    which = f"{', '.join(measures)} {'are' if len(measures) > 1 else 'is'}"
+    return (
+        f"nothing to draw: {which} undefined (NaN) in every layer, for want of contexts: lower min_contexts, or give "
+        "more text"
+    )

@@ -112,11 +112,11 @@ def encoded_by(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Enco
 
 def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence], *, last: bool) -> list[Encoded]:
     """The results of this batch, one per sentence; `last` if nothing may follow."""
-    encoded = list(results if last else islice(results, len(batch)))
+    encoded = list(islice(results, len(batch) + last))  # one more is enough to see that there are too many
     if len(encoded) != len(batch):
+        n = f"more than {len(batch)}" if len(encoded) > len(batch) else len(encoded)
         raise EncodingError(
-            f"encoder {encoder.name!r} gave {len(encoded)} results for {len(batch)} sentences; "
-            "expected one each, in order"
+            f"encoder {encoder.name!r} gave {n} results for {len(batch)} sentences; expected one each, in order"
         )
     return encoded
 

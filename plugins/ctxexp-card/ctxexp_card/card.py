@@ -78,7 +78,7 @@ class Card:
         told = [*facts([(self.title, self.results)]), *_amounts(self.results)]
         parts = [
             "## Geometry of the word vectors",
-            f"![Curves of {self.title} by layer]({picture})",
+            *([f"![Curves of {self.title} by layer]({picture})"] if self.drawable else []),
             f"{self.title}: {'; '.join(told)}. In brackets 95% intervals. Made by ctxexp {self.results.info.version}.",
         ]
         for head, lines in (
@@ -109,8 +109,13 @@ class Card:
             "run": info.to_json(),
         }
 
+    @property
+    def drawable(self) -> bool:
+        """Whether any curve has a value."""
+        return any(np.isfinite(self.results.held[key].value).any() for key in main_curves(self.results))
+
     def figure(self) -> Figure:
-        """The headline curves."""
+        """The headline curves. Raises MetricError where none has a value."""
         return self.results.plot()
 
     def _layers(self) -> list[int]:
@@ -176,6 +181,9 @@ class Card:
 
     def _warnings(self) -> Iterator[str]:
         info = self.results.info
+        empty = [key for key in self.keys if not np.isfinite(self.results.held[key].value).any()]
+        if empty:
+            yield f"undefined in every layer, for want of contexts: {', '.join(map(self._name, empty))}"
         cosine = self.results.values("anisotropy", "mean_cosine")
         if cosine is not None and (high := [i for i in range(len(cosine)) if cosine[i] >= ANISOTROPIC]):
             yield (
@@ -207,7 +215,7 @@ def card(results: Results, title: str = "") -> Card:
 
 
 def write(made: Card, folder: Path) -> list[Path]:
-    """Write card.md, card.json and card.svg; the paths."""
+    """Write card.md, card.json and, where any curve has a value, card.svg; the paths."""
     import json
 
     from ctxexp.files.writing import write_text
@@ -217,7 +225,7 @@ def write(made: Card, folder: Path) -> list[Path]:
         write_text(folder / "card.md", made.markdown("card.svg")),
         write_text(folder / "card.json", json.dumps(made.json(), indent=1, ensure_ascii=False, allow_nan=False)),
     ]
-    return [*paths, *save(made.figure(), folder, "card", kinds=("svg",))]
+    return [*paths, *(save(made.figure(), folder, "card", kinds=("svg",)) if made.drawable else ())]
 
 
 def _amounts(results: Results) -> list[str]:

@@ -70,6 +70,21 @@ def test_sinks_are_read_off_the_lengths_and_the_largest_dimension() -> None:
     assert dimension == "one dimension makes 93% of the mean cosine in layer 2, where that is most"
 
 
+def test_a_run_without_a_value_has_a_card_that_says_so_and_no_picture(tmp_path: Path) -> None:
+    made = card(run())
+    for held in made.results.held.values():
+        held.value[:] = np.nan
+    paths = write(made, tmp_path)
+    assert [path.name for path in paths] == ["card.md", "card.json"]
+    assert "card.svg" not in paths[0].read_text()
+    assert "undefined in every layer, for want of contexts: Anisotropy, Self-similarity, adjusted" in made.warnings[0]
+    json.loads(paths[1].read_text())
+    one = card(run())
+    one.results.held[one.keys[1]].value[:] = np.nan
+    assert one.warnings[0] == "undefined in every layer, for want of contexts: Self-similarity, adjusted"
+    assert one.drawable
+
+
 def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) -> None:
     made = card(run(), "my model")
     text, data, picture = write(made, tmp_path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def of_model(
     if table.name == "input" and not table.tied:
         raise ModelError(f"encoder {encoder.name!r}: its output matrix is not known ({table.note})")
     assert table.counts is not None
-    hidden = np.concatenate([one.layers[-1] for one in encoder.encode(sentences)])
+    hidden = np.concatenate([one.layers[-1] for one in islice(encoder.encode(sentences), len(sentences))])
     ends, counted = (encoder.piece_ids(each) for each in (sentences, text))  # type: ignore[attr-defined]
     following = np.concatenate([np.stack([ids[:-1], ids[1:]], axis=1) for ids in counted])
     own = softmax_link(hidden, table.vectors, table.counts, contexts=contexts, pieces=pieces, seed=seed)

@@ -149,8 +149,8 @@ def _numbered(text: Shards, part: object) -> Iterator[_Text]:
 
 
 def deal(text: Corpus | Shards, dealing: Dealing, engine: Engine, progress: Progress) -> Dealt:
-    """The text in shards, with the words that may reach enough contexts. Raises DataError for one without a
-    sentence."""
+    """The text in shards, with the words that may reach enough contexts. Raises DataError for one without a sentence
+    or a word."""
     source = Held(text) if isinstance(text, Corpus) else text
     contexts: Counter[str] = Counter()
     read: list[_Read] = []
@@ -168,6 +168,11 @@ def deal(text: Corpus | Shards, dealing: Dealing, engine: Engine, progress: Prog
         total -= np.array([len(some), some.sum(), mixed(some).sum()], np.uint64)
     if not total.any():
         raise DataError(f"{source.name} has no sentence: expected UTF-8 text, a sentence a line")
+    if not contexts:  # no model is loaded for it
+        n = sum(found.n_words for found in read)
+        raise DataError(
+            f"corpus {source.name!r} has no word to measure: all {n:,} are left out (words.punctuation=...)"
+        )
     words = _words(contexts, dealing.min_contexts, dealing.sample, dealing.seed)
     documented = all(found.documented for found in read)
     log.info("%s: %s sentences once each, in %d shards", source.name, f"{int(total[0]):,}", dealing.shards)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.engines.local import Local
-from ctxexp.errors import ConfigError, StoreError
+from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.measuring.one_pass.additive import Additive, Sums
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress
@@ -174,6 +174,8 @@ def _summed(
                 encoded += shards[number].told()["sentences"]
                 stage.advance(1)
     held = tuple(shard for shard in shards if shard.told()["rows"])
+    if not held:
+        raise DataError(f"corpus {text.name!r} has no word to measure: all {text.text_words:,} are left out")
     totals = Totals(text, held, study.words.min_contexts, encoded, shards[0].made())
     warn_unknown(totals.told["unknown"], totals.told["pieces"], text.name)
     return totals
@@ -198,4 +200,4 @@ def _settle(encoder: Encoder, text: Dealt, made: Sequence[Mapping[str, str]], mi
         encoder.settle(made[0])
     elif encoder.made:
         first = next((some for number in missing if (some := list(islice(text.read(number), 64)))), [])
-        list(encoder.encode(first))
+        list(islice(encoder.encode(first), len(first)))

@@ -240,6 +240,10 @@ def test_edges(tmp_path: Path) -> None:
     assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
     with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
         in_one_pass(tmp_path, study(Corpus.of("none", [])))
+    with pytest.raises(DataError, match="'marks' has no word to measure: all 4 are left out"):
+        in_one_pass(tmp_path, study(Corpus.of("marks", [[".", "!"], ["...", ","]])))
+    with pytest.raises(DataError, match="'skipped' has no word to measure: all 3 are left out"):  # known by their model
+        in_one_pass(tmp_path, study(Corpus.of("skipped", [["x1", "x2"], ["x3"]]), words=Words(min_contexts=1)))
     few = in_one_pass(tmp_path, study(text, words=Words(min_contexts=6)))
     assert np.isnan(few.values("self_similarity", "raw")).all()  # type: ignore[arg-type]
     assert few.tables == {}
