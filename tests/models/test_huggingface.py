@@ -23,6 +23,8 @@ from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
 from ctxexp.model import Encoder, check_encoded
 from ctxexp.models import bert, gpt2
 from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer import checkpoints
+from ctxexp.models.transformer.checkpoints import Published
 from ctxexp.models.transformer.checks import check_tokenizer
 from ctxexp.vectors.align import best_window, windows
 from ctxexp.vectors.device import resolve_device, resolve_dtype
@@ -365,6 +367,20 @@ def test_a_tokenizer_that_may_be_another_models_is_doubted_aloud(
     odd = retold(shutil.copytree(folder("bert"), tmp_path / "odd"), "config.json", pad_token_id=7)
     assert encoder(odd).details["tokenizer_doubt"] == "its config.json gives pad_token_id 7, its tokenizer 0"
     assert "check that the tokenizer's files are this model's own" in caplog.text
+
+
+def test_the_papers_own_weights_are_told_by_their_content_wherever_they_lie(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As BERT's weights beside GPT-2's tokenizer, in a folder of any name."""
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))  # no earlier load's description
+    own = checkpoints.describe(folder("bert"), source="mine").weights_sha256
+    planted = Published((), "", own, {"[CLS]": 101})
+    monkeypatch.setitem(checkpoints.PUBLISHED, "planted", planted)
+    with pytest.raises(ModelError, match="has the number 101 in its paper's tokenizer, and"):
+        encoder(folder("bert"))
+    monkeypatch.setitem(checkpoints.PUBLISHED, "planted", Published((), "", own[::-1], {"[CLS]": 101}))
+    encoder(folder("bert"))
 
 
 def test_a_papers_weights_need_the_papers_special_pieces(folder: Folder) -> None:

@@ -18,32 +18,41 @@ HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out
 
 @dataclass(frozen=True)
 class Published:
-    """A checkpoint of a paper: its hub ids (older names hold the same commits), the pinned commit, and the numbers that
-    its tokenizer gives to special pieces."""
+    """A checkpoint of a paper: its hub ids (older names hold the same commits), the pinned commit, the SHA-256 of
+    model.safetensors there (empty: none is on record), and the numbers that its tokenizer gives to special pieces."""
 
     ids: tuple[str, ...]
     revision: str
+    weights_sha256: str = ""
     special_pieces: Mapping[str, int] = field(default_factory=dict)
 
 
 _BERT_PIECES = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}  # of all of Google's BERTs
 # The commits that the `main` branches have stood at since the safetensors files were added; the hashes are quoted by
-# many independent public projects.
+# many independent public projects, the weights' beside the revision or the file's size.
 PUBLISHED = {
     "bert": Published(
-        ("google-bert/bert-base-cased", "bert-base-cased"), "cd5ef92a9fb2f889e972770a36d4ed042daf221e", _BERT_PIECES
+        ids=("google-bert/bert-base-cased", "bert-base-cased"),
+        revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
+        weights_sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050",
+        special_pieces=_BERT_PIECES,
     ),
     "gpt2": Published(
-        ("openai-community/gpt2", "gpt2"), "607a30d783dfa663caf39e06633721c8d4cfcd7e", {"<|endoftext|>": 50256}
+        ids=("openai-community/gpt2", "gpt2"),
+        revision="607a30d783dfa663caf39e06633721c8d4cfcd7e",
+        weights_sha256="248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707",
+        special_pieces={"<|endoftext|>": 50256},
     ),
     # BERT-flow's (Li 2020).
     "bert-base-uncased": Published(
-        ("google-bert/bert-base-uncased", "bert-base-uncased"), "86b5e0934494bd15c9632b12f734a8a67f723594", _BERT_PIECES
+        ids=("google-bert/bert-base-uncased", "bert-base-uncased"),
+        revision="86b5e0934494bd15c9632b12f734a8a67f723594",
+        special_pieces=_BERT_PIECES,
     ),
     "bert-large-uncased": Published(
-        ("google-bert/bert-large-uncased", "bert-large-uncased"),
-        "6da4b6a26a1877e173fca3225479512db81a5e5b",
-        _BERT_PIECES,
+        ids=("google-bert/bert-large-uncased", "bert-large-uncased"),
+        revision="6da4b6a26a1877e173fca3225479512db81a5e5b",
+        special_pieces=_BERT_PIECES,
     ),
 }
 

@@ -146,7 +146,8 @@ def check_tokenizer(
     vocabulary = tokenizer.get_vocab() if pieces else {}
     for piece, number in pieces.items():
         if (has := vocabulary.get(piece)) != number:
-            wrong = f"{piece} has the number {number} in its paper's tokenizer, and {has or 'none'} in the files here"
+            here = "none" if has is None else has
+            wrong = f"{piece} has the number {number} in its paper's tokenizer, and {here} in the files here"
             if verified:
                 raise ModelError(f"{source}: {wrong}; copy the model's own tokenizer files there")
             return wrong

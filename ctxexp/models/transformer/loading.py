@@ -13,7 +13,7 @@ import torch
 
 from ctxexp.errors import ConfigError, CtxexpError, ModelError, said, stranger
 from ctxexp.models.choices import Reading
-from ctxexp.models.transformer.checkpoints import Checkpoint, published, weight_files
+from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, Published, published, weight_files
 from ctxexp.models.transformer.checks import (
     check_finite,
     check_layers,
@@ -96,7 +96,10 @@ def load(
                     model, pooled = draw().to(dtype), True
             check_finite(model, source)
             check_vocabulary(tokenizer, model, source)
-            doubt = check_tokenizer(tokenizer, config, source, pieces=_special_pieces(checkpoint))
+            own = _paper_weights(checkpoint)
+            paper = own or published(source)
+            pieces = paper.special_pieces if paper else {}
+            doubt = check_tokenizer(tokenizer, config, source, pieces=pieces, verified=own is not None)
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
@@ -112,10 +115,10 @@ def load(
     return found._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
 
 
-def _special_pieces(checkpoint: Checkpoint) -> Mapping[str, int]:
-    """The numbers of special pieces in the paper's checkpoint that this is; empty for any other."""
-    paper = published(checkpoint.source)
-    return paper.special_pieces if paper else {}
+def _paper_weights(checkpoint: Checkpoint) -> Published | None:
+    """The paper's checkpoint whose very weights these are, wherever they lie; None for any other."""
+    digest = checkpoint.weights_sha256
+    return next((one for one in PUBLISHED.values() if digest and one.weights_sha256 == digest), None)
 
 
 class _Files(NamedTuple):

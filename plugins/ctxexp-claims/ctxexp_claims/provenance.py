@@ -28,14 +28,14 @@ WEIGHTS = {
     ),
     "bert": PinnedWeights(
         "model.safetensors",  # 435,755,784 bytes
-        "1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050",
+        PUBLISHED["bert"].weights_sha256,
         "two public projects that quote it beside this revision or this size, independently of each other",
         PUBLISHED["bert"].ids[0],
         PUBLISHED["bert"].revision,
     ),
     "gpt2": PinnedWeights(
         "model.safetensors",  # 548,105,171 bytes
-        "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707",
+        PUBLISHED["gpt2"].weights_sha256,
         "ten public projects that quote it as the file's LFS SHA-256 at this revision",
         PUBLISHED["gpt2"].ids[0],
         PUBLISHED["gpt2"].revision,
