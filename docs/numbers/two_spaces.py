@@ -11,6 +11,7 @@ from docs.numbers.part import Part
 
 SHOWN = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 DECIMALS = 4
+RUNS = "Each model is one training run; intervals are over the text, and don't know that these layers were chosen."
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
@@ -28,7 +29,8 @@ def paragraph(numbers: pd.DataFrame) -> str:
     one, other = (within[within.measure == measure] for measure in SHOWN)
     at = (one.adjusted - other.adjusted).abs().idxmax()
     told = ", ".join(f"{name} {_value(rows.loc[at])}" for name, rows in zip(SHOWN.values(), (one, other), strict=True))
-    return f"{first} The measures disagree most about {at[0]}'s layers {at[1]} and {at[3]}: {told}."
+    disagree = f"The measures disagree most about {at[0]}'s layers {at[1]} and {at[3]}: {told}."
+    return f"Beyond which word stands where, rows at norm 1: {first[0].lower()}{first[1:]} {disagree} {RUNS}"
 
 
 def kept(folder: Path) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ctxexp_compare import within
 from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
 
 
@@ -14,6 +15,11 @@ class Kernel(NamedTuple):
 
     gram: np.ndarray  # (n, n) float32
     squares: np.ndarray  # (n,) float64, each row's sum of squares
+    blocks: within.Blocks | None = None  # by stratum
+
+    @property
+    def nbytes(self) -> int:
+        return self.gram.nbytes + (self.blocks.rows.nbytes if self.blocks else 0)
 
 
 class Cka(TwoSpaces):
@@ -23,7 +29,8 @@ class Cka(TwoSpaces):
     CKA = HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)) of inner products (Kornblith et al. 2019), each HSIC the unbiased
     estimate of Song et al. 2012, as Nguyen, Raghu & Kornblith 2021 have it. That is the cosine of the two U-centred
     kernels (Szekely & Rizzo 2014). The plain estimate gives noise of 768 dimensions .94 at n = 50 and .44 at 1,000.
-    Permuted rows have mean 0 and variance 2 / (n (n - 3)), exactly, whatever the spaces.
+    Permuted rows have mean 0 and variance 2 / (n (n - 3)), exactly, whatever the spaces; rows permuted within words the
+    mean that `within` gives.
     """
 
     name: ClassVar[str] = "cka"
@@ -33,7 +40,8 @@ class Cka(TwoSpaces):
 
     def side(self, x: np.ndarray, sample: Sample) -> Kernel:
         gram = u_centred(x)
-        return Kernel(gram, np.einsum("ij,ij->i", gram, gram, dtype=np.float64))
+        own = None if sample.strata is None else within.blocks(gram, sample.strata)
+        return Kernel(gram, np.einsum("ij,ij->i", gram, gram, dtype=np.float64), own)
 
     def score(self, a: Kernel, b: Kernel) -> Score:
         """The value; an occurrence's influence is twice its row's share of each HSIC, about the mean."""
@@ -47,6 +55,14 @@ class Cka(TwoSpaces):
 
     def chance(self, a: Kernel, b: Kernel, sample: Sample, permutations: int) -> Chance:
         n = len(sample)
+        if sample.strata is not None and a.blocks is not None and b.blocks is not None:
+            norm = float(np.sqrt(a.squares.sum() * b.squares.sum()))
+            if not norm > 0:
+                return Chance(float("nan"), float("nan"))
+            value = within.mean(a.blocks, b.blocks) / norm
+            moved = within.from_pairs(a.blocks, b.blocks, sample.strata) / norm
+            moved -= value * (a.squares / a.squares.sum() + b.squares / b.squares.sum())
+            return Chance(value, within.spread(a.blocks, b.blocks, sample.strata) / norm, moved - moved.mean())
         return Chance(0.0, float(np.sqrt(2 / (n * (n - 3)))))
 
 

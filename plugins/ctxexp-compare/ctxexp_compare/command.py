@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from ctxexp.progress import show
 from ctxexp.report.frame import save
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
-from ctxexp_compare.figure import heat_map
+from ctxexp_compare.figure import control_said, heat_map, permuted, rows_said, runs_said
+from ctxexp_compare.measure import Null, RowChoice
 
 
 def compare(
@@ -27,6 +29,8 @@ def compare(
     seed: int = 0,
     bootstrap: int = 1000,
     permutations: int = 20,
+    null: Null = "words",
+    rows: RowChoice = "unit_norm",
     out: Path = Path("compare"),
 ) -> None:
     """Compare the spaces of runs or models layer by layer, over the very same occurrences, with heat maps.
@@ -41,6 +45,8 @@ def compare(
     seed: of the sample and of the draws
     bootstrap: replicates behind each interval
     permutations: behind each chance level that has no closed form
+    null: chance permutes rows within words (words that occur once are left out) or freely, which finds words alike too
+    rows: at norm 1, or as they are, so that a few massive ones (a causal model's first position) decide
     out: the folder for heat maps, numbers and table
     """
     found = face.compare(
@@ -53,7 +59,11 @@ def compare(
         seed=seed,
         bootstrap=bootstrap,
         permutations=permutations,
+        null=null,
+        rows=rows,
     )
+    for warning in found.warnings:
+        show(f"warning: {warning}", sys.stderr)
     show(markdown(table(found)))
     try:
         for path in write(found, out):
@@ -72,7 +82,7 @@ def write(found: Similarities, folder: Path) -> list[Path]:
 
 
 def table(found: Similarities) -> SweepTable:
-    """For every two spaces their most alike layers, or of one space the first and the last; a row a measure."""
+    """For every two spaces their most alike layers, and both layers 0; or of one space the first and the last layer."""
     labels = list(dict.fromkeys(place.label for place in found.places))
     at = {label: [i for i, place in enumerate(found.places) if place.label == label] for label in labels}
     pairs = [(a, b) for i, a in enumerate(labels) for b in labels[i + 1 :]] or [(labels[0], labels[0])]
@@ -85,17 +95,24 @@ def table(found: Similarities) -> SweepTable:
             if not np.isfinite(part).any():
                 continue
             best = int(np.nanargmax(part))
-            i, j = rows[best // len(columns)], columns[best % len(columns)]
-            interval = f"{value[i, j]:.3f} [{low[i, j]:.3f}, {high[i, j]:.3f}]"
-            raw = f"{matrix.value[i, j]:.3f} ({matrix.chance[i, j]:.3f})"
-            shown.append([name, str(found.places[i]), str(found.places[j]), interval, raw])
-    columns_of = ("measure", "A", "B", "adjusted [95%]", "raw (chance)")
-    what = "Most alike layers" if len(labels) > 1 else "First and last layer"
+            cells = [(rows[best // len(columns)], columns[best % len(columns)])]
+            inputs = rows[0], columns[0]
+            if a != b and inputs not in cells and all(found.places[i].layer == 0 for i in inputs):
+                cells.append(inputs)
+            for i, j in cells:
+                interval = f"{value[i, j]:.3f} [{low[i, j]:.3f}, {high[i, j]:.3f}]"
+                raw = [f"{of[i, j]:.3f}" for of in (matrix.value, matrix.chance, matrix.free)]
+                shown.append([name, str(found.places[i]), str(found.places[j]), interval, *raw])
+    columns_of = ("measure", "A", "B", "adjusted [95%]", "raw", f"chance, {permuted(found.null)}", "chance, freely")
+    what = "Most alike layers, and layers 0," if len(labels) > 1 else "First and last layer"
     return SweepTable(f"{what} over {found.text}", found.frame, columns_of, shown, _notes(found))
 
 
 def _notes(found: Similarities) -> Sequence[str]:
     notes = [f"{name}: {matrix.measure.definition}" for name, matrix in found.matrices.items()]
+    notes.append(f"{rows_said(found)}; the interval of the most alike pair of layers doesn't know that it was chosen")
+    notes += [told for name in found.matrices if (told := control_said(found, name))]
+    notes += [*found.warnings, *([told] if (told := runs_said(found)) else [])]
     if found.same_word is None:
         return notes
     own, chance = found.same_word[:, 0], found.same_word[:, 1]

@@ -15,7 +15,7 @@ from ctxexp.model import Encoder
 from ctxexp.plugins import COMPARISON
 from ctxexp.progress import Progress, Silent
 from ctxexp_compare.engine import Similarities, similarities
-from ctxexp_compare.measure import TwoSpaces
+from ctxexp_compare.measure import Null, RowChoice, TwoSpaces
 from ctxexp_compare.space import Space
 
 USUAL = ("cka", "mutual_knn", "information_imbalance")
@@ -29,6 +29,8 @@ class Choices(TypedDict, total=False):
     seed: int
     bootstrap: int
     permutations: int
+    null: Null
+    rows: RowChoice
 
 
 def compare(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ctxexp_compare.engine import Similarities
+    from ctxexp_compare.measure import Null
 
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
 MANY = 26  # places up to which each cell has its number
@@ -48,8 +49,10 @@ def heat_map(found: Similarities, name: str) -> Figure:
         axes.set_ylabel("A", fontsize=9)
         axes.set_xlabel("B", fontsize=9)
     sample = found.sample
-    facts = [found.text, f"95% intervals over {len(np.unique(sample.blocks)):,} {sample.unit}s", _width(found, name)]
+    facts = [found.text, rows_said(found), f"95% intervals over {len(np.unique(sample.blocks)):,} {sample.unit}s"]
+    facts.append(_width(found, name))
     notes = [f"{name}: {matrix.measure.definition}.", _chance(found, name)]
+    notes += [f"{told}." for told in (control_said(found, name), runs_said(found), *found.warnings) if told]
     dot = Line2D([], [], color=FAINT, marker="o", markersize=3, linestyle="")
     dress(figure, title(found, name), facts, [dot], ["the 95% interval holds 0"], notes)
     return figure
@@ -80,16 +83,48 @@ def _width(found: Similarities, name: str) -> str:
     return f"half an interval is at most {widths.max():.3f}" if len(widths) else ""
 
 
+def permuted(null: Null) -> str:
+    """What chance permutes."""
+    return "within words" if null == "words" else "freely"
+
+
+def rows_said(found: Similarities) -> str:
+    """Whether rows are at norm 1."""
+    return "rows at norm 1" if found.row_choice == "unit_norm" else "rows as they are"
+
+
+def runs_said(found: Similarities) -> str:
+    """What intervals between models don't know; empty of a single one."""
+    one = len({place.label for place in found.places}) == 1
+    return "" if one else "Each model is one training run: intervals are over the text, not over trainings"
+
+
+def control_said(found: Similarities, name: str) -> str:
+    """The negative control: what two unrelated tables of words score."""
+    raw, adjusted = found.matrices[name].control
+    if not np.isfinite(raw):
+        return ""
+    said = f"raw {raw:.3f}, adjusted {round(adjusted, 3) + 0.0:.3f}"  # no -0
+    return f"Negative control for {name}, a random vector a word in each space: {said}"
+
+
 def _chance(found: Similarities, name: str) -> str:
     matrix = found.matrices[name]
     off = ~np.eye(len(found.places), dtype=bool)
-    level, sd = matrix.chance[off], matrix.sd[off]
-    if not level.size or not np.isfinite(level).any():
+    sd = matrix.sd[off]
+    if not off.any() or not np.isfinite(matrix.chance[off]).any():
         return "Chance, one space's rows permuted: not drawn."
-    lowest, highest = np.nanmin(level), np.nanmax(level)
-    text = f"{lowest:.4f}" if highest - lowest < 5e-5 else f"{lowest:.4f} to {highest:.4f}"
     spread = f", sd at most {np.nanmax(sd):.4f}" if np.isfinite(sd).any() else ""
-    return f"Chance, one space's rows permuted: {text}{spread}. A space with itself: {matrix.measure.itself:g}."
+    text = f"Chance, one space's rows permuted {permuted(found.null)}: {_range(matrix.chance[off])}{spread}"
+    if found.null == "words":
+        text += f"; freely: {_range(matrix.free[off])}"
+    blank = "" if np.isfinite(matrix.adjusted[0]).all() else " White: chance leaves nothing to find."
+    return f"{text}. A space with itself: {matrix.measure.itself:g}.{blank}"
+
+
+def _range(values: np.ndarray) -> str:
+    lowest, highest = np.nanmin(values), np.nanmax(values)
+    return f"{lowest:.4f}" if highest - lowest < 5e-5 else f"{lowest:.4f} to {highest:.4f}"
 
 
 def _ticks(axes: Axes, found: Similarities) -> None:

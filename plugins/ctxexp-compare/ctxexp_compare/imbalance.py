@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ctxexp_compare import null
+from ctxexp_compare import null, within
 from ctxexp_compare.distances import NEXT, TIED, Neighbours, nearest, ranks
 from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
 
@@ -16,10 +16,11 @@ class Ranked(NamedTuple):
 
     rank: np.ndarray
     first: Neighbours
+    blocks: within.Blocks | None = None  # of the ranks, by stratum
 
     @property
     def nbytes(self) -> int:
-        return self.rank.nbytes + self.first.nbytes
+        return self.rank.nbytes + self.first.nbytes + (self.blocks.rows.nbytes if self.blocks else 0)
 
 
 class InformationImbalance(TwoSpaces):
@@ -27,8 +28,8 @@ class InformationImbalance(TwoSpaces):
 
     2 / n times the mean rank in B of A's nearest neighbour, by Euclidean distance (Glielmo et al. 2022; DADApy's
     definition, whose ranks begin at 1). Equal distances count by their expectation under random orders of the tied. It
-    has a direction: A to B small and B to A large, A holds more than B. 1 where rows are permuted, exactly; a space
-    with itself has 2 / n, in the limit 0.
+    has a direction: A to B small and B to A large, A holds more than B. 1 where rows are permuted freely, exactly, and
+    within words a closed form; a space with itself has 2 / n, in the limit 0.
     """
 
     name: ClassVar[str] = "information_imbalance"
@@ -38,8 +39,13 @@ class InformationImbalance(TwoSpaces):
     symmetric: ClassVar[bool] = False
     itself: ClassVar[float] = 0.0
 
+    def limit(self, n: int) -> float:
+        return 2 / n
+
     def side(self, x: np.ndarray, sample: Sample) -> Ranked:
-        return Ranked(ranks(x, "euclidean"), nearest(x, 1, "euclidean"))
+        rank = ranks(x, "euclidean")
+        own = None if sample.strata is None else within.blocks(rank, sample.strata)
+        return Ranked(rank, nearest(x, 1, "euclidean"), own)
 
     def score(self, a: Ranked, b: Ranked) -> Score:
         """The value; an occurrence's influence is what leaving it out changes: ranks behind it fall by one, and whose
@@ -65,6 +71,8 @@ class InformationImbalance(TwoSpaces):
     def chance(self, a: Ranked, b: Ranked, sample: Sample, permutations: int) -> Chance:
         n = len(sample)
         weights = a.first.weights
+        if sample.strata is not None and b.blocks is not None:
+            return Chance(2 * within.mean(within.blocks(weights, sample.strata), b.blocks) / n**2, float("nan"))
         drawn = np.asarray(weights.sum(axis=0))
         squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
         one = null.Sums(float(n), squares, back, float(n), float(drawn @ drawn), float(n))

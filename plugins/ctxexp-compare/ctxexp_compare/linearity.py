@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,10 +15,11 @@ PENALTIES = np.append(np.logspace(-6, 4, 21), np.inf)  # of ridge regression, in
 
 
 class Fold(NamedTuple):
-    """What one held-out part needs of a space, as that which foretells: directions of the other rows."""
+    """What one held-out part needs of a space, as that which foretells: directions of the training rows."""
 
     test: np.ndarray  # (m,) row numbers
-    u: np.ndarray  # (n - m, r) left singular vectors of the training rows about their mean
+    train: np.ndarray  # (t,) row numbers
+    u: np.ndarray  # (t, r) left singular vectors of the training rows about their mean
     s: np.ndarray  # (r,)
     along: np.ndarray  # (m, r) the held-out rows along the right ones
 
@@ -36,10 +39,12 @@ class Linearity(TwoSpaces):
     """Share of B's variance that a linear map of A foretells, held out: at most 1; 0 is no better than B's mean.
 
     Ridge regression, its penalty by generalised cross-validation among the training rows; whole resampling units
-    (sentences, documents) are held out together. In-sample least squares, as published (Razzhigaev et al. 2024), gives
-    independent noise of 192 dimensions 1.00 at n = 100 and .19 at 1,000: about d / n. Permuted rows give about 0 (a
-    little less: the penalty is estimated), which is taken as the chance level; its spread is theirs. A to B and B to A
-    differ.
+    (sentences, documents) are held out together, and whole words where chance keeps words: no word and no sentence of a
+    held-out row was trained on (`folds` by `folds` parts, each row held out once). Otherwise a map learns words by
+    heart: two unrelated tables of 100 words foretell each other entirely. In-sample least squares, as published
+    (Razzhigaev et al. 2024), gives independent noise of 192 dimensions 1.00 at n = 100 and .19 at 1,000: about d / n.
+    Freely permuted rows give about 0 (a little less: the penalty is estimated), which is taken as that chance level;
+    within words it is drawn. A to B and B to A differ.
     """
 
     name: ClassVar[str] = "linearity"
@@ -47,7 +52,7 @@ class Linearity(TwoSpaces):
     unit: ClassVar[str] = "share of variance"
     symmetric: ClassVar[bool] = False
 
-    def __init__(self, *, folds: int = 5) -> None:
+    def __init__(self, *, folds: int = 4) -> None:
         if folds < 2:
             raise MetricError(f"linearity folds={folds}: expected at least 2")
         self.folds = folds
@@ -56,29 +61,36 @@ class Linearity(TwoSpaces):
 
     def side(self, x: np.ndarray, sample: Sample) -> Linear:
         rows = x.astype(np.float64)
-        known, number = np.unique(sample.blocks, return_inverse=True)
-        part = np.random.default_rng([sample.seed, Stream.FOLDS]).permutation(len(known)) % self.folds
         found = []
-        for fold in range(self.folds):
-            test = part[number] == fold
-            if not test.any() or test.all():
-                continue
-            mean = rows[~test].mean(axis=0)
-            u, s, v = np.linalg.svd(rows[~test] - mean, full_matrices=False)
+        for test, train in self._parts(sample):
+            mean = rows[train].mean(axis=0)
+            u, s, v = np.linalg.svd(rows[train] - mean, full_matrices=False)
             kept = s > s.max(initial=0.0) * 1e-10
-            found.append(Fold(np.flatnonzero(test), u[:, kept], s[kept], (rows[test] - mean) @ v[kept].T))
+            found.append(Fold(test, train, u[:, kept], s[kept], (rows[test] - mean) @ v[kept].T))
         return Linear(rows, tuple(found))
+
+    def _parts(self, sample: Sample) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(held-out rows, training rows): units apart, and words where there are strata."""
+        rng = np.random.default_rng([sample.seed, Stream.FOLDS])
+        held = [sample.blocks] if sample.strata is None else [sample.blocks, sample.strata]
+        parts = []
+        for names in held:
+            known, number = np.unique(names, return_inverse=True)
+            parts.append((rng.permutation(len(known)) % self.folds)[number])
+        for cell in product(range(self.folds), repeat=len(parts)):
+            alike = np.array([part == fold for part, fold in zip(parts, cell, strict=True)])
+            test, train = alike.all(axis=0), ~alike.any(axis=0)
+            if test.any() and train.any():
+                yield np.flatnonzero(test), np.flatnonzero(train)
 
     def score(self, a: Linear, b: Linear) -> Score:
         """The value; an occurrence's influence is its own error's, widened for the maps, which share most of their rows
-        (Nadeau & Bengio 2003: by the variance's factor 1 + folds / (folds - 1))."""
+        (Nadeau & Bengio 2003: by the variance's factor 1 + parts times held-out over training rows)."""
         n = len(a.x)
         wrong, all_of = np.zeros(n), np.zeros(n)
         for part in a.folds:
-            train = np.ones(n, dtype=bool)
-            train[part.test] = False
-            mean = b.x[train].mean(axis=0)
-            y, aim = b.x[train] - mean, b.x[part.test] - mean
+            mean = b.x[part.train].mean(axis=0)
+            y, aim = b.x[part.train] - mean, b.x[part.test] - mean
             loads = part.u.T @ y  # (r, d)
             kept = _shrunk(part.s, np.einsum("ij,ij->i", loads, loads), float(np.vdot(y, y)), len(y))
             scale = np.divide(kept, part.s, out=np.zeros_like(kept), where=part.s > 0)
@@ -88,14 +100,16 @@ class Linearity(TwoSpaces):
         if not all_of.sum() > 0:
             return Score(float("nan"))
         value = 1 - float(wrong.sum() / all_of.sum())
-        moved = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + self.folds / (self.folds - 1))
+        trained = sum(len(part.train) for part in a.folds) / len(a.folds)
+        moved = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + n / trained)
         return Score(value, moved - moved.mean())
 
     def shuffled(self, side: Linear, order: np.ndarray) -> Linear:
         return side._replace(x=side.x[order])  # as what is foretold
 
     def chance(self, a: Linear, b: Linear, sample: Sample, permutations: int) -> Chance:
-        return Chance(0.0, super().chance(a, b, sample, permutations).sd)
+        found = super().chance(a, b, sample, permutations)
+        return found if sample.strata is not None else Chance(0.0, found.sd)
 
 
 def _shrunk(s: np.ndarray, loads: np.ndarray, total: float, n: int) -> np.ndarray:

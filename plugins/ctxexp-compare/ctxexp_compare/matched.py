@@ -9,17 +9,21 @@ from zlib import crc32
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp_compare.measure import Sample, Stream
+from ctxexp_compare.measure import Null, Sample, Stream
 from ctxexp_compare.space import Space
 
 FEW = 5
 
 
-def matched(spaces: Sequence[Space], *, sample: int, seed: int) -> tuple[Sample, list[np.ndarray], int]:
+def matched(
+    spaces: Sequence[Space], *, sample: int, seed: int, null: Null = "words"
+) -> tuple[Sample, list[np.ndarray], int]:
     """The sample of common occurrences, each space's rows for them (n,), and how many are common in all.
 
     Those whose hash of (seed, sentence, characters) is smallest: the same for the same texts whatever the order of
-    spaces or sentences. Units and words are the first space's. Raises DataError where next to nothing is common.
+    spaces or sentences. Units and words are the first space's. Where chance permutes rows within words, words that
+    occur once in the sample are left out, since their only permutation says nothing, and so many more are taken.
+    Raises DataError where next to nothing is left.
     """
     number: dict[str, int] = {}
     texts = [np.array([number.setdefault(text, len(number)) for text in space.texts], np.int64) for space in spaces]
@@ -39,13 +43,37 @@ def matched(spaces: Sequence[Space], *, sample: int, seed: int) -> tuple[Sample,
         [crc32(f"{seed} {Stream.SAMPLED:d} {told[i]}".encode(errors="surrogatepass")) for i in range(len(told))]
     )
     key = _mixed(seeds[common // width**2].astype(np.uint64), common % width**2)
-    chosen = np.sort(np.lexsort([common, key])[:sample])
-    held = common[chosen]
-    found = [np.argsort(code, kind="stable")[np.searchsorted(np.sort(code), held)] for code in codes]
+    order = np.lexsort([common, key])
+    found = [np.argsort(code, kind="stable")[np.searchsorted(np.sort(code), common)] for code in codes]
     first = spaces[0]
+    within = null == "words" and first.has_words
+    if within:
+        words = np.unique(np.array(first.words(found[0])), return_inverse=True)[1]
+        order = _again(order, words[order], sample)
+        if len(order) < FEW:
+            raise DataError(
+                f"{len(order)} of {len(common)} common occurrences are of words that occur twice, and chance permutes "
+                "rows within words: give the runs more text, or null=free, which knows no words"
+            )
+    chosen = np.sort(order[:sample])
+    found = [at[chosen] for at in found]
     words = np.unique(np.array(first.words(found[0])), return_inverse=True)[1]
+    strata = words if within else None
     rows = [space.rows[at] for space, at in zip(spaces, found, strict=True)]
-    return Sample(first.blocks[found[0]], first.unit, seed, words), rows, len(common)
+    return Sample(first.blocks[found[0]], first.unit, seed, words, strata), rows, len(common)
+
+
+def _again(order: np.ndarray, words: np.ndarray, most: int) -> np.ndarray:
+    """Of occurrences in order, with their words, the longest beginning of which at most so many are of words that come
+    twice in it, and of it these."""
+    by_word = np.argsort(words, kind="stable")
+    start = np.flatnonzero(np.diff(words[by_word], prepend=-1))
+    nth = np.empty(len(words), np.int64)
+    nth[by_word] = np.arange(len(words)) - np.repeat(start, np.diff(np.append(start, len(words))))
+    held = np.cumsum(np.choose(np.minimum(nth, 2), [0, 2, 1]))  # a word's second brings in its first as well
+    taken = words[: int(np.searchsorted(held, most, side="right"))]
+    result: np.ndarray = order[: len(taken)][np.bincount(taken, minlength=1)[taken] > 1]
+    return result
 
 
 def _mixed(seeds: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum, unique
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+
+Null = Literal["words", "free"]
+RowChoice = Literal["unit_norm", "as_is"]
 
 
 @unique
@@ -15,6 +18,7 @@ class Stream(IntEnum):
     """Streams of random numbers of one seed, apart from the engine's; see `ctxexp.measuring.streams.Stream`."""
 
     PERMUTED = 101
+    CONTROL = 102
     SAMPLED = 103
     FOLDS = 104
 
@@ -27,9 +31,19 @@ class Sample:
     unit: str = "sentence"  # what these are
     seed: int = 0
     words: np.ndarray | None = None  # (n,) int64, the number of each row's word form
+    strata: np.ndarray | None = None  # (n,) int64, 0 to the most: chance permutes rows of equal number; None: any
 
     def __len__(self) -> int:
         return len(self.blocks)
+
+    def permutation(self, rng: np.random.Generator) -> np.ndarray:
+        """(n,) a random order of the rows under which each stays within its stratum."""
+        n = len(self)
+        if self.strata is None:
+            return rng.permutation(n)
+        order = np.empty(n, np.int64)
+        order[np.argsort(self.strata, kind="stable")] = np.lexsort([rng.random(n), self.strata])
+        return order
 
 
 class Score(NamedTuple):
@@ -40,18 +54,21 @@ class Score(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """The value where one space's rows are permuted: its mean and standard deviation over all permutations."""
+    """The value where one space's rows are permuted: its mean and standard deviation over all permutations (NaN where
+    that isn't known), and how much each occurrence moves the mean: (n,), None where that isn't known."""
 
     mean: float
     sd: float
+    moved: np.ndarray | None = None
 
 
 class TwoSpaces(ABC):
     """A measure of two spaces over the same occurrences: rows (n, d1) and (n, d2).
 
     `side` makes of one space what every comparison of it needs, `score` compares two sides. `itself` is the value of a
-    space with itself, which `adjusted` takes to 1 and the chance level to 0. `chance` has a closed form where there is
-    one, and is drawn by permutations otherwise: of these a measure says how a side is `shuffled`.
+    space with itself (`limit` where it hangs on the rows), which `adjusted` takes to 1 and the chance level to 0.
+    `chance` has a closed form where there is one, and is drawn by permutations otherwise, within `sample.strata` where
+    it has any: of these a measure says how a side is `shuffled`.
     """
 
     name: ClassVar[str]
@@ -75,14 +92,28 @@ class TwoSpaces(ABC):
     def score(self, a: Any, b: Any) -> Score:
         """The two sides' score; NaN where undefined."""
 
+    def limit(self, n: int) -> float:
+        """The value of a space of n rows with itself."""
+        return self.itself
+
     def shuffled(self, side: Any, order: np.ndarray) -> Any:
         """The side of the same rows in another order (n,)."""
         raise NotImplementedError
 
     def chance(self, a: Any, b: Any, sample: Sample, permutations: int) -> Chance:
-        """Mean and sd over so many permutations of b's rows; override where there is a closed form."""
+        """Mean and sd over so many permutations of b's rows, within `sample.strata` where it has any; override where
+        there is a closed form."""
         rng = np.random.default_rng([sample.seed, Stream.PERMUTED])
-        drawn = [self.score(a, self.shuffled(b, rng.permutation(len(sample)))).value for _ in range(permutations)]
+        drawn, moved = [], np.zeros(len(sample))
+        for _ in range(permutations):
+            order = sample.permutation(rng)
+            found = self.score(a, self.shuffled(b, order))
+            drawn.append(found.value)
+            moved += np.nan if found.moved is None else found.moved
+            np.add.at(moved, order, 0.0 if found.moved is None else found.moved)  # as a row of a, and as one of b
         if len(drawn) < 2:
             return Chance(float("nan"), float("nan"))
-        return Chance(float(np.mean(drawn)), float(np.std(drawn, ddof=1)))
+        moved /= len(drawn)
+        number = np.zeros(len(sample), np.int64) if sample.strata is None else sample.strata
+        moved -= (np.bincount(number, moved) / np.bincount(number) / 2)[number]  # its stratum's share counts once
+        return Chance(float(np.mean(drawn)), float(np.std(drawn, ddof=1)), moved - moved.mean())

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ctxexp.errors import MetricError
-from ctxexp_compare import null
-from ctxexp_compare.distances import Geometry, Neighbours, nearest
+from ctxexp_compare import null, within
+from ctxexp_compare.distances import NEXT, TIED, Geometry, Neighbours, nearest
 from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
 
 
@@ -18,8 +18,8 @@ class MutualNeighbours(TwoSpaces):
 
     Nearest by cosine (Huh, Cheung, Wang & Isola 2024, mutual k-nearest neighbours). Equal distances count by their
     expectation: where two spaces put the tied in random orders of their own, so that a space whose vectors are equal
-    (a static table) has less than 1 with itself. Chance, over all permutations of one space's rows: k / (n - 1), and a
-    spread in closed form.
+    (a static table) has less than 1 with itself. Chance has a closed form: within words, and over all permutations of
+    one space's rows, where it is k / (n - 1).
     """
 
     name: ClassVar[str] = "mutual_knn"
@@ -63,8 +63,27 @@ class MutualNeighbours(TwoSpaces):
 
     def chance(self, a: Neighbours, b: Neighbours, sample: Sample, permutations: int) -> Chance:
         n = len(sample)
+        if sample.strata is not None:
+            one, other = (within.blocks(side.weights, sample.strata) for side in (a, b))
+            moved = refilled(a, other, sample.strata) + refilled(b, one, sample.strata)
+            moved -= within.lost_pairs(one, other, sample.strata)
+            scale = n * self.k
+            return Chance(within.mean(one, other) / scale, float("nan"), (moved - moved.mean()) / scale)
         found = null.chance(_sums(a.weights, self.k), _sums(b.weights, self.k), n)
         return Chance(found.mean / (n * self.k), found.sd / (n * self.k))
+
+
+def refilled(side: Neighbours, other: within.Blocks, strata: np.ndarray) -> np.ndarray:
+    """(n,): how much each row's weight moves the mean within strata through one space: as a row with neighbours, and as
+    a neighbour, whose place goes to those that come next."""
+    near, weights = side.of.tocoo(), side.weights.data
+    by_pair = other.means[strata[near.row], strata[near.col]]
+    n, full = len(strata), side.nearer + side.tied == side.k
+    comes_next = np.where(full[near.row], near.data == NEXT, near.data == TIED)
+    many = np.maximum(np.where(full, side.following, side.tied), 1)
+    refill = np.bincount(near.row[comes_next], by_pair[comes_next], n) / many
+    result: np.ndarray = np.bincount(near.row, weights * by_pair, n)
+    return result + np.bincount(near.col, weights * (by_pair - refill[near.row]), n)
 
 
 def _sums(weights: csr_array, k: int) -> null.Sums:

@@ -13,6 +13,7 @@ from ctxexp.progress import show
 from ctxexp.sink import Sink, Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write
+from ctxexp_compare.measure import Null, RowChoice
 
 
 class CompareSink(Sink):
@@ -22,13 +23,23 @@ class CompareSink(Sink):
     sample: occurrences that are compared, at most
     layers: of each run at most so many, evenly spaced; null: all
     seed: of the sample and of the draws
+    null: chance permutes rows within words (`words`) or freely (`free`)
+    rows: at norm 1 (`unit_norm`) or as they are (`as_is`)
     """
 
     def __init__(
-        self, *, measures: str = ",".join(face.USUAL), sample: int = 2000, layers: int | None = 12, seed: int = 0
+        self,
+        *,
+        measures: str = ",".join(face.USUAL),
+        sample: int = 2000,
+        layers: int | None = 12,
+        seed: int = 0,
+        null: Null = "words",
+        rows: RowChoice = "unit_norm",
     ) -> None:
         face.chosen(measures)  # its mistakes, before anything is encoded
         self.measures, self.sample, self.layers, self.seed = measures, sample, layers, seed
+        self.null, self.rows = null, rows
 
     def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
         from ctxexp.report.page import REPORT, write_report  # Plotly's
@@ -36,7 +47,15 @@ class CompareSink(Sink):
         folders = [row.results for row in report.rows if row.status == "FINISHED" and _can_be_read(row.results)]
         if not folders:
             return
-        found = face.compare(*folders, measures=self.measures, sample=self.sample, layers=self.layers, seed=self.seed)
+        found = face.compare(
+            *folders,
+            measures=self.measures,
+            sample=self.sample,
+            layers=self.layers,
+            seed=self.seed,
+            null=self.null,
+            rows=self.rows,
+        )
         made = write(found, sweep.summary)
         published = any(results.info.published for _, results in report.compared)
         links = {row.label: row.link for row in report.rows}

@@ -36,6 +36,7 @@ class Space:
     spans: np.ndarray  # (m, 2) int64
     blocks: np.ndarray  # (m,) int64
     unit: str = "sentence"
+    has_words: bool = True  # whether the characters of an occurrence are a word, and no mere number
 
     @classmethod
     def of_run(cls, folder: Path | str) -> Space:
@@ -72,7 +73,8 @@ class Space:
             raise MetricError(f"{label}: {len(named)} words and {len(own)} blocks for {n} rows; expected one of each")
         texts = [f"{i}: {word}" for i, word in enumerate(named)]
         spans = np.array([(text.index(": ") + 2, len(text)) for text in texts], np.int64).reshape(n, 2)
-        return cls(label, _Held(vectors), every, texts, every, spans, own, "occurrence" if blocks is None else "block")
+        unit = "occurrence" if blocks is None else "block"
+        return cls(label, _Held(vectors), every, texts, every, spans, own, unit, words is not None)
 
     @classmethod
     def _of_config(cls, config: Config, label: str) -> Space:
@@ -116,6 +118,20 @@ class Space:
         """The word forms of occurrences."""
         ends = zip(self.sentence[which].tolist(), self.spans[which].tolist(), strict=True)
         return [self.texts[s][a:b] for s, (a, b) in ends]
+
+    def merged(self) -> list[tuple[int, int]]:
+        """Occurrences side by side in a sentence, of different words, that have one and the same vector in the last
+        layer: a piece of the tokenizer covers both."""
+        order = np.lexsort([self.spans[:, 0], self.sentence])
+        a, b = order[:-1], order[1:]
+        beside = self.sentence[a] == self.sentence[b]
+        a, b = a[beside], b[beside]
+        last = self.layers.layer(self.layers.numbers[-1])
+        pairs = zip(self.rows[a].tolist(), self.rows[b].tolist(), strict=True)
+        found = np.array([np.array_equal(last[i], last[j]) for i, j in pairs], bool)
+        a, b = a[found], b[found]
+        words = zip(self.words(a), self.words(b), a.tolist(), b.tolist(), strict=True)
+        return [(i, j) for one, other, i, j in words if one.casefold() != other.casefold()]
 
 
 class _Held:

@@ -1,0 +1,90 @@
+"""Mean of a sum over pairs when one side's rows are permuted within strata (words), in closed form.
+
+Unbiased CKA, neighbours' overlap and information imbalance are sums T = sum over i != j of a[i, j] b[i, j]. Under
+permutations within strata a pair of rows of strata s and t meets every such pair of rows of b equally often, so that b
+becomes its mean over the block (s, t), its diagonal left out: E[T] = sum over blocks of sum(a) sum(b) / pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+
+class Blocks(NamedTuple):
+    """A matrix's sums over the columns of each stratum (n, w), over blocks (w, w), the blocks' means, and the squares
+    of entries about their row's and column's mean in the block, summed (w, w; None of a sparse one)."""
+
+    rows: np.ndarray
+    sums: np.ndarray
+    means: np.ndarray
+    rest: np.ndarray | None = None
+
+
+def indicator(strata: np.ndarray) -> csr_array:
+    """(n, w): 1 at each row's stratum."""
+    n = len(strata)
+    return csr_array((np.ones(n), strata, np.arange(n + 1)), shape=(n, int(strata.max()) + 1))
+
+
+def pairs(strata: np.ndarray) -> np.ndarray:
+    """(w, w): ordered pairs of different rows of two strata."""
+    many = np.bincount(strata).astype(np.float64)
+    return np.outer(many, many) - np.diag(many)
+
+
+def blocks(matrix: Any, strata: np.ndarray) -> Blocks:
+    """Those of a matrix (n, n) with a diagonal of zeros, an array or sparse."""
+    member = indicator(strata)
+    rows = (matrix @ member).toarray() if isinstance(matrix, csr_array) else (member.T @ matrix.T).T
+    sums = member.T @ rows
+    count = pairs(strata)
+    means = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0)
+    if isinstance(matrix, csr_array):
+        return Blocks(rows, sums, means)
+    many = np.bincount(strata)
+    squares = member.T @ (member.T @ (matrix * matrix).T).T
+    by_row = member.T @ (rows**2) / many
+    rest = np.maximum(squares - by_row - by_row.T + sums**2 / np.outer(many, many), 0)
+    return Blocks(rows, sums, means, rest)
+
+
+def spread(a: Blocks, b: Blocks, strata: np.ndarray) -> float:
+    """Standard deviation of T over permutations within strata, of two symmetric arrays, a third too large where words
+    occur five times: rows' sums
+    over strata, permuted against each other, and what is left of the entries (blocks of one stratum counted alike)."""
+    many = np.bincount(strata).astype(np.float64)
+    one, other = (rows - (s / many[:, None])[strata] for rows, s in ((a.rows, a.sums), (b.rows, b.sums)))
+    other = other / many
+    total, order = 0.0, np.argsort(strata, kind="stable")
+    for at in np.split(order, np.cumsum(many).astype(int)[:-1]):
+        if len(at) > 1:
+            total += 4 * float(((one[at] @ other[at].T) ** 2).sum()) / (len(at) - 1)
+    if a.rest is not None and b.rest is not None:
+        free = np.maximum(many - 1, 1)
+        total += 2 * float((a.rest * b.rest / np.outer(free, free)).sum())
+    return float(np.sqrt(total))
+
+
+def mean(a: Blocks, b: Blocks) -> float:
+    """Mean of T over all permutations within strata."""
+    return float((a.sums * b.means).sum())
+
+
+def from_pairs(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
+    """(n,): the derivative of a's and b's mean by the weight of each row, to which the number of pairs belongs; for
+    symmetric matrices, whose entries hang on no other row."""
+    member = np.einsum("ij,ij->i", a.rows, b.means[strata]) + np.einsum("ij,ij->i", b.rows, a.means[strata])
+    result: np.ndarray = 2 * member - lost_pairs(a, b, strata)
+    return result
+
+
+def lost_pairs(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
+    """(n,): what more pairs alone take from the mean, a row's blocks along both sides."""
+    product = a.means * b.means
+    many = np.bincount(strata).astype(np.float64)
+    by_stratum = product @ many + many @ product - 2 * np.diag(product)
+    result: np.ndarray = by_stratum[strata]
+    return result

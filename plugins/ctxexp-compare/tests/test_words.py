@@ -1,0 +1,263 @@
+"""Nulls that know words: what two spaces share beyond which word stands where, rows at norm 1, and held-out words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ctxexp_compare import (
+    Cka,
+    InformationImbalance,
+    Linearity,
+    MutualNeighbours,
+    NeighbourhoodOverlap,
+    Sample,
+    ShapeDistance,
+    Similarities,
+    Space,
+    TwoSpaces,
+    similarities,
+    within,
+)
+from ctxexp_compare.command import table
+from ctxexp_compare.figure import heat_map
+from ctxexp_compare.matched import matched
+
+from benchmarks.two_spaces import simulate
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.vectors.layers import Layers
+
+EVERY: list[TwoSpaces] = [
+    Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), InformationImbalance(), ShapeDistance(), Linearity(),
+]  # fmt: skip
+IDS = [one.name for one in EVERY]
+CLOSED, CLOSED_IDS = EVERY[:4], IDS[:4]
+
+
+def normal(n: int, d: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def tables(words: int, times: int, seed: int, *, noise: float = 0.0, shared: float = 0.0, d: int = 24) -> list[Space]:
+    """Two spaces of an own random vector a word, with noise of their own and a context that both know; sentences of ten
+    occurrences."""
+    number = np.random.default_rng(1000 + seed).permutation(np.repeat(np.arange(words), times))
+    n = len(number)
+    context = normal(n, 6, seed + 3)
+    found = []
+    for i, name in enumerate("ab"):
+        x = normal(words, d, seed + i + 1)[number] + noise * normal(n, d, seed + i + 4)
+        x += shared * context @ normal(6, d, seed + i + 6) / np.sqrt(6)
+        found.append(Space.of_arrays(name, x[None], blocks=np.arange(n) // 10, words=[f"w{w}" for w in number]))
+    return found
+
+
+def sides(measure: TwoSpaces, spaces: list[Space], words: np.ndarray) -> tuple[Sample, object, object]:
+    given = Sample(np.arange(len(words)) // 10, words=words, strata=words)
+    a, b = (measure.side(space.layers.layer(0), given) for space in spaces)
+    return given, a, b
+
+
+def numbers(space: Space) -> np.ndarray:
+    return np.unique(space.words(np.arange(len(space.rows))), return_inverse=True)[1]
+
+
+def compared(spaces: list[Space], measures: list[TwoSpaces] = EVERY, **choices: object) -> Similarities:
+    return similarities(spaces, measures, **({"bootstrap": 200, "permutations": 10} | choices))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_unrelated_tables_of_words_share_nothing(noise: float) -> None:
+    """100 words, ten times each: the free level calls them alike, in most measures by far. With noise of their own the
+    nearest neighbours of 1,000 rows leave 0 a little, within the interval."""
+    spaces = tables(100, 10, 1, noise=noise)
+    found, free = compared(spaces), compared(spaces, null="free")
+    for one in EVERY:
+        value, low, high = (ends[0, 1] for ends in found.matrices[one.label].adjusted)
+        assert abs(value) <= (0.05 if noise else 0.02), one.name
+        assert low - 1e-6 <= 0 <= high + 1e-6, one.name
+        assert abs(found.matrices[one.label].control[1]) <= 0.02, one.name
+        least = 0.03 if one.name == "shape_distance" else 0.09
+        assert free.matrices[one.label].adjusted[0][0, 1] > least, one.name
+
+
+def test_unrelated_tables_foretell_each_other_unless_words_are_held_out() -> None:
+    spaces = tables(100, 10, 1, d=192)
+    assert compared(spaces, [Linearity()], null="free").matrices["linearity"].value[0, 1] > 0.99
+    held = compared(spaces, [Linearity()]).matrices["linearity"]
+    assert held.value[0, 1] < 0  # worse than the mean: a map that knows its words by heart knows no others
+    assert abs(held.adjusted[0][0, 1]) <= 0.02
+
+
+def test_no_word_and_no_sentence_of_a_held_out_row_was_trained_on() -> None:
+    spaces = tables(30, 10, 2)
+    words = numbers(spaces[0])
+    given, side, _ = sides(Linearity(), spaces, words)
+    folds = side.folds  # type: ignore[attr-defined]
+    assert sorted(np.concatenate([part.test for part in folds]).tolist()) == list(range(300))
+    for part in folds:
+        assert not {*words[part.test]} & {*words[part.train]}
+        assert not {*given.blocks[part.test]} & {*given.blocks[part.train]}
+        assert len(part.train) > 100
+
+
+def test_a_shared_context_is_found_by_every_measure() -> None:
+    found = compared(tables(60, 10, 3, noise=0.3, shared=1.0))
+    for one in EVERY:
+        value, low, _ = found.matrices[one.label].adjusted
+        assert low[0, 1] > 0.02, one.name
+        assert value[0, 1] < 0.98, one.name
+
+
+@pytest.mark.parametrize("measure", EVERY, ids=IDS)
+def test_a_space_and_itself_turned_is_1_beyond_words(measure: TwoSpaces) -> None:
+    one = tables(40, 8, 4, noise=0.7)[0]
+    turned = 3 * one.layers.layer(0) @ np.linalg.qr(normal(24, 24, 5))[0]
+    words = one.words(np.arange(len(one.rows)))
+    other = Space.of_arrays("turned", turned[None], blocks=np.arange(320) // 10, words=words)
+    found = compared([one, other], [measure]).matrices[measure.label].adjusted[0]
+    assert found[0, 1] == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.parametrize("measure", CLOSED, ids=CLOSED_IDS)
+def test_chance_within_words_is_the_mean_of_drawn_permutations(measure: TwoSpaces) -> None:
+    for noise in (0.0, 0.5):
+        spaces = tables(12, 5, 6, noise=noise, shared=noise)
+        given, a, b = sides(measure, spaces, numbers(spaces[0]))
+        closed = measure.chance(a, b, given, 0)
+        rng = np.random.default_rng(7)
+        x = spaces[1].layers.layer(0)
+        drawn = [measure.score(a, measure.side(x[given.permutation(rng)], given)).value for _ in range(300)]
+        assert closed.mean == pytest.approx(np.mean(drawn), abs=max(4 * np.std(drawn) / np.sqrt(300), 1e-6))
+        if isinstance(measure, Cka) and noise:
+            assert 0.9 < closed.sd / np.std(drawn) < 1.5
+
+
+def test_permutations_stay_within_words_and_reach_every_one() -> None:
+    strata = np.array([0, 1, 0, 2, 1, 0, 2])
+    given, rng = Sample(np.arange(7), strata=strata), np.random.default_rng(8)
+    drawn = [given.permutation(rng) for _ in range(400)]
+    assert all((strata[order] == strata).all() for order in drawn)
+    assert len({tuple(order.tolist()) for order in drawn}) == 6 * 2 * 2
+
+
+@pytest.mark.parametrize("measure", CLOSED[:3], ids=CLOSED_IDS[:3])
+def test_an_occurrence_s_influence_on_chance_is_what_leaving_it_out_changes(measure: TwoSpaces) -> None:
+    spaces = tables(12, 10, 9, noise=0.6, shared=0.6)
+    words, n = numbers(spaces[0]), 120
+
+    def parts(rows: np.ndarray) -> tuple[float, float]:
+        given = Sample(rows // 10, words=words[rows], strata=words[rows])
+        a, b = (measure.side(space.layers.layer(0)[rows], given) for space in spaces)
+        return measure.score(a, b).value, measure.chance(a, b, given, 0).mean
+
+    given, a, b = sides(measure, spaces, words)
+    told = measure.chance(a, b, given, 0).moved
+    score = measure.score(a, b)
+    assert told is not None
+    assert score.moved is not None
+    value, chance = parts(np.arange(n))
+    without = np.array([parts(np.delete(np.arange(n), i)) for i in range(n)])
+    for expected, found in (
+        (chance - without[:, 1], told),
+        (value - chance - np.diff(without[:, ::-1], axis=1).ravel(), score.moved - told),
+    ):
+        expected = (n - 1) / n * (expected - expected.mean())
+        assert np.corrcoef(found, expected)[0, 1] > 0.98
+        assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+def test_words_that_occur_once_are_left_out_and_more_taken_in_their_place() -> None:
+    rng = np.random.default_rng(10)
+    words = [f"w{int(w)}" for w in rng.zipf(1.5, 3000)]
+    spaces = [Space.of_arrays(name, normal(3000, 4, i)[None], words=words) for i, name in enumerate("ab")]
+    given, (rows, _), common = matched(spaces, sample=500, seed=0)
+    assert common == 3000
+    assert 499 <= len(given) <= 500
+    held = np.array(words)[rows]
+    assert np.unique(held, return_counts=True)[1].min() >= 2
+    assert given.strata is not None
+    assert all(len({*held[given.strata == s]}) == 1 for s in range(given.strata.max() + 1))
+    free = matched(spaces, sample=500, seed=0, null="free")
+    assert len(free[0]) == 500
+    assert free[0].strata is None
+    with pytest.raises(DataError, match=r"0 of 40 common occurrences are of words that occur twice.*null=free"):
+        matched([Space.of_arrays("a", normal(40, 4, 1)[None], words=[f"w{i}" for i in range(40)])], sample=99, seed=0)
+
+
+def test_spaces_without_words_know_the_free_level_alone() -> None:
+    found = compared([Space.of_arrays(name, normal(60, 8, i)[None]) for i, name in enumerate("ab")], [Cka()])
+    assert found.null == "free"
+    assert found.matrices["cka"].chance[0, 1] == found.matrices["cka"].free[0, 1] == 0
+    assert np.isnan(found.matrices["cka"].control[0])
+
+
+def test_a_few_massive_rows_decide_only_where_rows_are_as_they_are() -> None:
+    """One row in twenty stands 200 times as far out, along an axis of the space's own, as after an attention sink."""
+    spaces = []
+    for i, name in enumerate("ab"):
+        x = normal(600, 24, 20 + i)
+        x[::20] = 200 * normal(1, 24, 30 + i) + x[::20]
+        spaces.append(Space.of_arrays(name, x[None]))
+    assert compared(spaces, [Cka()], rows="as_is").matrices["cka"].value[0, 1] > 0.9
+    assert compared(spaces, [Cka()]).matrices["cka"].value[0, 1] < 0.6
+
+
+def test_one_piece_for_two_words_is_warned_of() -> None:
+    x = normal(6, 4, 40)
+    x[1] = x[0]  # "do" and "n't" in the first sentence
+    x[4] = x[3]  # the same word twice
+    text = ["do n't go", "that That man"]
+    spans = np.array([[0, 2], [3, 6], [7, 9], [0, 4], [5, 9], [10, 13]])
+    layers: Layers = Space.of_arrays("a", x[None]).layers
+    space = Space("a", layers, np.arange(6), text, np.repeat([0, 1], 3), spans, np.repeat([0, 1], 3))
+    assert space.merged() == [(0, 1)]
+    [warning] = compared([space], [Cka()], null="free").warnings
+    assert warning.startswith("a: 1 of 6 occurrences have the very vector of the word before them")
+    assert "'do' and \"n't\"" in warning
+
+
+def test_figure_and_table_tell_the_level_the_control_the_rows_and_the_runs() -> None:
+    spaces = tables(20, 8, 11, noise=0.5, shared=0.5)
+    found = compared(spaces, [Cka(), MutualNeighbours()])
+    raw = found.matrices["cka"].control[0]
+    text = " ".join(t.get_text() for t in heat_map(found, "cka").texts)
+    told = table(found)
+    for words in (" ".join(text.split()), " ".join([str(told.columns), *told.notes])):
+        assert "within words" in words
+        assert "ormalized" not in words
+        assert "rows at norm 1" in words
+        assert f"a random vector a word in each space: raw {raw:.3f}, adjusted 0.000" in words
+        assert "Each model is one training run" in words
+    assert (found.frame.free != found.frame.chance).any()
+    assert "rows as they are" in " ".join(table(compared(spaces, [Cka()], rows="as_is")).notes)
+    assert "one training run" not in " ".join(table(compared(spaces[:1], [Cka()])).notes)
+    for odd in ({"null": "word"}, {"rows": "unit"}):
+        with pytest.raises(ConfigError, match="expected"):
+            compared(spaces, [Cka()], **odd)
+
+
+def test_intervals_hold_nothing_where_nothing_is_shared_and_the_truth_where_something_is() -> None:
+    """30 small worlds; benchmarks/two_spaces.py has more, and larger ones."""
+    measures: list[TwoSpaces] = [Cka(), MutualNeighbours()]
+    nothing = simulate(measures, 30, shared=0.0, bootstrap=200, n=200)
+    for name, (value, held, _) in nothing.items():
+        assert abs(value) < 0.02, name
+        assert held >= 26 / 30, name  # of 30 with a 95% interval fewer in 1 of 200 suites
+    something = simulate(measures, 15, shared=1.0, bootstrap=200, n=200)
+    for name, (value, held, _) in something.items():
+        assert value > 0.1, name
+        assert held >= 12 / 15, name
+
+
+def test_the_closed_mean_is_the_sum_over_blocks() -> None:
+    strata = np.array([0, 0, 1, 1, 1])
+    a, b = normal(5, 5, 50), normal(5, 5, 51)
+    np.fill_diagonal(a, 0)
+    np.fill_diagonal(b, 0)
+    drawn = []
+    rng = np.random.default_rng(52)
+    orders = {tuple(Sample(strata, strata=strata).permutation(rng).tolist()) for _ in range(500)}
+    assert len(orders) == 12
+    for order in orders:
+        drawn.append(float((a * b[np.ix_(order, order)]).sum()))
+    assert within.mean(within.blocks(a, strata), within.blocks(b, strata)) == pytest.approx(np.mean(drawn))
