@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ctxexp.measuring.occurrences import Occurrences
-    from ctxexp.model import TextStart
+    from ctxexp.model import Encoder, TextStart
     from ctxexp.vectors.layers import Layers
 
 
@@ -34,6 +34,9 @@ class Control:
     def corpus(self, corpus: Corpus, seed: int) -> Corpus:
         """The corpus to encode: the given one, or a new one whose pairs and senses point to what they did."""
         return corpus
+
+    def require(self, encoder: Encoder) -> None:  # optional
+        """Raise ConfigError, before anything is encoded, where what this encoder gives is not enough for it."""
 
     def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray | None:
         """(n_rows,) bool: the store's rows that are not measured; None for none. `occurrences` holds all of them."""

@@ -110,6 +110,7 @@ class Study:
         """
         probes = {label: build(label, factory) for label, factory in self.metrics.items()}
         self._require_baseline()
+        self.control.require(self.encoder)
         if isinstance(self.corpus, Unstored):
             results, told = self.corpus.measured(self, vectors, progress or Silent())
             return replace(results, info=results.info | self._info(told, fitted=False, pooled=False))

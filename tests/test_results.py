@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from ctxexp.files.manifest import seal
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values, named
 from ctxexp.sinks.disk.state import read_state, write_json
-from tests.made import told
+from tests.made import results_with, told
 
 
 def results() -> Results:
@@ -81,6 +82,19 @@ def test_the_frame_is_what_every_reader_sees(tmp_path: Path) -> None:
 def test_what_a_metric_names_is_taken_apart_once() -> None:
     assert named("sts", "STS12/MSRpar/all") == Key("sts", "all", "STS12/MSRpar")
     assert named("sts", "all", "last2") == Key("sts", "all", "", "last2")
+
+
+@pytest.mark.parametrize("name", ["../words", "/etc/words", "a/b", ""])
+def test_a_table_s_name_leads_nowhere(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "words.csv"
+    outside.write_text("word\r\nsecret\r\n")
+    folder = tmp_path / "run"
+    results_with({"m/raw": np.ones(2)}).save(folder)
+    document = json.loads((folder / "results.json").read_text())
+    document["tables"] = {name: {"word": "str"}}
+    (folder / "results.json").write_text(json.dumps(document))
+    with pytest.raises(TrackingError, match="a table's name is"):
+        Results.load(folder)
 
 
 def test_load_says_what_is_wrong(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.model import Encoder
 from ctxexp.vectors.layers import Layers
 
 CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
@@ -26,12 +27,14 @@ class NoSinks(Control):
         self.factor = float(factor)
         self.words = f"no sinks above {self.factor:g} × median"
 
-    def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
-        if len(store.numbers) < store.n_layers:
+    def require(self, encoder: Encoder) -> None:
+        if len(encoder.given) < encoder.n_layers:
             raise ConfigError(
                 f"control no_sinks judges an occurrence by its norm in every layer, of which only "
-                f"{', '.join(map(str, store.numbers))} are there; leave model.layers out"
+                f"{', '.join(map(str, encoder.given))} are there; leave model.layers out"
             )
+
+    def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
         rows = occurrences.rows
         text = np.isin(rows, occurrences.by_sentence.rows)  # of a bounded corpus a sample of the text, not of each word
         out = np.zeros(len(occurrences.places), bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -196,6 +197,8 @@ class Results:
             document = json.loads(text)
             if (found := document.get("format")) != FORMAT:
                 raise TrackingError(f"{path} is of format {found}, this version reads {FORMAT}: run again")
+            if odd := [name for name in document["tables"] if not re.fullmatch(r"[\w.-]+", name)]:  # another's path
+                raise ValueError(f"a table's name is {odd[0][:100]!r}, expected letters, digits, _ . -")
             if what := damaged(folder, [f"{name}.csv" for name in document["tables"]]):
                 raise ValueError(what)
             values = Values()

@@ -90,7 +90,7 @@ def test_long_sentences_too(folder: Path) -> None:
     np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
 
 
-def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus) -> None:
+def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: .*gpt2 has layers 0 to 2$"):
         huggingface(checkpoint=str(folder), layers=[0, 3])
     for layers in ([], [-1], [1, 1]):
@@ -100,7 +100,8 @@ def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus) -> Non
     with pytest.raises(ConfigError, match=message):
         measured(folder, corpus, FEW, "sentence.mixes=[last2]")
     with pytest.raises(ConfigError, match=r"no_sinks judges .* in every layer, of which only 0, 2 are there; leave"):
-        measured(folder, corpus, FEW, "control=no_sinks")
+        measured(folder, corpus, FEW, "control=no_sinks", f"cache.folder={tmp_path}")
+    assert not list(tmp_path.rglob("meta.json"))  # nothing was encoded for it
 
 
 def test_of_a_model_in_memory_too(folder: Path) -> None:

@@ -16,6 +16,8 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
@@ -29,8 +31,8 @@ from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.app import STORE, ShortLinks
 from ctxexp.sinks.mlflow.links import served, short_link, sweep_link
 from ctxexp.sinks.mlflow.sink import MlflowSink
-from ctxexp.sinks.mlflow.tags import VIEW
-from ctxexp.sinks.mlflow.ui import free_port, last_sweep_link, serve, server
+from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
+from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.views import FIRST
 from tests.browser import headless
@@ -152,7 +154,7 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
     assert used  # the port is free again
 
 
-def asked(path: str) -> tuple[int, str, str]:
+def asked(path: str, host: str = "127.0.0.1:5000") -> tuple[int, str, str]:
     """Status, location and text of what the web application says to a path."""
     said: list[Any] = []
 
@@ -162,7 +164,8 @@ def asked(path: str) -> tuple[int, str, str]:
     async def receive() -> Any:
         raise AssertionError("nothing is sent to it")
 
-    asyncio.run(ShortLinks()({"type": "http", "path": path}, receive, send))
+    scope = {"type": "http", "path": path, "headers": [(b"host", host.encode())]}
+    asyncio.run(ShortLinks()(scope, receive, send))
     start, body = said
     return start["status"], dict(start["headers"]).get(b"location", b"").decode(), body["body"].decode()
 
@@ -174,6 +177,35 @@ def test_short_addresses_lead_to_a_sweeps_view(stored: Sweep, monkeypatch: pytes
     assert stored.id in place
     assert asked("/sweep/last") == (302, place, "")
     assert asked("/sweep/no'ne%20such") == (404, "", 'no sweep "no\'ne such" in this store')
+
+
+def test_short_addresses_answer_the_hosts_that_mlflow_answers(stored: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STORE, where(stored))
+    for host in ("evil.example", "evil.example:5000", "", "127.0.0.1.evil.example"):
+        assert asked("/sweep/last", host)[0] == 403, host
+    assert asked("/sweep/last", "localhost:5000")[0] == 302
+    monkeypatch.setenv("MLFLOW_SERVER_ALLOWED_HOSTS", "lab.example")
+    assert [asked("/sweep/last", host)[0] for host in ("lab.example", "127.0.0.1:5000")] == [302, 403]
+
+
+def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Sweep) -> None:
+    client = database.client(where(stored))
+    (experiment,) = {run.info.experiment_id for run in stored_runs(client)}
+    tags = {KIND: "job", SWEEP: "unfinished"}
+    run = client.create_run(experiment, int(time.time() * 1000) + 10**6, tags)
+    try:
+        link = charts_link(client, [experiment], "http://x")
+        assert link is not None
+        assert stored.id in link
+        client.set_terminated(run.info.run_id, "FINISHED")
+        assert "unfinished" in str(charts_link(client, [experiment], "http://x"))
+    finally:
+        client.delete_run(run.info.run_id)
+
+
+def stored_runs(client: MlflowClient) -> list[Run]:
+    """The runs of the store's experiment."""
+    return list(client.search_runs([client.get_experiment_by_name("study").experiment_id]))
 
 
 def test_the_server_redirects(stored: Sweep, address: str) -> None:

@@ -40,12 +40,28 @@ class ShortLinks:
         if scope["type"] != "http" or not path.startswith(SHORT):
             await self.mlflow(scope, receive, send)
             return
+        host = dict(scope.get("headers", ())).get(b"host", b"").decode("latin-1")
+        if not await asyncio.to_thread(_is_allowed, host):
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+            await send({"type": "http.response.body", "body": b"Invalid Host header"})
+            return
         name = unquote(path.removeprefix(SHORT)).strip("/")
         place = await asyncio.to_thread(_place, name)
         text = b"" if place else f"no sweep {name!r} in this store".encode()
         headers = [(b"location", place.encode())] if place else [(b"content-type", b"text/plain; charset=utf-8")]
         await send({"type": "http.response.start", "status": 302 if place else 404, "headers": headers})
         await send({"type": "http.response.body", "body": text})
+
+
+def _is_allowed(host: str) -> bool:
+    """Whether MLflow would answer a request with this Host header; another name for this machine may be an attack by
+    DNS rebinding."""
+    from mlflow.server import security_utils
+
+    if os.environ.get("MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE") == "true":
+        return True
+    allowed = security_utils.get_allowed_hosts_from_env() or security_utils.get_default_allowed_hosts()
+    return "*" in allowed or security_utils.is_allowed_host_header(allowed, host)
 
 
 def _place(name: str) -> str:

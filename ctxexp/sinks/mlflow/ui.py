@@ -42,11 +42,13 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
 
 def charts_link(client: MlflowClient, experiment_ids: list[str], where: str, sweep: str = "") -> str | None:
     """The charts of this sweep, or else of the last run's in these experiments, or that run if it was alone; None if
-    there is none."""
+    there is none. The last is one that finished, where any did: a sweep without a finished run has no charts."""
     named = sweep.replace("'", "")
     wanted = f" AND tags.`{SWEEP}` = '{named}'" if sweep else ""
     query, newest = f"tags.`{KIND}` = 'job'{wanted}", ["attributes.start_time DESC"]
-    runs = client.search_runs(experiment_ids, query, max_results=1, order_by=newest) if experiment_ids else []
+    queries = [query] if sweep else [f"{query} AND attributes.status = 'FINISHED'", query]
+    found_by = (client.search_runs(experiment_ids, q, max_results=1, order_by=newest) for q in queries)
+    runs = next(filter(None, found_by), None) if experiment_ids else None
     if not runs:
         return None
     experiment_id, found = runs[0].info.experiment_id, runs[0].data.tags.get(SWEEP)
