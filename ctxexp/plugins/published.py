@@ -20,7 +20,6 @@ PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
     "ctxexp-multiverse": {
         "experiment": ("multiverse",),
         "metric": ("multiverse",),
-        "transform": ("center_unit_norm", "unit_norm"),
     },
     "ctxexp-one-pass": {"metric": ("one_pass",)},
     "ctxexp-ray": {"engine": ("ray",)},

@@ -11,4 +11,5 @@ def register_transforms(register: Register) -> None:
     register("center", "ctxexp.transforms.center:Center")
     register("standardize", "ctxexp.transforms.standardize:Standardize")
     register("all_but_the_top", "ctxexp.transforms.all_but_the_top:AllButTheTop")
+    register("unit_norm", "ctxexp.transforms.unit_norm:UnitNorm")
     register("whitening", "ctxexp.transforms.whitening:Whitening")

@@ -8,14 +8,8 @@ import ctxexp
 from ctxexp.plugins import Register
 from ctxexp_multiverse.joint import Joint, joint
 from ctxexp_multiverse.specifications import Specification, specifications
-from ctxexp_multiverse.unit_norm import UnitNorm
 
-__all__ = ["Joint", "Specification", "UnitNorm", "joint", "specifications"]
-
-
-@ctxexp.hookimpl
-def register_transforms(register: Register) -> None:
-    register("unit_norm", UnitNorm)
+__all__ = ["Joint", "Specification", "joint", "specifications"]
 
 
 @ctxexp.hookimpl

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_multiverse import UnitNorm, joint, specifications
+from ctxexp_multiverse import joint, specifications
 from ctxexp_multiverse.figure import figure, title
 from ctxexp_multiverse.specifications import CHOICES, frame, varied, weight
 from ctxexp_multiverse.table import joint_table, table
 
 from ctxexp.results import Results
-from ctxexp.testing import check_transform
 from tests.composed import composed
 from tests.made import results_with, told
 
@@ -168,16 +167,6 @@ def test_figure_title_and_table_count_the_same() -> None:
     both = joint_table(every)
     assert both is not None
     assert len(both.shown) == len(both.numbers) == 4
-
-
-def test_unit_norm_keeps_the_contract_and_makes_lengths_one() -> None:
-    for centred in (False, True):
-        check_transform(lambda centred=centred: UnitNorm(centred=centred))
-        x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32) + 2
-        y = UnitNorm(centred=centred).fit(x).apply(x)
-        expected = x - x.mean(0) if centred else x
-        assert y == pytest.approx(expected / np.linalg.norm(expected, axis=1, keepdims=True), abs=1e-6)
-        assert not UnitNorm().fit(x).apply(np.zeros((2, 4), np.float32)).any()
 
 
 def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:
