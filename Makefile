@@ -12,7 +12,7 @@ LIGHT := plugins/ctxexp-calibration plugins/ctxexp-card plugins/ctxexp-claims pl
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
-showcase: setup  ## real models from packages, with and without first words; STS=<folder>: their sentence vectors too
+showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=<folder>: their sentence vectors too
 	STS='$(STS)' $(BIN)/python plugins/ctxexp-first-word/showcase.py
 
 test: setup  ## every test

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, similarities
-from ctxexp_first_word.words import MATTERS
+from ctxexp_first_word.words import sink_layers
 from ctxexp_multiverse.specifications import CHOICES
 
 from docs.numbers import (
@@ -192,51 +192,52 @@ def test_words_of_several_tokens_vary_less_with_their_context() -> None:
 
 
 def first_words() -> pd.DataFrame:
-    """smol's words are alike without first words in layers 1 and 2, its sentences in layer 1; nothing moves plain."""
-    curves = {
-        ("smol", ISS): ([0.3, 0.0, -0.01, 0.3], [0.3, 0.21, 0.24, 0.31]),
-        ("plain", ISS): ([0.2, 0.2], [0.2, 0.21]),
-        ("smol", "sts"): ([50, 9.9, 50, 36], [50, 51.5, 50, 36]),
-    }
-    rows = [
-        {"measure": measure, "model": model, "corpus": "sts_b" if measure == "sts" else "polysemy", "layer": layer,
-         "with_first": one, "without_first": other, "difference": other - one, "low": other - one - 0.004,
-         "high": other - one + 0.004, "with_first_matched": None, "without_first_matched": None}
-        for (model, measure), ends in curves.items() for layer, (one, other) in enumerate(zip(*ends, strict=True))
-    ]  # fmt: skip
+    """smol2's words are alike in layer 1 unless they are read as tokenized, its sentences too; nothing moves plain."""
+    rows = []
+    for model, metric, condition, curve in (
+        ("smollm2", ISS, "as tokenized", [0.3, -0.01]),
+        ("smollm2", ISS, "BOS first", [0.3, 0.24]),
+        ("smollm2", ISS, "unit norm", [0.3, 0.23]),
+        ("plain", ISS, "as tokenized", [0.2, 0.2]),
+        ("plain", ISS, "BOS first", [0.2, 0.21]),
+        ("smollm2", "sts", "as tokenized", [50, 9.9]),
+        ("smollm2", "sts", "BOS first", [50, 51.5]),
+    ):
+        base = {"smollm2": [0.3, -0.01] if metric == ISS else [50, 9.9], "plain": [0.2, 0.2]}[model]
+        for layer, (value, own) in enumerate(zip(curve, base, strict=True)):
+            moved = value - own
+            rows.append(
+                {"measure": metric, "model": model, "corpus": "sts_b" if metric == "sts" else "polysemy",
+                 "condition": condition, "layer": layer, "value": value, "matched": value - 0.2, "difference": moved,
+                 "low": moved - 0.004, "high": moved + 0.004}
+            )  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def test_what_is_said_of_first_words_is_what_the_numbers_are() -> None:
-    assert first_word.paragraph(first_words()) == (
-        "Intra-sentence similarity of `smol` is −0.01 to 0.00 with first words and 0.21 to 0.24 without in layers 1–2; "
-        "the difference is largest in layer 2: +0.250 [+0.246, +0.254]. Intra-sentence similarity of `plain` moves by "
-        "no more than +0.010 [+0.006, +0.014] (layer 1). STS-B of `smol` is 9.9 with first words and 51.5 without in "
-        "layer 1: +41.6 [+41.6, +41.6]."
-    )
+def test_the_table_of_what_stands_first_is_made_of_the_numbers() -> None:
+    head = "| what stands first | layer 1 | layers within .05 of 0 | length-matched, layer 1 | within .05 of 0 |"
+    assert first_word.paragraph(first_words()).splitlines() == [
+        f"{head} STS-B, layer 1 | plain moves at most by |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| as tokenized | −0.01 | 1 of 2 | −0.21 | 0 of 2 | 9.9 |  |",
+        "| BOS first | 0.24 | 0 of 2 | 0.04 | 1 of 2 | 51.5 | +0.010 [+0.006, +0.014] |",
+        "| unit norm | 0.23 | 0 of 2 | 0.03 | 1 of 2 | as tokenized |  |",
+    ]
+    words = first_words()
+    assert first_word.paragraph(words[words.measure == ISS]).splitlines()[0] == f"{head} plain moves at most by |"
 
 
-def test_a_difference_counts_where_its_whole_interval_is_beyond_what_matters() -> None:
-    wide = pd.DataFrame(first_words()[:4].assign(low=-0.1, high=0.5))
-    assert "no more than +0.250 [-0.100, +0.500]".replace("-", "−") in first_word.paragraph(wide)
-
-
-def test_what_is_left_against_random_sentences_of_the_same_length_is_said() -> None:
-    numbers = first_words()
-    assert "own length" not in first_word.paragraph(numbers)
-    numbers["with_first_matched"], numbers["without_first_matched"] = numbers.with_first - 0.08, 0.02
-    assert (
-        "Against random sentences of each sentence's own length it is −0.09 to −0.08 and 0.02 there."
-        in first_word.paragraph(numbers)
-    )
-
-
-def test_first_words_move_smollm2_alone() -> None:
-    """The finding itself, of the numbers that lie beside the README: it moves, and back to what it was."""
+def test_a_known_sink_moves_smollm2_alone() -> None:
+    """The finding itself, of the numbers that lie beside the README."""
     numbers = first_word.PART.read()
-    moved = numbers[(numbers.measure == ISS) & (numbers.low > MATTERS[ISS])]
-    assert set(moved.model) == {"smollm2"}
-    assert set(range(13, 29)) <= set(moved.layer)
+    words = numbers[numbers.measure == ISS]
+    at = {str(model): sink_layers(rows) for model, rows in words.groupby("model")}
+    assert set(range(13, 29)) <= set(at["smollm2"])
+    assert at["gpt2"] == at["bert"] == []
+    quoted = first_word.facts(numbers)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{quoted['near 0 as tokenized']} layers" in page
+    assert f"{quoted['length-matched without']} layers" in page
 
 
 def test_what_a_precision_moves_is_the_largest_of_its_models() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.model import Encoder
+from ctxexp.model import Encoder, TextStart
 from ctxexp.vectors.layers import Layers
 
 CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
@@ -15,7 +15,10 @@ CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
 
 class NoSinks(Control):
     """Occurrences whose norm exceeds `factor` times the layer's median norm in any layer are not measured: attention
-    sinks and massive activations. Median over the occurrences that would be measured, before any transform."""
+    sinks and massive activations. Median over the occurrences that would be measured, before any transform.
+
+    It selects on the outcome: rows leave by a norm that the measures see too, so that a curve may move for that alone.
+    `no_first` and `model.prefix` choose by place instead."""
 
     name = "no_sinks"
 
@@ -26,6 +29,9 @@ class NoSinks(Control):
             )
         self.factor = float(factor)
         self.words = f"no sinks above {self.factor:g} × median"
+
+    def note(self, start: TextStart | None) -> str:
+        return "it selects on the outcome (their norms); control=no_first and model.prefix choose by place"
 
     def require(self, encoder: Encoder) -> None:
         if len(encoder.given) < encoder.n_layers:

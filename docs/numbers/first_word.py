@@ -1,59 +1,65 @@
-"""The showcase: its figure and numbers, and their words in the README."""
+"""The showcase: its figure and numbers, and the small table of the README."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping
 
 import pandas as pd
-from ctxexp_first_word.words import interval, largest, moves, number, of
+from ctxexp_first_word.effects import AS_TOKENIZED, METRICS
+from ctxexp_first_word.table import share
+from ctxexp_first_word.words import interval, largest, number
 
 from docs.numbers.part import Part
 
 DECIMALS = 4
+SHOWN = "smollm2"  # whose values stand in the table; of others what moves most
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
-    """The finding as Markdown: by measure each model's layers that move, how far, and the largest with its interval."""
-    sentences = []
-    for _, by_measure in numbers.groupby("measure", sort=False):
-        for model, rows in by_measure.groupby("model", sort=False):
-            sentences.append(_sentence(str(model), rows))
-    return " ".join(sentences)
+    """A row a condition: the shown model's words in the layer that moves most and the layers near 0, against the
+    paper's level and the length-matched one; its sentences, where these were measured; the other models' moves."""
+    words, sentences = (numbers[numbers.measure == metric] for metric in METRICS)
+    own = words[words.model == SHOWN]
+    at = int(largest(own).layer)
+    others = [str(model) for model in words.model.unique() if model != SHOWN]
+    shown = sentences[sentences.model == SHOWN]
+    head = [
+        "what stands first",
+        f"layer {at}",
+        "layers within .05 of 0",
+        f"length-matched, layer {at}",
+        "within .05 of 0",
+    ]
+    head += [f"STS-B, layer {int(largest(shown).layer)}"] if len(shown) else []
+    head += [f"{model} moves at most by" for model in others]
+    rows = []
+    for condition, curve in own.groupby("condition", sort=False):
+        row = curve[curve.layer == at].iloc[0]
+        cells = [str(condition), number(row.value, METRICS[0]), share(curve.value)]
+        cells += [number(row.matched, METRICS[0]), share(curve.matched)]
+        cells += [_sentences(shown, str(condition))] if len(shown) else []
+        rows.append(cells + [_moved(words[words.model == model], str(condition)) for model in others])
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _sentence(model: str, rows: pd.DataFrame) -> str:
-    top = largest(rows)
-    metric = str(top.measure)
-    moving = rows[rows.apply(moves, axis=1)]
-    what = f"{of(top)[0].upper()}{of(top)[1:]} of `{model}`"
-    if moving.empty:
-        return f"{what} moves by no more than {interval(top)} (layer {top.layer})."
-    ends = [_range(moving[column], metric) for column in ("with_first", "without_first")]
-    said = f"{what} is {ends[0]} with first words and {ends[1]} without in {_layers(moving.layer.tolist())}"
-    largest_in = f"; the difference is largest in layer {top.layer}" * (len(moving) > 1)
-    return f"{said}{largest_in}: {interval(top)}.{_matched(moving, metric)}"
+def facts(numbers: pd.DataFrame) -> Mapping[str, str]:
+    """What the README's sentences quote, by a name."""
+    words = numbers[(numbers.measure == METRICS[0]) & (numbers.model == SHOWN)]
+    by_condition = {str(name): curve for name, curve in words.groupby("condition")}
+    plain, without = by_condition[AS_TOKENIZED], by_condition["without the first word"]
+    return {"near 0 as tokenized": share(plain.value), "length-matched without": share(without.matched)}
 
 
-def _matched(rows: pd.DataFrame, metric: str) -> str:
-    """What is left of it against random sentences of the same lengths; nothing where that wasn't measured."""
-    columns = ["with_first_matched", "without_first_matched"]
-    if not set(columns) <= set(rows.columns) or rows[columns].isna().any(axis=None):
-        return ""
-    ends = [_range(rows[column], metric) for column in columns]
-    return f" Against random sentences of each sentence's own length it is {ends[0]} and {ends[1]} there."
+def _sentences(shown: pd.DataFrame, condition: str) -> str:
+    rows = shown[shown.condition == condition]
+    rows = rows[rows.layer == largest(shown).layer]
+    return number(rows.iloc[0].value, METRICS[1]) if len(rows) else "as tokenized"
 
 
-def _range(values: pd.Series, metric: str) -> str:
-    low, high = number(values.min(), metric), number(values.max(), metric)
-    return low if low == high else f"{low} to {high}"
-
-
-def _layers(layers: Sequence[int]) -> str:
-    """`layers 3, 12–29`: neighbours as a range."""
-    runs = [[at for _, at in some] for _, some in groupby(enumerate(layers), lambda pair: pair[1] - pair[0])]
-    said = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
-    return f"layer{'s' * (len(layers) > 1)} {', '.join(said)}"
+def _moved(rows: pd.DataFrame, condition: str) -> str:
+    curve = rows[rows.condition == condition]
+    return "" if condition == AS_TOKENIZED or curve.empty else interval(largest(curve))
 
 
 PART = Part(

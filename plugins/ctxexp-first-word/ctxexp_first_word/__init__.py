@@ -1,4 +1,4 @@
-"""What one word does: every measure with and without the first word of each sentence, in one figure and table."""
+"""What the first position does: every measure under each condition of what stands first, in one figure and table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of runs that differ in the first word alone: each sentence's is measured, or encoded and left out."""
+"""Runs that differ in the first position alone, each against the text as tokenized."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.controls.no_first import NoFirst
+from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.report import wording
 from ctxexp.report.differences import Difference, difference
 from ctxexp.report.wording import AVERAGE, Run
@@ -18,69 +19,109 @@ from ctxexp.results.values import Key
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = ("intra_sentence_similarity", "sts")  # one panel each, in this order
+METRICS = ("intra_sentence_similarity", "sts")  # a column of panels each, the first against two chance levels
+AS_TOKENIZED, UNIT_NORM, NO_FIRST = "as tokenized", "unit norm", "without the first word"
 _WITHOUT = NoFirst().words
 
 
 class Effect(NamedTuple):
-    """One model's curve of one measure with the first words and without."""
+    """One model's curve of one measure under one condition of the first position."""
 
     metric: str
     model: str
+    condition: str
     key: Key
-    whole: Results
-    without: Results
-    moved: Difference  # without less with, and its interval, (n_layers,) each
+    base: Results  # as tokenized
+    results: Results
+    difference: Difference  # results less base and its interval, (n_layers,) each
 
 
 def effects(runs: Sequence[Run]) -> list[Effect]:
-    """The pairs among the runs, by measure, then in the order of the runs."""
-    return [effect for metric in METRICS for _, whole in runs if (effect := _effect(metric, whole, runs))]
+    """The conditions among the runs, by measure, then in the order of the runs; none for a model that has just one."""
+    found = []
+    for metric in METRICS:
+        bases = [results for _, results in runs if condition_of(results.info) == AS_TOKENIZED]
+        for base in bases:
+            own = [effect for _, results in runs if (effect := _effect(metric, base, results))]
+            found += own if len(own) > 1 else []
+    return found
+
+
+def condition_of(info: RunInfo) -> str:
+    """What a run does about the first position; empty where it does two things at once, or something else."""
+    prefix = str(info.model.details.get("prefix") or AS_TOKENIZER)
+    is_unit = info.transform.arguments.get("name", info.transform.name) == "unit_norm"
+    is_unit = is_unit and not info.transform.arguments.get("centred")
+    choices = (prefix, info.control, "unit_norm" if is_unit else info.transform.name)
+    if choices == (AS_TOKENIZER, "none", "none"):
+        return AS_TOKENIZED
+    if choices == (AS_TOKENIZER, "none", "unit_norm"):
+        return UNIT_NORM
+    if choices == (AS_TOKENIZER, _WITHOUT, "none"):
+        return NO_FIRST
+    if choices[1:] == ("none", "none"):
+        return f"{_PREFIXES.get(prefix, repr(prefix))} first"
+    return ""
+
+
+_PREFIXES = {"bos": "BOS", ".": "a dot", "none": "nothing"}
 
 
 def frame(found: Sequence[Effect]) -> pd.DataFrame:
-    """A row a measure, model and layer: both values, their difference and its 95% interval; and both values against a
-    chance level of each group's own size, NaN for a measure without one."""
+    """A row a measure, model, condition and layer: the value, its difference from the text as tokenized with a 95%
+    interval, and the value against a chance level of each group's own size (NaN for a measure without one)."""
     import pandas as pd
 
     parts = []
     for effect in found:
-        curves = {
-            "with_first": effect.whole.held[effect.key].value,
-            "without_first": effect.without.held[effect.key].value,
-            "difference": effect.moved.value,
-            "low": effect.moved.low,
-            "high": effect.moved.high,
-            "with_first_matched": _matched(effect.whole, effect.key),
-            "without_first_matched": _matched(effect.without, effect.key),
+        about = {
+            "measure": effect.metric,
+            "model": effect.model,
+            "corpus": effect.results.info.corpus.name,
+            "condition": effect.condition,
         }
-        layers = {"layer": np.arange(len(effect.moved.value))}
-        about = {"measure": effect.metric, "model": effect.model, "corpus": effect.whole.info.corpus.name}
-        parts.append(pd.DataFrame({**about, **layers, **curves}))
+        curves = {
+            "layer": np.arange(len(effect.difference.value)),
+            "value": effect.results.held[effect.key].value,
+            "matched": matched(effect.results, effect.key)[0],
+            "difference": effect.difference.value,
+            "low": effect.difference.low,
+            "high": effect.difference.high,
+        }
+        parts.append(pd.DataFrame({**about, **curves}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _matched(results: Results, key: Key) -> np.ndarray:
-    """The curve against random groups of each group's own size, (n_layers,): similarity falls with length."""
+def matched(results: Results, key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The curve against random groups of each group's own size and its interval, (n_layers,) each: chance falls with a
+    sentence's length, and the paper's level is of a pair."""
     held = results.held.get(key._replace(statistic=f"size_matched_{key.statistic}"))
-    return np.full(len(results.held[key].value), np.nan) if held is None else held.value
+    nothing = np.full(len(results.held[key].value), np.nan)
+    return (nothing, nothing, nothing) if held is None else (held.value, held.low, held.high)
 
 
-def _effect(metric: str, whole: Results, runs: Sequence[Run]) -> Effect | None:
-    label = next(
-        (label for label, about in whole.info.measures.items() if wording.canonical(whole, label) == metric), ""
-    )
-    tasks = [task for measure, task in whole.subjects() if measure == label]
-    key = wording.main(whole, label, AVERAGE if AVERAGE in tasks else "", wanted="adjusted") if tasks else None
-    if whole.info.control != "none" or key is None:
+def _effect(metric: str, base: Results, other: Results) -> Effect | None:
+    condition = condition_of(other.info)
+    key = _key(metric, base)
+    if not condition or key is None or key not in other.held or _same(other.info) != _same(base.info):
         return None
-    for _, other in runs:
-        if other.info.control == _WITHOUT and _same(other.info) == _same(whole.info) and key in other.held:
-            model = wording.one_line(whole.info.title or whole.info.model.name)
-            return Effect(metric, model, key, whole, other, difference(other, whole, key))
-    return None
+    if metric == "sts" and condition == UNIT_NORM:
+        return None  # it is the sentence's vector that has norm 1 then, which no cosine sees
+    model = wording.one_line(base.info.title or base.info.model.name)
+    return Effect(metric, model, condition, key, base, other, difference(other, base, key))
+
+
+def _key(metric: str, results: Results) -> Key | None:
+    """The curve that stands for the metric, against the paper's chance level where it has one."""
+    label = next((label for label in results.info.measures if wording.canonical(results, label) == metric), "")
+    tasks = [task for measure, task in results.subjects() if measure == label]
+    return wording.main(results, label, AVERAGE if AVERAGE in tasks else "", wanted="adjusted") if tasks else None
 
 
 def _same(info: RunInfo) -> tuple[object, ...]:
-    """What both runs of a pair have in common."""
-    return info.model.encoder, info.corpus.fingerprint, info.transform.name, info.pooling.name, info.seed
+    """What all runs of one model have in common."""
+    model = info.model
+    return (
+        *(model.name, model.weights, model.details.get("checkpoint"), model.details.get("pooling"), model.dtype),
+        *(model.n_layers, model.layers, info.corpus.fingerprint, info.pooling.name, info.seed),
+    )

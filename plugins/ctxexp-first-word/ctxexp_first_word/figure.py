@@ -1,28 +1,47 @@
-"""The figure of a sweep with and without first words: a panel a measure, a hue a model, dashes without."""
+"""The figure of a sweep over the first position: a row a model, a column a chance level, a hue a condition."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ctxexp.report import wording
-from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.frame import blank, dress
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
 from ctxexp_first_word import words
-from ctxexp_first_word.effects import METRICS, Effect, effects, frame
+from ctxexp_first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, matched
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DASHED = (0, (3, 1.5))
+
+class Column(NamedTuple):
+    """One curve a condition: a metric, and whether it is held against groups of each group's own size."""
+
+    metric: str
+    is_matched: bool
+
+    def curve(self, effect: Effect) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Value and interval, (n_layers,) each."""
+        if self.is_matched:
+            return matched(effect.results, effect.key)
+        held = effect.results.held[effect.key]
+        return held.value, held.low, held.high
+
+
+_TITLES = {
+    Column(METRICS[0], False): "Words, against the paper's level\n(two random words)",
+    Column(METRICS[0], True): "Words, against random sentences\nof each one's own length",
+    Column(METRICS[1], False): "Sentences, STS-B\n(mean of the words, cosine)",
+}
 
 
 def figure(runs: Sequence[Run]) -> Figure | None:
-    """A panel for each measure that runs with and without first words have; None without a pair of these."""
+    """A row of panels a model; None without runs that differ in the first position."""
     from matplotlib.lines import Line2D
 
     found = effects(runs)
@@ -30,37 +49,53 @@ def figure(runs: Sequence[Run]) -> Figure | None:
         return None
     numbers = frame(found)
     models = list(dict.fromkeys(effect.model for effect in found))
-    colour = colours(models)
-    panels = [panel for metric in METRICS if (panel := [effect for effect in found if effect.metric == metric])]
-    drawn = blank(5.6 * len(panels), 3.9)
-    for place, panel in enumerate(panels, start=1):
-        _panel(drawn.add_subplot(1, len(panels), place), panel, colour)
-    handles = [Line2D([], [], color=colour[model], linewidth=2) for model in models]
-    handles += [Line2D([], [], color=INK, linewidth=2), Line2D([], [], color=INK, linewidth=2, linestyle=_DASHED)]
-    names = [*models, "with the first word", "without it (encoded, not measured)"]
-    wholes = list({effect.model: effect.whole for effect in found}.items())
-    facts = [f"{effect_of}: {moved}" for effect_of, moved in words.tops(numbers).items()]
-    dress(drawn, words.title(numbers), facts, handles, names, [words.NOTE, *wording.identities(wholes)])
+    conditions = list(dict.fromkeys(effect.condition for effect in found))
+    colour = dict(zip(conditions, [INK, *colours(conditions[1:]).values()], strict=True))
+    columns = [column for column in _TITLES if any(_has(effect, column) for effect in found)]
+    shared: list[Axes] = []
+    drawn = blank(4.3 * len(columns), 2.35 * len(models) + 0.5)
+    for i, model in enumerate(models):
+        for j, column in enumerate(columns):
+            own = [effect for effect in found if effect.model == model and _has(effect, column)]
+            axes: Axes = drawn.add_subplot(len(models), len(columns), i * len(columns) + j + 1)
+            _panel(axes, own, column, colour)
+            if (
+                column.metric != "sts"
+            ):  # one scale for models and levels, or what moves little looks like what moves much
+                if shared:
+                    axes.sharey(shared[0])
+                shared.append(axes)
+            axes.set_title(_TITLES[column] if i == 0 else "", loc="left", fontsize=10, color=INK)
+            axes.set_xlabel(wording.LAYER_AXIS if i == len(models) - 1 else "", fontsize=9.5)
+            axes.set_ylabel(model if j == 0 else "", fontsize=10.5, parse_math=False)
+    handles = [Line2D([], [], color=colour[one], linewidth=_width(one), marker="o", markersize=3) for one in conditions]
+    bases = list({effect.model: effect.base for effect in found}.items())
+    facts = [f"{name}: {moved}" for name, moved in words.tops(numbers).items()]
+    dress(drawn, words.title(numbers), facts, handles, conditions, [words.NOTE, *wording.identities(bases)])
     return drawn
 
 
-def _panel(axes: Axes, panel: Sequence[Effect], colour: dict[str, str]) -> None:
+def _has(effect: Effect, column: Column) -> bool:
+    return effect.metric == column.metric and bool(np.isfinite(column.curve(effect)[0]).any())
+
+
+def _width(condition: str) -> float:
+    return 2.4 if condition == AS_TOKENIZED else 1.4
+
+
+def _panel(axes: Axes, panel: Sequence[Effect], column: Column, colour: dict[str, str]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for effect in panel:
-        for results, style in ((effect.whole, "-"), (effect.without, _DASHED)):
-            held = results.held[effect.key]
-            layers = np.arange(len(held.value))
-            look: Style = {"color": colour[effect.model], "linestyle": style, "marker": "o", "markersize": 3.5}
-            axes.plot(layers, held.value, linewidth=2, **look)
-            axes.fill_between(layers, held.low, held.high, color=colour[effect.model], alpha=0.15, linewidth=0)
-    first = panel[0]
-    key, every = first.key, [effect.whole for effect in panel]
-    axes.set_title(wording.title(key.measure, every), loc="left", fontsize=10.5, color=INK, parse_math=False)
-    axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1.5)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=14, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
-    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9.5)
-    axes.set_ylabel(wording.axis_label(key.measure, key.statistic, every, key.task), fontsize=9.5, parse_math=False)
+        value, low, high = column.curve(effect)
+        layers = np.arange(len(value))
+        hue, width = colour[effect.condition], _width(effect.condition)
+        axes.plot(layers, value, color=hue, linewidth=width, marker="o", markersize=2.5)
+        axes.fill_between(layers, low, high, color=hue, alpha=0.12, linewidth=0)
+    if column.metric != "sts":
+        axes.axhspan(-words.MATTERS[column.metric], words.MATTERS[column.metric], color=FAINT, alpha=0.18, linewidth=0)
+        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1.5)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axes.tick_params(labelsize=9, length=3)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -1,46 +1,68 @@
-"""What the numbers say: the figure's title and the table's rows, from the frame."""
+"""What the numbers say: the figure's title, the table's rows, shares of layers, from the frame."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctxexp_first_word.effects import AS_TOKENIZED
+
 if TYPE_CHECKING:
     import pandas as pd
 
 NOTE = (
-    "Differences: without the first words less with them, in the layer where they are largest; 95% intervals of that "
-    "layer alone, over the same resamples of the text."
+    "What stands first is encoded and never measured. Differences: each condition less the text as tokenized, in the "
+    "layer where they are largest; 95% intervals of that layer alone, over the same resamples of the text."
 )
 NAMES = {"intra_sentence_similarity": "intra-sentence similarity", "sts": "sentence similarity"}
 MATTERS = {"intra_sentence_similarity": 0.05, "sts": 2.0}  # what a curve must move by to be spoken of
+_LIMITS = {"intra_sentence_similarity": ".05", "sts": "2 points"}
 _DIGITS = {"intra_sentence_similarity": 2, "sts": 1}
 _MORE = {"intra_sentence_similarity": 1, "sts": 0}  # digits of a difference, whose interval may be narrow
 _CORPORA = {"sts_b": "STS-B"}
 
 
 def title(numbers: pd.DataFrame) -> str:
-    """What the figure shows: of the model whose first curve moves most, each measure where it moves most."""
-    told = {metric: largest(rows) for metric, rows in numbers.groupby("measure", sort=False)}
-    first = next(iter(told.values()))
-    if not any(moves(row) for row in told.values()):
-        return "The first word of each sentence moves no curve by more than chance could"
-    model = next((row.model for row in told.values() if moves(row)), first.model)
-    said = []
-    for metric, rows in numbers[numbers.model == model].groupby("measure", sort=False):
-        row = largest(rows)
-        said.append(
-            f"{of(row)} {number(row.with_first, metric)} → {number(row.without_first, metric)} (layer\u00a0{row.layer})"
-        )
-    return f"{model} without the first word of each sentence: {', '.join(said)}"
+    """What the figure shows. A sink is named where one model's curve as tokenized lies apart from all its others, which
+    lie together: then what was taken away is no property of the words."""
+    moved = [str(model) for model, rows in _words(numbers).groupby("model", sort=False) if sink_layers(rows)]
+    if moved:
+        return f"A known attention sink, not the words, moves the paper's measure in {' and '.join(moved)}"
+    apart = numbers[numbers.condition != AS_TOKENIZED]
+    if not any(moves(row) for _, row in apart.iterrows()):
+        limits = [_LIMITS[str(metric)] for metric in numbers.measure.unique()]
+        return f"What stands first moves no curve by more than {' or '.join(limits)}"
+    rows = numbers[numbers.apply(moves, axis=1)]
+    return (
+        f"What stands first moves {', '.join(dict.fromkeys(f'{of(row)} of {row.model}' for _, row in rows.iterrows()))}"
+    )
+
+
+def sink_layers(rows: pd.DataFrame) -> list[int]:
+    """Of one model and measure the layers where every condition differs from the text as tokenized by more than
+    matters, all to one side, and from each other by less."""
+    found = []
+    metric = str(rows.measure.iloc[0])
+    for layer, own in rows.groupby("layer", sort=True):
+        others = own[own.condition != AS_TOKENIZED]
+        is_moved = (others.low > MATTERS[metric]).all() or (others.high < -MATTERS[metric]).all()
+        if len(others) > 1 and is_moved and others.value.max() - others.value.min() < MATTERS[metric]:
+            found.append(int(str(layer)))
+    return found
+
+
+def near_zero(values: pd.Series) -> tuple[int, int]:
+    """How many layers lie within what matters of 0, and of how many."""
+    return int((values.abs() <= MATTERS["intra_sentence_similarity"]).sum()), int(values.notna().sum())
 
 
 def tops(numbers: pd.DataFrame) -> dict[str, str]:
     """Each measure's largest difference of each model, in words: for under a title."""
-    told: dict[str, str] = {}
+    said: dict[str, str] = {}
     for _, by_measure in numbers.groupby("measure", sort=False):
         rows = [largest(rows) for _, rows in by_measure.groupby("model", sort=False)]
-        told[of(rows[0])] = ", ".join(f"{row.model} {interval(row)} in layer {row.layer}" for row in rows)
-    return told
+        name = of(rows[0])
+        said[name] = ", ".join(f"{row.model} at most {interval(row)} (layer {row.layer})" for row in rows)
+    return said
 
 
 def largest(rows: pd.DataFrame) -> pd.Series:
@@ -57,7 +79,7 @@ def number(value: float, metric: str, *, sign: bool = False) -> str:
     """With as many digits as are read, of a difference with its sign (`0.24`, `+0.240`); no minus before a zero."""
     digits = _DIGITS[metric] + _MORE[metric] * sign
     value = round(float(value), digits) + 0.0
-    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "\u2212")
 
 
 def interval(row: pd.Series) -> str:
@@ -70,3 +92,7 @@ def moves(row: pd.Series) -> bool:
     """Whether the whole interval of the difference lies beyond what matters."""
     beyond = MATTERS[str(row.measure)]
     return bool(row.low > beyond or row.high < -beyond)
+
+
+def _words(numbers: pd.DataFrame) -> pd.DataFrame:
+    return numbers[numbers.measure == "intra_sentence_similarity"]

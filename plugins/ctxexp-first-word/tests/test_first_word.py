@@ -1,4 +1,4 @@
-"""With and without first words: pairs of runs, what is said of their numbers, the figure."""
+"""What stands first: runs that differ in it, what is said of their numbers, the figure, the sweep's configs."""
 
 from __future__ import annotations
 
@@ -8,98 +8,148 @@ from typing import Any
 import numpy as np
 import pytest
 from ctxexp_first_word import words
-from ctxexp_first_word.effects import effects, frame
+from ctxexp_first_word.effects import AS_TOKENIZED, NO_FIRST, UNIT_NORM, condition_of, effects, frame
 from ctxexp_first_word.figure import figure
 from ctxexp_first_word.table import table
 
+from ctxexp.command.compose import config_of
+from ctxexp.command.labels import label
 from ctxexp.results import Results
 from tests.composed import composed
 from tests.made import results_with, told
 
-ROOT = Path(__file__).resolve().parents[3]
 ISS, STS = "intra_sentence_similarity", "sts"
 SAID = {
     ISS: {"name": ISS, "variant": "", "title": "Intra-sentence similarity", "unit": "cosine", "definition": "cosine"},
     STS: {"name": STS, "variant": "", "title": "STS", "unit": "Spearman × 100", "main": "all", "definition": "rho"},
 }
+CONDITIONS: dict[str, dict[str, Any]] = {
+    AS_TOKENIZED: {},
+    "BOS first": {"prefix": "bos"},
+    "a dot first": {"prefix": "."},
+    UNIT_NORM: {"transform": "unit_norm"},
+    NO_FIRST: {"control": "no first word"},
+}
 
 
-def made(measure: str, curve: list[float], *, control: str = "none", spread: float = 0.01, **info: Any) -> Results:
-    """A run of one measure whose replicates are the curve and noise that both runs of a pair share, less `spread`."""
+def made(measure: str, curve: list[float], condition: str = AS_TOKENIZED, *, model: str = "smol") -> Results:
+    """A run of one measure: its curve, .2 less against the length-matched level, and replicates whose noise all runs
+    share but for .01."""
     said = {
-        "n_layers": len(curve),
-        "measures": {measure: SAID[measure]},
-        "name": "smol",
-        "title": "smol",
-        "encoder": "e",
-    }
-    said |= {"fingerprint": measure, "seed": 0, "bootstrap": 50, "control": control}
-    said |= {"corpus": "sts_b" if measure == STS else "polysemy"}
+        "n_layers": len(curve), "measures": {measure: SAID[measure]}, "name": model, "title": model, "seed": 0,
+        "fingerprint": measure, "bootstrap": 50, "corpus": "sts_b" if measure == STS else "polysemy",
+    }  # fmt: skip
+    choices = dict(CONDITIONS[condition])
+    prefix = choices.pop("prefix", "as_tokenizer")
+    said |= {"details": {"prefix": prefix, "checkpoint": model}, "encoder": f"{model} {prefix}", **choices}
     key = f"{measure}/{'all' if measure == STS else 'adjusted'}"
-    noise = 5 * np.random.default_rng(1).normal(size=50)  # the same sentences are drawn in both
-    own = spread * np.random.default_rng(len(control)).normal(size=50)
+    noise = 5 * np.random.default_rng(1).normal(size=50)  # the same sentences are drawn in each
+    own = 0.01 * np.random.default_rng(len(condition)).normal(size=50)
     replicates = {key: (np.array(curve)[:, None] + noise + own).astype(np.float32)}
-    return results_with({key: np.array(curve)}, {}, replicates=replicates, info=told(**{**said, **info}))
+    curves = {key: np.array(curve)}
+    if measure == ISS:
+        curves[f"{ISS}/size_matched_adjusted"] = np.array(curve) - 0.2
+    return results_with(curves, {}, replicates=replicates, info=told(**said))
 
 
-def runs() -> list[tuple[str, Results]]:
-    """smol's words are alike without first words in layers 1 and 2, its sentences in layer 1; nothing moves plain."""
-    without = {"control": "no first word"}
-    found = [made(ISS, [0.3, 0.0, -0.01, 0.3]), made(ISS, [0.3, 0.21, 0.24, 0.31], **without)]
-    found += [made(STS, [50, 9.9, 50, 36]), made(STS, [50, 51.5, 50, 36], **without)]
-    plain = {"name": "plain", "title": "plain", "encoder": "p"}
-    found += [made(ISS, [0.2, 0.2], **plain), made(ISS, [0.2, 0.21], **plain, **without)]
-    found.append(made(ISS, [0.2, 0.2], encoder="alone", title="alone"))
-    found.append(made(ISS, [0.2, 0.2], control="shuffled", encoder="alone", title="alone"))
-    return [(r.info.title if r.info.control == "none" else f"{r.info.title} ({r.info.control})", r) for r in found]
-
-
-def test_pairs_differ_in_the_first_word_alone_and_are_compared_on_the_same_resamples() -> None:
-    found = effects(runs())
-    assert [(e.metric, e.model, str(e.key)) for e in found] == [
-        (ISS, "smol", f"{ISS}/adjusted"), (ISS, "plain", f"{ISS}/adjusted"), (STS, "smol", "sts/all"),
-    ]  # fmt: skip
-    moved = found[0].moved
-    np.testing.assert_allclose(moved.value, [0, 0.21, 0.25, 0.01])
-    assert (moved.high - moved.low).max() < 0.1  # the noise of 5 that both share is gone
-    assert frame(found).columns.tolist() == [
-        "measure", "model", "corpus", "layer", "with_first", "without_first", "difference", "low", "high",
-        "with_first_matched", "without_first_matched",
-    ]  # fmt: skip
-
-
-def test_what_is_said_is_what_the_numbers_are() -> None:
-    numbers = frame(effects(runs()))
-    assert words.title(numbers) == (
-        "smol without the first word of each sentence: intra-sentence similarity −0.01 → 0.24 (layer\u00a02), "
-        "STS-B 9.9 → 51.5 (layer\u00a01)"
-    )
-    still = frame(effects([run for run in runs() if run[1].info.title == "plain"]))
-    assert words.title(still) == "The first word of each sentence moves no curve by more than chance could"
-
-
-def test_the_table_has_each_curve_where_it_moves_most() -> None:
-    made_table = table(runs())
-    assert made_table is not None
-    assert [row[:5] for row in made_table.shown] == [
-        ["intra-sentence similarity", "smol", "2", "−0.01", "0.24"],
-        ["intra-sentence similarity", "plain", "1", "0.20", "0.21"],
-        ["STS-B", "smol", "1", "9.9", "51.5"],
+def runs(*, sunk: bool = True) -> list[tuple[str, Results]]:
+    """smol's words are unlike in layers 1 and 2 as tokenized alone (if `sunk`), its sentences in layer 1; nothing moves
+    plain; alone has one run."""
+    found = [made(ISS, [0.3, 0.0, -0.01, 0.3] if sunk else [0.3, 0.21, 0.24, 0.31])]
+    rest = {"BOS first": 0.0, "a dot first": -0.01, UNIT_NORM: 0.01, NO_FIRST: 0.005}
+    found += [made(ISS, [0.3, 0.21 + by, 0.24 + by, 0.31], name) for name, by in rest.items()]
+    found += [
+        made(STS, [50, 9.9, 50, 36]),
+        made(STS, [50, 51.5, 50, 36], NO_FIRST),
+        made(STS, [50, 9.9, 50, 36], UNIT_NORM),
     ]
+    found += [made(ISS, [0.2, 0.2], model="plain"), made(ISS, [0.2, 0.21], "BOS first", model="plain")]
+    found.append(made(ISS, [0.2, 0.2], model="alone"))
+    return [(f"{results.info.title} {i}", results) for i, results in enumerate(found)]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_what_a_run_does_about_the_first_position_is_told_from_what_it_says(condition: str) -> None:
+    assert condition_of(made(ISS, [0.1], condition).info) == condition
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"details": {"prefix": "bos"}, "control": "no first word"}, ""),  # two things at once
+        ({"transform": "center"}, ""),
+        ({"transform": "unit_norm (centred=True)", "transform_arguments": {"name": "unit_norm", "centred": True}}, ""),
+        ({"details": {"prefix": "none"}}, "nothing first"),
+        ({"details": {"prefix": "The"}}, "'The' first"),
+    ],
+)
+def test_other_runs_are_other_conditions_or_none(options: dict[str, Any], expected: str) -> None:
+    assert condition_of(told(**options)) == expected
+
+
+def test_conditions_are_compared_with_the_text_as_tokenized_on_the_same_resamples() -> None:
+    found = effects(runs())
+    assert [(e.metric, e.model, e.condition) for e in found] == [
+        *((ISS, "smol", condition) for condition in CONDITIONS),
+        (ISS, "plain", AS_TOKENIZED), (ISS, "plain", "BOS first"),
+        (STS, "smol", AS_TOKENIZED), (STS, "smol", NO_FIRST),  # a cosine of sentences sees no norm
+    ]  # fmt: skip
+    numbers = frame(found)
+    assert numbers.columns.tolist() == [
+        "measure", "model", "corpus", "condition", "layer", "value", "matched", "difference", "low", "high",
+    ]  # fmt: skip
+    bos = numbers[(numbers.condition == "BOS first") & (numbers.model == "smol")]
+    np.testing.assert_allclose(bos.difference, [0, 0.21, 0.25, 0.01], atol=1e-6)
+    np.testing.assert_allclose(bos.matched, bos.value - 0.2)
+    assert (bos.high - bos.low).max() < 0.1  # the noise of 5 that both share is gone
+
+
+def test_a_sink_is_named_where_the_text_as_tokenized_alone_lies_apart() -> None:
+    numbers = frame(effects(runs()))
+    own = numbers[(numbers.model == "smol") & (numbers.measure == ISS)]
+    assert words.sink_layers(own) == [1, 2]
+    assert words.title(numbers) == "A known attention sink, not the words, moves the paper's measure in smol"
+    apart = own.copy()
+    apart.loc[apart.condition == NO_FIRST, "value"] += 0.1  # then leaving the word out does more than a prefix
+    assert words.sink_layers(apart) == []
+    assert words.title(apart) == "What stands first moves intra-sentence similarity of smol"
+    still = frame(effects(runs(sunk=False)))
+    assert words.title(still[still.measure == ISS]) == "What stands first moves no curve by more than .05"
+
+
+def test_layers_near_0_are_those_within_what_matters() -> None:
+    numbers = frame(effects(runs()))
+    own = numbers[(numbers.model == "smol") & (numbers.measure == ISS)]
+    counted = {
+        name: (words.near_zero(rows.value), words.near_zero(rows.matched)) for name, rows in own.groupby("condition")
+    }
+    assert counted[AS_TOKENIZED] == ((2, 4), (0, 4))
+    assert counted["BOS first"] == ((0, 4), (2, 4))
+
+
+def test_the_table_has_each_condition_in_the_layer_that_moves_most() -> None:
+    shown = table(runs())
+    assert shown is not None
+    rows = [row for row in shown.shown if row[1] == "smol" and row[0] == "intra-sentence similarity"]
+    assert [row[2:5] for row in rows] == [
+        [AS_TOKENIZED, "2", "\u22120.01"], ["BOS first", "2", "0.24"], ["a dot first", "2", "0.23"],
+        [UNIT_NORM, "2", "0.25"], [NO_FIRST, "2", "0.24"],
+    ]  # fmt: skip
+    assert rows[0][5:] == ["", "2 of 4", "\u22120.21", "0 of 4"]
+    assert rows[1][6:] == ["0 of 4", "0.04", "2 of 4"]
+    assert [row[4] for row in shown.shown if row[0] == "STS-B"] == ["9.9", "51.5"]
     assert table(runs()[:1]) is None
 
 
-def test_the_figure_has_a_panel_a_measure_a_hue_a_model_and_dashes_without() -> None:
+def test_the_figure_has_a_row_a_model_a_column_a_level_a_hue_a_condition() -> None:
     drawn = figure(runs())
     assert drawn is not None
-    left, right = drawn.axes
-    lines = [line for line in left.lines if len(np.atleast_1d(line.get_xdata())) > 1 and line.get_marker() == "o"]
-    assert [line.get_linestyle() for line in lines] == ["-", "--", "-", "--"]
-    assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
-    assert right.get_title(loc="left") == "STS"
-    assert (
-        figure([run for run in runs() if run[1].info.corpus.name == "polysemy"]) is not None
-    )  # without pairs, one panel
+    shown = [axes for axes in drawn.axes if axes.lines]
+    curves = [[line for line in axes.lines if line.get_marker() == "o"] for axes in shown]
+    assert [len(lines) for lines in curves] == [5, 5, 2, 2, 2]  # plain has no sentences
+    assert len({line.get_color() for line in curves[0]}) == 5
+    assert [line.get_color() for line in curves[0]] == [line.get_color() for line in curves[1]]
+    assert len({axes.get_ylim() for axes in shown if axes.get_ylim()[1] < 2}) == 1  # words on one scale
     assert figure(runs()[:1]) is None
 
 
@@ -111,3 +161,17 @@ def test_the_experiment_measures_what_its_data_has(
     config = composed("experiment=first_word", f"dataset={dataset}", "model=bert")
     assert list(config.metric) == [metric]
     assert config.dataset.arguments.get("path") == (str(tmp_path) if metric == STS else None)
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("as_tokenized", "gpt2"),
+        ("bos", "gpt2 (prefix bos)"),
+        ("dot", "gpt2 (prefix '.')"),
+        ("unit_norm", "gpt2 + unit_norm"),
+        ("no_first", "gpt2 (no first word)"),
+    ],
+)
+def test_each_condition_is_a_choice_of_its_group(choice: str, expected: str) -> None:
+    assert label(config_of(["experiment=first_word", "model=gpt2", f"+first_position={choice}"])) == expected

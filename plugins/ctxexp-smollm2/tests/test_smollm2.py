@@ -15,6 +15,7 @@ import pytest
 
 import ctxexp
 from ctxexp.dataset import Sentence
+from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ModelError
 from ctxexp.models.choices import Linear, Reading
 from ctxexp.plugins import build_registry
@@ -118,6 +119,41 @@ def test_layers_are_those_of_transformers_pooled_by_hand(
             expected = by_hand.words[text][i]
             np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5 * np.abs(expected).max(), err_msg=f"{i}")
     assert one.made == {"linear": "plain" if linear == "auto" else linear}  # too few pieces to try
+
+
+SINK = {12: -0.008, 16: -0.029, 20: 0.013, 28: -0.048}  # adjusted intra-sentence similarity, as tokenized
+AWAY = {  # with anything in front, at norm 1, without the first word
+    ("bos", "none", "none"): {12: 0.227, 16: 0.213, 20: 0.206, 28: 0.173},
+    (".", "none", "none"): {12: 0.221, 16: 0.210, 20: 0.206, 28: 0.188},
+    ("as_tokenizer", "no_first", "none"): {12: 0.229, 16: 0.214, 20: 0.209, 28: 0.186},
+    ("as_tokenizer", "none", "unit_norm"): {12: 0.230, 16: 0.216, 20: 0.208, 28: 0.198},
+}
+
+
+@pytest.mark.slow  # 220 sentences behind three prefixes
+def test_what_stands_first_is_the_sink_whatever_it_is(encoder: Any, by_hand: ByHand) -> None:
+    """The first word as tokenized; anything that is put in front of it, and then the first word is as any other."""
+    text = polysemy().sentences[:220]
+    layers = tuple(SINK)
+
+    def curve(prefix: str, control: str, transform: str) -> dict[int, float]:
+        model = ctxexp.from_transformers(encoder._model, by_hand.tokenizer, layers=layers, prefix=prefix)
+        metrics, options = ["intra_sentence_similarity"], ["bootstrap=0", "figures.explorer=0"]
+        found = ctxexp.measure(
+            model, text, metrics=metrics, options=options, control=control, transform=transform, progress=False
+        )
+        adjusted = found.values("intra_sentence_similarity", "adjusted")
+        assert adjusted is not None
+        return {layer: float(adjusted[layer]) for layer in layers}
+
+    assert curve("as_tokenizer", "none", "none") == pytest.approx(SINK, abs=0.02)
+    for condition, expected in AWAY.items():
+        assert curve(*condition) == pytest.approx(expected, abs=0.02), condition
+    for prefix, low, high in (("as_tokenizer", 100, 200), ("bos", 0.7, 1.3), (".", 0.7, 1.3)):
+        model = ctxexp.from_transformers(encoder._model, by_hand.tokenizer, layers=[12], prefix=prefix)
+        rows = [np.linalg.norm(one.layers[0], axis=1) for one in model.encode(text[:40])]
+        ratio = np.median([norms[0] for norms in rows]) / np.median(np.concatenate(rows))
+        assert low < ratio < high, prefix
 
 
 def test_it_takes_what_every_transformer_takes() -> None:
