@@ -242,6 +242,7 @@ class Study:
                 pieces=pieces,
             ),
             control=self.control.words or "none",
+            control_note=self.control.note(encoder.start),
             transform=TransformInfo(name=self.transform_name, fit=self._fit_info() if fitted else None),
             pooling=spaces.pooling_info if pooled else PoolingInfo(),
             seed=self.seed,

@@ -235,6 +235,8 @@ def summary(results: Results) -> str:
             values += f"  {mix} {held.value[0]:.3f}" if held else ""
         lines.append(f"  {key.subject + ' ' + key.statistic:<44}{values}")
     text, pooling = results.info.corpus, results.info.pooling
+    if note := results.info.control_note:
+        lines.append(f"  {results.info.control}: {note}")
     if first := stands_first(results):
         lines.append(f"  stands first: {first}")
     if n := text.skipped:

@@ -182,6 +182,7 @@ def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool =
         known = sorted(set(words) - {""})
         if known:
             said.append(f"{kind} {known[0]}".strip() if len(known) == 1 else f"{len(known)} {plural}")
+    said += sorted({one_line(f"{r.info.control}: {r.info.control_note}") for _, r in runs if r.info.control_note})
     unknown = max((r.info.corpus.unknown_share or 0 for _, r in runs), default=0)
     if unknown > MANY:
         said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")

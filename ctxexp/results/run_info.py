@@ -150,6 +150,7 @@ class RunInfo:
     model: ModelInfo = ModelInfo()
     corpus: CorpusInfo = CorpusInfo()
     control: str = "none"
+    control_note: str = ""  # what is to be said of it
     transform: TransformInfo = TransformInfo()
     baseline: BaselineInfo = BaselineInfo()
     pooling: PoolingInfo = PoolingInfo()

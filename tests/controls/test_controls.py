@@ -18,11 +18,13 @@ from test_occurrences import Shelf, shelve
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import part_of
+from ctxexp.command.jobs import summary
 from ctxexp.command.labels import label
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import MetricError
+from ctxexp.face import measure as face_measure
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.measuring.occurrences import Occurrences
@@ -209,6 +211,18 @@ def test_sinks_are_left_out_by_their_norm_in_any_layer(caplog: pytest.LogCapture
         words = f"control 'no sinks above {factor:g} × median': {n} of {index().n_occurrences:,} occurrences are not"
         assert words in caplog.text.replace(f"{n:,}", str(n))
     assert len(expected) == 1
+
+
+def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
+    text = ["The bank was steep .", "The old bank was here .", "A bank was there .", "The river was old ."]
+    found = face_measure(
+        "bert", text, metrics=["word_norm"], control="no_sinks", options=["min_contexts=2"], progress=False
+    )
+    said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix choose by"
+    assert f"  {said}" in summary(found)
+    assert any(fact.startswith(said) for fact in facts([("bert", found)]))
+    plain = face_measure("bert", text, **asked)
+    assert "outcome" not in summary(plain)
 
 
 def test_without_a_control_nothing_changes() -> None:
