@@ -215,14 +215,12 @@ def test_sinks_are_left_out_by_their_norm_in_any_layer(caplog: pytest.LogCapture
 
 def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
     text = ["The bank was steep .", "The old bank was here .", "A bank was there .", "The river was old ."]
-    found = face_measure(
-        "bert", text, metrics=["word_norm"], control="no_sinks", options=["min_contexts=2"], progress=False
-    )
-    said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix choose by"
+    measured = partial(face_measure, "bert", text, metrics=["word_norm"], options=["min_contexts=2"], progress=False)
+    said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix"
+    found = measured(control="no_sinks")
     assert f"  {said}" in summary(found)
     assert any(fact.startswith(said) for fact in facts([("bert", found)]))
-    plain = face_measure("bert", text, **asked)
-    assert "outcome" not in summary(plain)
+    assert "outcome" not in summary(measured())
 
 
 def test_without_a_control_nothing_changes() -> None:
