@@ -62,17 +62,22 @@ def figure(runs: Sequence[Run]) -> Figure | None:
             if (
                 column.metric != "sts"
             ):  # one scale for models and levels, or what moves little looks like what moves much
-                if shared:
-                    axes.sharey(shared[0])
                 shared.append(axes)
             axes.set_title(_TITLES[column] if i == 0 else "", loc="left", fontsize=10, color=INK)
             axes.set_xlabel(wording.LAYER_AXIS if i == len(models) - 1 else "", fontsize=9.5)
             axes.set_ylabel(model if j == 0 else "", fontsize=10.5, parse_math=False)
+    _on_one_scale(shared)
     handles = [Line2D([], [], color=colour[one], linewidth=_width(one), marker="o", markersize=3) for one in conditions]
     bases = list({effect.model: effect.base for effect in found}.items())
     facts = [f"{name}: {moved}" for name, moved in words.tops(numbers).items()]
     dress(drawn, words.title(numbers), facts, handles, conditions, [words.NOTE, *wording.identities(bases)])
     return drawn
+
+
+def _on_one_scale(panels: Sequence[Axes]) -> None:
+    ends = [axes.get_ylim() for axes in panels]
+    for axes in panels:
+        axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def _has(effect: Effect, column: Column) -> bool:
