@@ -1,8 +1,8 @@
 """Encoding by several workers: batches in shards, each a store of its own beside the cache's entry, then one store.
 
 A shard is named by its number under a folder named by all that its vectors come from, and is whole or isn't there: who
-finds it there goes on with the next one. Batches are those of a single worker, so that vectors are the same bits
-however they are dealt out.
+finds it there goes on with the next one. Batches are those of a single worker, so that a transformer's vectors are
+the same bits however they are dealt out; ELMo's are to rounding, since it keeps the token vectors of words that it met.
 """
 
 from __future__ import annotations

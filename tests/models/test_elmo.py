@@ -261,6 +261,18 @@ def test_the_table_of_token_vectors_is_bounded_and_never_shows(monkeypatch: pyte
     assert len(one._row_of) <= 11
 
 
+def test_words_met_before_move_a_vector_by_rounding_alone() -> None:
+    """What a worker process differs by, which meets other blocks than a single process: its words have other company
+    when they are embedded. The docs say 1e-6 of a vector's length."""
+    rng = np.random.default_rng(0)
+    blocks = [[" ".join(f"w{j}" for j in rng.integers(0, 300, 9)) for _ in range(40)] for _ in range(3)]
+    single, worker = encoder(), encoder()
+    for block in blocks[:2]:
+        vectors(single, *block)
+    for ours, theirs in zip(vectors(single, *blocks[2]), vectors(worker, *blocks[2]), strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-6 * np.linalg.norm(ours, axis=-1).min()
+
+
 @pytest.mark.parametrize("state", ["reset", "carry"])
 def test_an_empty_sentence_has_no_vectors(state: str) -> None:
     empty, other = vectors(encoder(state=state), "", "a b")

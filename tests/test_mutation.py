@@ -1,0 +1,23 @@
+"""The table of benchmarks/mutation.py, from verdicts as mutmut writes them."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_the_table_counts_what_was_tried_and_noticed(tmp_path: Path) -> None:
+    """Exit codes: 1 a test failed, 0 none did, 33 no test calls it, others (a timeout) are noticed; None: not tried."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "mutation.py"))
+    folder = tmp_path / "mutants" / "ctxexp" / "maths"
+    folder.mkdir(parents=True)
+    codes = {f"ctxexp.maths.geometry.x_f__mutmut_{i}": code for i, code in enumerate([1, 1, 36, 0, 33, None])}
+    (folder / "geometry.py.meta").write_text(json.dumps({"exit_code_by_key": codes}))
+    assert script["verdicts"](tmp_path) == codes
+    lines = list(script["table"](codes))
+    assert lines[2] == "| maths | 6 | 5 | 3 | 1 | 1 | 0.600 |"
+    assert lines[-2] == "| baselines | 0 | 0 | 0 | 0 | 0 | - |"
+    assert lines[-1] == "| all | 6 | 5 | 3 | 1 | 1 | 0.600 |"
