@@ -52,6 +52,7 @@ class Shares:
     known: int = 0  # groups whose rows' influence is known
     total: np.ndarray | None = None  # (n_blocks,)
     errors: np.ndarray | None = None  # (groups,) each group's standard error
+    clusters: np.ndarray | None = None  # (groups,) in how many blocks of units each has rows
     _taken: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, rows: np.ndarray, influence: np.ndarray) -> None:
@@ -70,6 +71,7 @@ class Shares:
         self.total = self.split.units.summed(parts.blocks, influence)
         squares = np.bincount(parts.of_row, influence) ** 2  # a group's rows in one unit move it together
         self.errors = np.sqrt(np.bincount(parts.group, squares, minlength=len(sizes)))
+        self.clusters = np.bincount(parts.group, minlength=len(sizes))
         self.known = int(np.isfinite(self.errors).sum())
 
 
@@ -107,6 +109,12 @@ class Collected:
         """(groups, layers): the standard error of each score; NaN where rows' influence isn't known."""
         unknown = np.full(len(self.keys), np.nan)
         return np.stack([s.errors if s and s.errors is not None else unknown for s in self.shares], axis=1)
+
+    @property
+    def clusters(self) -> np.ndarray:
+        """(groups,): in how many blocks of units each group has rows, 0 where that isn't known."""
+        known = (s.clusters for s in self.shares if s and s.clusters is not None)
+        return next(known, np.zeros(len(self.keys), np.int64))
 
     @property
     def statistics(self) -> list[str]:

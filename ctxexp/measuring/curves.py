@@ -68,6 +68,7 @@ class _Words:
     def __init__(self, values: Values, rows: WordRows, label: str, c: Collected, resamples: Resamples) -> None:
         self.values, self.label, self.c, self.resamples = values, label, c, resamples
         self.occurrences, self.chances, self.layers = rows.occurrences, rows.chances, rows.store.numbers
+        self.is_causal = rows.text is not None and rows.text.encoder.causal is True
 
     def write(self) -> dict[str, pd.DataFrame]:
         """Add its curves to the values; its tables."""
@@ -140,9 +141,14 @@ class _Words:
             "count": occurrences.counts[where],
             "contexts": occurrences.contexts[where],
             "first_share": _first_share(occurrences)[where],
+            **self._constant(where),
             "mean": mean(scores.T),
         }
-        return word_tables(self.label, c.probe, self.layers, columns, scores, above, c.errors)
+        return word_tables(self.label, c.probe, self.layers, columns, scores, above, c.errors, c.clusters)
+
+    def _constant(self, where: np.ndarray) -> dict[str, np.ndarray]:
+        """The column `constant` of a causal model's words."""
+        return {"constant": _first_share(self.occurrences)[where] == 1} if self.is_causal else {}
 
 
 def add_corrected(values: Values, key: Key, adjusted: Curve, level: Curve, resamples: Resamples) -> None:
@@ -170,19 +176,46 @@ def word_tables(
     scores: np.ndarray,
     above: np.ndarray | None,
     errors: np.ndarray,
+    clusters: np.ndarray,
 ) -> dict[str, pd.DataFrame]:
     """A measure's table of words from the columns `word`, `count` ... `mean` and (words, layers) arrays, and its lists
-    of extremes."""
+    of extremes with their intervals by layer.
+
+    `clusters` (words,): how many documents or sentences each word's standard errors (`errors`) are over. Words that the
+    column `constant` marks, which a causal model only ever sees with nothing to their left, are in no list.
+    """
     table = _by_layer(numbers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
     tables = {label: table}
     if metric.extremes:
         words, overall = [str(word) for word in columns["word"]], np.asarray(columns["mean"])
-        tables[f"{label}_errors"] = _by_layer(numbers, {"word": columns["word"]}, error=errors)
+        varies = np.isfinite(overall) & ~np.asarray(columns.get("constant", np.zeros(len(words))), bool)
+        factor = listed_factor(clusters, int(varies.sum()))
+        told = {"word": columns["word"], "listed_factor": factor}
+        tables[f"{label}_errors"] = _by_layer(numbers, told, error=errors)
+        half = factor[:, None] * errors
+        listed = _by_layer(numbers, dict(table.items()), low=scores - half, high=scores + half)
         order = np.lexsort([np.array(words), overall])
-        known = order[np.isfinite(overall[order])]
+        known = order[varies[order]]
         for name, chosen in zip(metric.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
-            tables[name] = table.iloc[chosen].reset_index(drop=True)
+            tables[name] = listed.iloc[chosen].reset_index(drop=True)
     return tables
+
+
+def listed_factor(clusters: np.ndarray, n_words: int) -> np.ndarray:
+    """(words,): how many standard errors the ends of a listed word's 95% interval are from its score.
+
+    A list holds the 2 x `TOP` highest and lowest of `n_words` scores, those that chance has moved furthest: of equal
+    words, intervals of 1.96 standard errors hold half to four fifths of them. Intervals of the level
+    1 - .05 x listed / n_words hold 95% of what was selected, on average (Benjamini & Yekutieli 2005, "False Discovery
+    Rate-Adjusted Multiple Confidence Intervals for Selected Parameters"). Quantiles are Student's, with a degree of
+    freedom less than the word has clusters; NaN for a word of one cluster.
+    """
+    from scipy.special import stdtrit
+
+    share = min(1.0, 2 * TOP / max(n_words, 1))
+    df = np.where(clusters > 1, clusters - 1.0, np.nan)
+    result: np.ndarray = stdtrit(df, 1 - 0.025 * share)
+    return result
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

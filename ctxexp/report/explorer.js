@@ -18,7 +18,7 @@ function explore() {
     const score = name => model[name] && unpack(model[name], fine);
     return { ...model, rows, symbol: known, colour: data.models[known].colour,
       own: unpack(model.own, unit), common: unpack(model.common, unit),
-      raw: score("raw"), adjusted: score("adjusted"), error: score("error"), variance: score("variance") };
+      raw: score("raw"), adjusted: score("adjusted"), half: score("half"), constant: new Set(model.constant), variance: score("variance") };
   });
   const last = Math.max(...models.map(model => model.last));
   by("layer").max = by("layer").value = last;
@@ -143,7 +143,8 @@ function explore() {
     const some = words.map((_, i) => i).filter(i => Number.isFinite(model.adjusted[i * model.layers.length + layer]) && (!few || place(i)));
     const y = i => model.adjusted[i * model.layers.length + layer], jitter = i => (i * 0.618 % 1 - 0.5) * 0.5;
     const trace = (mine, marker) => ({ x: mine.map(i => few ? place(i) + jitter(i) : counts[i]), y: mine.map(y), ids: mine,
-      mode: "markers", customdata: mine.map(i => [plain(words[i]), plain(told(i)), why(i)]), marker,
+      mode: "markers", customdata: mine.map(i => [plain(words[i]), plain(told(i)),
+        why(i) + (model.constant.has(i) ? "<br>only where nothing is to its left: constant by construction" : "")]), marker,
       hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{y:.3f}%{customdata[2]}<extra></extra>" });
     note.textContent = `layer ${model.layers[layer]}, ${some.length} words`;
     paint(plot, [
@@ -161,10 +162,12 @@ function explore() {
     part.hidden = unseen().has(model.label) || !model.adjusted;
     if (part.hidden) return;
     const layer = indexOf(model), y = i => model.adjusted[i * model.layers.length + layer];
-    const known = words.map((_, i) => i).filter(i => Number.isFinite(y(i))).sort((a, b) => y(a) - y(b));
+    const all = words.map((_, i) => i).filter(i => Number.isFinite(y(i)));
+    const known = all.filter(i => !model.constant.has(i)).sort((a, b) => y(a) - y(b)), out = all.length - known.length;
     const n = Math.min(explorer.listed, Math.floor(known.length / 2)), mine = [...known.slice(0, n), ...known.slice(-n)];
-    const error = i => model.error ? 1.96 * model.error[i * model.layers.length + layer] : NaN;
-    note.textContent = `layer ${model.layers[layer]}: the ${n} most contextual words below, the ${n} least contextual above`;
+    const error = i => model.half ? model.half[i * model.layers.length + layer] : NaN;
+    note.textContent = `layer ${model.layers[layer]}: the ${n} most contextual words below, the ${n} least contextual above` +
+      (out ? `; ${out} that stand only where nothing is to their left, so that this model gives them one vector, are left out` : "");
     paint(plot, [{ type: "bar", orientation: "h", x: mine.map(y), y: mine.map((_, rank) => rank), ids: mine,
       customdata: mine.map(i => [plain(words[i]), plain(told(i)), Number.isFinite(error(i)) ? ` ± ${error(i).toFixed(3)}` : "", why(i)]),
       hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{x:.3f}%{customdata[2]}%{customdata[3]}<extra></extra>",

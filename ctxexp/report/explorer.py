@@ -30,7 +30,8 @@ def explorer_data(runs: Sequence[Run]) -> Numbers | None:
     if not named:
         return None
     scores = [_scores(results) for _, results in named]
-    words = _shown([results.tables["word_map"] for _, results in named], scores)
+    constant = [_constant_words(results) for _, results in named]
+    words = _shown([results.tables["word_map"] for _, results in named], scores, constant)
     number = {word: i for i, word in enumerate(words)}
     occurrences: dict[tuple[str, str, int, int], list[Any]] = {}
     texts: dict[str, int] = {}
@@ -48,6 +49,7 @@ def explorer_data(runs: Sequence[Run]) -> Numbers | None:
                 "layers": layers,
                 "last": results.n_layers - 1,
                 "at": at,
+                "constant": _constant(results, words),
                 **{name: _packed(_points(table, name, layers), UNIT) for name in ("own", "common")},
                 **{name: _packed(_in_order(x, words), FINE) for name, x in score.items()},
             }
@@ -84,7 +86,8 @@ def _tables(results: Results, measure: str) -> list[pd.DataFrame]:
 
 
 def _scores(results: Results) -> dict[str, pd.DataFrame]:
-    """Every word's measures (words, layers), their index the words: raw, adjusted, error and variance."""
+    """Every word's measures (words, layers), their index the words: raw, adjusted, half (of a listed word's
+    interval) and variance."""
     found: dict[str, pd.DataFrame] = {}
     for name, measure, column in (
         ("raw", "self_similarity", "raw"),
@@ -97,8 +100,22 @@ def _scores(results: Results) -> dict[str, pd.DataFrame]:
                 found[name] = found["raw"]
     for label in results.tables:
         if canonical(results, label) == "self_similarity" and f"{label}_errors" in results.tables:
-            found["error"] = _by_layer(results.tables[f"{label}_errors"], "error")
+            errors = results.tables[f"{label}_errors"]
+            if "listed_factor" in errors:  # not in runs of versions before it
+                found["half"] = _by_layer(errors, "error").mul(errors.set_index("word")["listed_factor"], axis=0)
     return found
+
+
+def _constant_words(results: Results) -> set[str]:
+    """The words that a causal model only ever sees with nothing to their left."""
+    tables = _tables(results, "self_similarity")
+    return {word for t in tables if "constant" in t for word in t["word"][t["constant"].astype(bool)]}
+
+
+def _constant(results: Results, words: Sequence[str]) -> list[int]:
+    """The numbers of these words that are constant by construction."""
+    found = _constant_words(results)
+    return [i for i, word in enumerate(words) if word in found]
 
 
 def _by_layer(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -107,13 +124,16 @@ def _by_layer(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return table.set_index("word")[columns]
 
 
-def _shown(maps: Sequence[pd.DataFrame], scores: Sequence[dict[str, pd.DataFrame]]) -> list[str]:
+def _shown(
+    maps: Sequence[pd.DataFrame], scores: Sequence[dict[str, pd.DataFrame]], constant: Sequence[set[str]]
+) -> list[str]:
     """The words of the explorer: the projected ones, the extremes of every layer, and others evenly, at most `MOST`."""
     words = dict.fromkeys(word for table in maps for word in table["word"])
     every = [score["adjusted"] for score in scores if "adjusted" in score]
-    for frame in every:
+    left_out = [words for words, score in zip(constant, scores, strict=True) if "adjusted" in score]
+    for frame, some in zip(every, left_out, strict=True):
         for column in frame:
-            known = frame[column].dropna().sort_values(kind="stable").index
+            known = frame[column].drop(index=list(some)).dropna().sort_values(kind="stable").index
             words |= dict.fromkeys([*known[:LISTED], *known[::-1][:LISTED]])
     rest = [word for frame in every for word in frame.index if word not in words]
     rest = list(dict.fromkeys(rest))

@@ -83,12 +83,10 @@ def test_the_page_is_told_what_the_tables_hold() -> None:
         np.testing.assert_allclose(
             variance[:, 0], results.tables["mev"].set_index("word").loc[told["words"], "raw_0"], atol=1 / fine
         )
-        errors = unpacked(model["error"], fine, len(told["words"]), n)
-        np.testing.assert_allclose(
-            errors[:, 2],
-            results.tables["self_similarity_errors"].set_index("word").loc[told["words"], "error_2"],
-            atol=1 / fine,
-        )
+        half = unpacked(model["half"], fine, len(told["words"]), n)
+        errors = results.tables["self_similarity_errors"].set_index("word").loc[told["words"]]
+        ends = np.minimum(errors["error_2"] * errors["listed_factor"], (2**15 - 1) / fine)
+        np.testing.assert_allclose(half[:, 2], ends, atol=1 / fine)
         for at, row in zip(model["at"], table.itertuples(), strict=True):
             word, text, start, end, sense, _ = told["occurrences"][at]
             assert (told["words"][word], told["texts"][text][start:end], sense) == (row.word, row.word, row.sense)

@@ -70,7 +70,8 @@ def measured(study: Study, text: Dealt, vectors: Vectors, progress: Progress) ->
     resamples = Resamples(units, study.bootstrap, np.random.default_rng([study.seed, Stream.RESAMPLE]))
     values, tables = Values(), dict[str, "pd.DataFrame"]()
     for label, metric in metrics.items():
-        tables |= _Writer(values, resamples, label, metric, found).write(totals, study.encoder.given)
+        writer = _Writer(values, resamples, label, metric, found, is_causal=study.encoder.causal is True)
+        tables |= writer.write(totals, study.encoder.given)
     encoder, given = study.encoder, tuple(study.encoder.given)
     info = RunInfo(
         model=ModelInfo(
@@ -138,9 +139,17 @@ class _Writer:
     """A measure's curves, its chance level, and what is left of it above that."""
 
     def __init__(
-        self, values: Values, resamples: Resamples, label: str, metric: Metric, found: Mapping[str, _Layers]
+        self,
+        values: Values,
+        resamples: Resamples,
+        label: str,
+        metric: Metric,
+        found: Mapping[str, _Layers],
+        *,
+        is_causal: bool,
     ) -> None:
         self.values, self.resamples, self.label, self.metric = values, resamples, label, metric
+        self.is_causal = is_causal
         self.mine, self.level = found[label], found.get(LEVEL)
 
     def write(self, totals: Totals, numbers: tuple[int, ...]) -> dict[str, pd.DataFrame]:
@@ -179,7 +188,9 @@ class _Writer:
             "count": rows,
             "contexts": contexts,
             "first_share": first / rows,
+            **({"constant": first == rows} if self.is_causal else {}),
             "mean": mean(scores.T),
         }
         errors = np.stack(self.mine.errors, axis=1)
-        return word_tables(self.label, self.metric, numbers, columns, scores, above, errors)
+        clusters = np.minimum(contexts, len(totals.shards))  # a word's sentences are dealt to shards by chance
+        return word_tables(self.label, self.metric, numbers, columns, scores, above, errors, clusters)

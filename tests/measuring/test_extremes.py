@@ -1,0 +1,142 @@
+"""Lists of the most and least self-similar words: what is constant by construction, and what their intervals hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_measure import DIM, Memory
+from test_occurrences import shelve
+
+import ctxexp
+from ctxexp.baselines import OnePerSentence
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.measuring.curves import listed_factor
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.words import WordRows
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.model import Encoded, Encoder
+from ctxexp.report.explorer import explorer_data
+from ctxexp.results import Results
+from ctxexp.study import Study, Vectors, Words
+
+
+class Leftward(Encoder):
+    """A vector is the word's and its left neighbours': the first word's is always the same."""
+
+    name, n_layers, dim, causal = "leftward", 2, 12, True
+
+    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+        found = []
+        for sentence in batch:
+            own = np.stack([np.random.default_rng(list(w.encode())).normal(size=12) for w in sentence.words])
+            left = np.cumsum(own, axis=0) - own
+            found.append(Encoded(sentence.words, np.stack([own, own + left]).astype(np.float32)))
+        return found
+
+
+class EitherWay(Leftward):
+    name, causal = "either way", None
+
+
+def openings() -> Corpus:
+    """Sentences of ten common words; `Every` and `Who` only ever open one, `common0` sometimes does."""
+    rng = np.random.default_rng(0)
+    first = ["Every", "Who", "common0"]
+    words = [f"common{i}" for i in range(30)]
+    return Corpus.of("openings", [[first[i % 3], *rng.choice(words, 9).tolist()] for i in range(120)])
+
+
+def run(encoder: Encoder, tmp_path: Path) -> Results:
+    study = Study(
+        corpus=openings(), encoder=encoder, metrics={"s": SelfSimilarity}, words=Words(min_contexts=5), explorer=2000
+    )
+    return study.run(Vectors(cache=tmp_path / "cache"), folder=tmp_path / "run")
+
+
+def test_words_that_a_causal_model_sees_only_first_are_marked_and_in_no_list(tmp_path: Path) -> None:
+    results = run(Leftward(), tmp_path)
+    table = results.tables["s"].set_index("word")
+    assert set(table.index[table["constant"]]) == {"Every", "Who"}
+    assert table.loc["Every", "raw_1"] == pytest.approx(1)  # else they would head the list
+    listed = [*results.tables["most_self_similar"]["word"], *results.tables["least_self_similar"]["word"]]
+    assert len(listed) == 20
+    assert not {"Every", "Who"} & set(listed)
+    assert 0 < table.loc["common0", "first_share"] < 1
+    results.save(tmp_path / "kept")
+    again = Results.load(tmp_path / "kept").tables["s"]
+    assert set(again["word"][again["constant"]]) == {"Every", "Who"}
+    told: Any = explorer_data([("leftward", results)])
+    assert {told["words"][i] for i in told["models"][0]["constant"]} == {"Every", "Who"}
+
+
+def test_of_a_model_that_isnt_known_to_be_causal_none_is_left_out(tmp_path: Path) -> None:
+    results = run(EitherWay(), tmp_path)
+    assert "constant" not in results.tables["s"]
+    assert set(results.tables["most_self_similar"]["word"]) >= {"Every", "Who"}
+    told: Any = explorer_data([("either way", results)])
+    assert told["models"][0]["constant"] == []
+
+
+def test_gpt2_lists_no_word_that_only_opens_sentences() -> None:
+    """All ten of its highest were such words."""
+    options = ["figures.explorer=0", "bootstrap=0"]
+    results = ctxexp.measure("gpt2", metrics="self_similarity", options=options, progress=False)
+    assert results.tables["self_similarity"]["constant"].sum() > 10
+    assert (results.tables["most_self_similar"]["first_share"] < 1).all()
+
+
+@pytest.mark.parametrize(("n_words", "least", "most", "documents"), [(60, 5, 12, 1), (200, 5, 30, 1), (100, 8, 16, 2)])
+def test_intervals_of_the_extremes_of_equal_words_hold_as_often_as_they_say(
+    n_words: int, least: int, most: int, documents: int
+) -> None:
+    """All words are alike, so that chance alone makes the list; 1.96 standard errors hold .5 to .8 of it.
+
+    With `documents` of two sentences a word's rows come in pairs that share an effect.
+    """
+    rng = np.random.default_rng(n_words)
+    sizes = rng.integers(least // documents, most // documents + 1, n_words) * documents
+    text = [(f"w{w:03}", f"only{w}.{i}") for w, n in enumerate(sizes) for i in range(n)]
+    places = np.repeat(np.arange(len(text) // documents), documents)
+    corpus = Corpus("equal", tuple(Sentence.of(list(s)) for s in text), documents=tuple(places.tolist()))
+    shelf = shelve(corpus)
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=least // documents * documents)
+    own = np.eye(DIM)[0]
+
+    def rows(n_documents: int) -> np.ndarray:
+        shared = 0.1 * rng.normal(size=(n_documents, DIM)) * (documents > 1)
+        x = own + np.repeat(shared, documents, axis=0) + 0.15 * rng.normal(size=(n_documents * documents, DIM))
+        return x.astype(np.float32)
+
+    unit = np.array([row / np.linalg.norm(row) for row in rows(40_000)])
+    parts = unit.reshape(-1, documents, DIM).sum(axis=1)
+    within = (np.vecdot(parts, parts).sum() - len(unit)) / max(len(unit) * (documents - 1), 1)
+    apart = float(np.square(unit.mean(axis=0)).sum())
+    held, naive = [], []
+    for _ in range(25):
+        x = np.zeros((len(shelf.unit_codes), DIM), np.float32)
+        x[::2] = rows(len(text) // documents)
+        x[1::2] = rng.normal(size=(len(text), DIM))
+        tables = measure(
+            [WordRows(Memory(shelf, [x]), occurrences, OnePerSentence(size=50), seed=0)],  # type: ignore[arg-type]
+            {"s": SelfSimilarity}, bootstrap=2,
+        ).tables  # fmt: skip
+        errors = tables["s_errors"].set_index("word")
+        for name in ("most_self_similar", "least_self_similar"):
+            for one in tables[name].itertuples():
+                share = (documents - 1) / (one.count - 1)  # of a word's pairs that are of one document
+                truth = share * within + (1 - share) * apart
+                held.append(one.low_0 <= truth <= one.high_0)
+                naive.append(abs(one.raw_0 - truth) <= 1.96 * errors.loc[one.word, "error_0"])
+    assert 0.92 <= np.mean(held) <= 0.985, np.mean(held)
+    assert np.mean(naive) < 0.86
+    assert len(held) == 500
+
+
+def test_the_factor_is_students_quantile_at_the_level_of_the_selection() -> None:
+    np.testing.assert_allclose(listed_factor(np.array([10_000, 5]), 20), [1.96, 2.776], atol=2e-3)  # all are listed
+    np.testing.assert_allclose(listed_factor(np.array([10_000]), 200), [2.807], atol=5e-3)  # 1 - .0025
+    assert np.isnan(listed_factor(np.array([1, 0]), 200)).all()
