@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -153,6 +153,14 @@ class Encoder(ABC):
         """Where each unit of each sentence stands among the model's own tokens: (units, 2), the number of its first
         and how many are pooled in it."""
         return (np.stack([np.arange(len(s)), np.ones(len(s), np.int64)], axis=1) for s in sentences)
+
+    def pieces(self, sentences: Sequence[Sentence]) -> Iterable[Sequence[Hashable]]:
+        """What each unit of each sentence is to the model: its exact pieces, a value a unit, equal where these are.
+
+        By default the unit's spelling. A tokenizer's pieces tell more, such as a blank before the word, or less, such
+        as the case that it drops.
+        """
+        return (s.words for s in sentences)
 
     def sentences(self) -> Encoder | None:
         """A view that gives vectors of whole sentences, for metrics over pairs (`ctxexp.vectors.pool`); None: it has

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-from ctxexp_senses.components.figure import DECIMALS
+from ctxexp_senses.components.figure import DECIMALS, below_zero
 
 from docs.numbers.part import Part
 
@@ -15,10 +15,10 @@ def paragraph(numbers: pd.DataFrame) -> str:
     for (corpus, model), rows in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
         rows = rows.sort_values("layer")
         first, last, top = rows.iloc[0], rows.iloc[-1], rows.loc[rows.context.idxmax()]
-        said = f"`{model}` on {corpus}: context is {share(first, 'context')} of the variance in layer 0"
+        said = f"`{model}` on {corpus}: the floor, layer 0, is {share(first, 'context')}; context is "
         if top.layer != last.layer:
-            said += f", at most {share(top, 'context')} (layer {top.layer})"
-        said += f" and {share(last, 'context')} in the last layer ({last.layer}), of which "
+            said += f"at most {share(top, 'context')} of the variance (layer {top.layer}) and "
+        said += f"{share(last, 'context')} in the last layer ({last.layer}), of which "
         parts = [part for part in ("document", "sentence", "rest") if part in rows and pd.notna(last[part])]
         said += ", ".join(f"{part} {last[part]:.0%}" for part in parts)
         most = rows.loc[rows.position.idxmax()]
@@ -28,8 +28,20 @@ def paragraph(numbers: pd.DataFrame) -> str:
         if len(some):
             best = some.loc[some.sense.idxmax()]
             said += f"; of ambiguous words the sense is {share(best, 'sense')} at most (layer {best.layer})"
-        items.append(f"- {said}.")
+        items.append(f"- {said}.{impossible(rows)}")
     return "\n".join(items)
+
+
+def impossible(rows: pd.DataFrame) -> str:
+    """Which components are below 0 with their whole interval, and where; "" for none."""
+    found = [
+        f"{part} is {share(row, part)} in layer {row.layer}"
+        for _, row in rows.iterrows()
+        for part in below_zero(row.to_dict())
+    ]
+    return f" *Below 0, which no variance can be*: {', '.join(found)}: there the rows don't follow the model." * bool(
+        found
+    )
 
 
 NOTABLE = 0.2  # a share of position, above the input layer, that is worth a word

@@ -171,6 +171,12 @@ class TransformerEncoder(Encoder):
         for read in self._read(sentences):
             yield np.stack([read.at[np.cumsum(read.counts) - read.counts], read.counts], axis=1)
 
+    def pieces(self, sentences: Sequence[Sentence]) -> Iterator[list[tuple[int, ...]]]:
+        """Of each sentence, the numbers of the pieces that are pooled in each of its units."""
+        for read in self._read(sentences):
+            ends = np.cumsum(read.counts)[:-1]
+            yield [tuple(ids.tolist()) for ids in np.split(read.ids[read.at], ends)] if len(read.counts) else []
+
     def sentences(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""
         return TransformerSentences(self)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
+from ctxexp.dataset import Sentence
 from ctxexp.measuring.occurrences import Text
 
 
@@ -41,7 +43,7 @@ class Known:
 
     rows: np.ndarray  # ascending
     word: Labels  # lemma and part of speech where the corpus tells them, else the spelling without case
-    form: Labels  # the word with its spelling: case, and inflection where there are lemmas
+    form: Labels  # the word with its exact pieces: case, blank before it, and inflection where there are lemmas
     sense: Labels  # the form with its label
     position: np.ndarray  # how many of the model's tokens stand before it
     pieces: np.ndarray  # how many of the model's tokens it is
@@ -78,7 +80,7 @@ def _known(text: Text) -> Known:
     senses = np.full(len(occurrences.forms), None, object)
     groups = occurrences.by_sense
     senses[groups.rows] = list(chain.from_iterable(groups.labels))
-    forms = list(zip(words, spelling, strict=True))
+    forms = list(zip(words, pieces_of(text)[rows].tolist(), strict=True))
     documents = None if corpus.documents is None else np.asarray(corpus.documents, np.int64)
     tokens = tokens_of(text)[rows]
     several = documents is not None and len(np.unique(documents)) < len(documents)
@@ -134,20 +136,44 @@ def tokens_of(text: Text) -> np.ndarray:
     """
     key = "ctxexp_senses.tokens"
     if key not in text.derived:
-        text.derived[key] = _tokens_of(text)
+        words = _words_of_rows(text)
+        default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
+        text.derived[key] = _of_units(text, text.encoder.tokens, default)
     held: np.ndarray = text.derived[key]  # type: ignore[assignment]
     return held
 
 
-def _tokens_of(text: Text) -> np.ndarray:
+def pieces_of(text: Text) -> np.ndarray:
+    """(n_rows,) objects: the exact pieces that each row is to the model, equal where these are; its spelling where the
+    encoder's units aren't the store's."""
+    key = "ctxexp_senses.pieces"
+    if key not in text.derived:
+        spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
+        text.derived[key] = _of_units(text, text.encoder.pieces, spelling)
+    held: np.ndarray = text.derived[key]  # type: ignore[assignment]
+    return held
+
+
+def _of_units(text: Text, tell: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:
+    """What the encoder tells of its units, a value a row; the default where they aren't the store's."""
     offsets, at = np.asarray(text.store.offsets), places(text)
     sentences = [text.corpus.sentences[i] for i in _first_of_stored(text).tolist()]
-    words = np.where(at < 0, text.occurrences.places, at)
-    result = np.stack([words, np.ones(len(words), np.int64)], axis=1)
-    told = text.encoder.tokens(sentences)
-    for sentence, units, a, b in zip(sentences, told, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+    result = default.copy()
+    for sentence, units, a, b in zip(
+        sentences, tell(sentences), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
+    ):
         if len(units) == b - a:
-            result[a:b] = units
+            mine: Iterable[Any] = units
         elif len(units) == len(sentence) and (at[a:b] >= 0).all():
-            result[a:b] = units[at[a:b]]
+            mine = [units[i] for i in at[a:b].tolist()]
+        else:
+            continue
+        for row, value in enumerate(mine, start=a):
+            result[row] = value
     return result
+
+
+def _words_of_rows(text: Text) -> np.ndarray:
+    """(n_rows,) which word of its sentence each row is, counted among the measured ones where units aren't words."""
+    at = places(text)
+    return np.where(at < 0, text.occurrences.places, at)

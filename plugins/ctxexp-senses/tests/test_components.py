@@ -12,18 +12,24 @@ from ctxexp_senses.components import design as designs
 from ctxexp_senses.components.design import Design, ambiguous, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.figure import figure, frame, table
-from ctxexp_senses.components.metric import VarianceComponents
+from ctxexp_senses.components.metric import VarianceComponents, _look_below_zero
 from ctxexp_senses.components.planted import SIZES, World, coverage, estimated
 from ctxexp_senses.components.squares import squares
 from ctxexp_senses.known import Known, Labels, tokens_of
 
 import ctxexp
+from ctxexp.command.compose import config_of
+from ctxexp.command.run import load_encoder
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
+from ctxexp.measuring.described import describe
 from ctxexp.measuring.occurrences import Text
-from ctxexp.metric import Group
+from ctxexp.metric import Estimate, Group
 from ctxexp.model import Encoded, Encoder
+from ctxexp.results.run_info import ModelInfo, RunInfo
+from ctxexp.results.values import Key, Values
 from ctxexp.study import Study, Vectors, Words
+from docs.numbers.what_is_context import paragraph
 
 
 def small(seed: int = 0, *, of_document: int = 3) -> tuple[Design, np.ndarray]:
@@ -266,3 +272,100 @@ def test_rows_find_their_tokens_by_their_words() -> None:
 
 def test_positions_are_the_models_tokens() -> None:
     assert [t.tolist() for t in ctxexp.Encoder.tokens(Mixed(), [Sentence.of(["a", "b"])])] == [[[0, 1], [1, 1]]]
+
+
+class Blanks(Mixed):
+    """Layer 0 knows the spelling and whether the word begins its sentence, as a vocabulary with blanks does; layer 1
+    the sentence too."""
+
+    name = "blanks"
+    told = True
+
+    def _spelled(self, sentence: Sentence) -> list[str]:
+        return [w if i == 0 else f" {w}" for i, w in enumerate(sentence.words)]
+
+    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+        spelled = [Sentence.of(self._spelled(sentence)) for sentence in batch]
+        found = super().encode(spelled)
+        return [Encoded(s.words, one.layers) for s, one in zip(batch, found, strict=True)]
+
+    def pieces(self, sentences: list[Sentence]) -> list[list[str]]:  # type: ignore[override]
+        return [self._spelled(s) if self.told else list(s.words) for s in sentences]
+
+
+def test_forms_are_exact_pieces_so_that_layer_0_has_no_context(tmp_path: Path) -> None:
+    """By spelling alone the variants with and without a blank would pass for context."""
+    rng = np.random.default_rng(1)
+    corpus = Corpus.of("blanks", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
+    floors = {}
+    for told in (True, False):
+        encoder = Blanks()
+        encoder.told, encoder.name = told, f"blanks {told}"
+        study = Study(
+            corpus=corpus, encoder=encoder, metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
+        )
+        found = study.run(Vectors(cache=tmp_path), folder=tmp_path / str(told))
+        floors[told] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
+    assert abs(floors[True]) < 1e-5
+    assert floors[False] > 0.03
+
+
+def test_a_transformers_pieces_are_its_own() -> None:
+    """`the` and ` the` are two to these vocabularies, and ` cat` is one wherever it stands."""
+    sentence = Sentence(
+        "the cat (the cat", ("the", "cat", "(", "the", "cat"), ((0, 3), (4, 7), (8, 9), (9, 12), (13, 16))
+    )
+    for model in ("gpt2", "bert"):
+        encoder = load_encoder(config_of([f"model={model}", "device=cpu"]))
+        (pieces,) = encoder.pieces([sentence])
+        assert len(pieces) == 5
+        assert pieces[0] != pieces[3]
+        assert pieces[1] == pieces[4] != pieces[2]
+        (counts,) = encoder.tokens([sentence])
+        assert [len(each) for each in pieces] == counts[:, 1].tolist()  # type: ignore[arg-type]
+
+
+def planted_results() -> ctxexp.Results:
+    """Layer 0 has a floor of 2%, layer 1 a rest that is below 0 for certain."""
+    parts = {"word": [0.9, 0.7], "form": [0.05, 0.1], "position": [0.03, 0.0], "sentence": [0.01, 0.21]}
+    parts |= {"rest": [0.01, -0.01], "context": [0.02, 0.2]}
+    values = Values()
+    for name, curve in parts.items():
+        middle = np.array(curve)
+        values.add(Key("c", name), middle, low=middle - 0.004, high=middle + 0.004)
+    about = describe("c", VarianceComponents())
+    info = RunInfo(title="m", measures={"c": about}, model=ModelInfo(name="m", n_layers=2))
+    return ctxexp.Results.of(values, info=info)
+
+
+def test_the_floor_is_printed_and_what_no_variance_can_be_is_flagged() -> None:
+    runs = [("m", planted_results())]
+    made, drawn = table(runs), figure(runs)
+    assert made is not None
+    assert dict(zip(made.columns, made.shown[0], strict=True))["floor"] == "0.020"
+    assert any("layer 1: rest below 0 with the whole interval" in note for note in made.notes)
+    assert not any("layer 0: " in note for note in made.notes)
+    assert drawn is not None
+    texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
+    assert texts.count("†") == 1
+    assert drawn.axes[0].get_title(loc="right") == "floor 2.0%"
+    said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
+    for words in ("bars reach above 100% by what hangs below 0", "floor: context in layer 0", "isn't additive after a"):
+        assert words in said
+    sound = planted_results()
+    frame_ = sound.frame.assign(**{end: sound.frame[end].abs() for end in ("value", "low", "high")})
+    plain = figure([("m", replace(sound, frame=frame_))])
+    assert plain is not None
+    assert "†" not in " ".join(text.get_text() for text in plain.texts)
+    assert "above 100%" not in " ".join(text.get_text() for text in plain.texts)
+    sentence = paragraph(frame(runs).assign(corpus="made"))
+    assert "the floor, layer 0, is 2.0% [1.6, 2.4]" in sentence
+    assert "*Below 0, which no variance can be*: rest is -1.0% [-1.4, -0.6] in layer 1" in sentence
+
+
+def test_a_component_below_zero_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    text_ = Text(text(), None, None, Mixed())  # type: ignore[arg-type]
+    for _ in range(2):
+        _look_below_zero(text_, "", {"rest": Estimate(-0.0081, -0.0112, -0.0047), "word": Estimate(0.5, -0.1, 0.9)})
+    (said,) = [record.message for record in caplog.records]
+    assert "in a layer rest -0.81% [-1.12%, -0.47%]: the whole interval is below 0" in said

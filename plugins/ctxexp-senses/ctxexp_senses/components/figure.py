@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "variance_components"
 PARTS = {  # from the foot up: what is of the word alone, its place, then what is context
     "word": (PALETTE[3], "word"),
-    "form": (PALETTE[8], "form (case, inflection)"),
+    "form": (PALETTE[8], "form (exact pieces: case, blank before, inflection)"),
     "position": (PALETTE[9], "position"),
     "sense": (PALETTE[0], "sense"),
     "document": (PALETTE[5], "document"),
@@ -31,6 +31,10 @@ PARTS = {  # from the foot up: what is of the word alone, its place, then what i
     "rest": (PALETTE[1], "rest: this word in this sentence"),
 }
 DECIMALS = 4
+FLOOR = "floor: context in layer 0, which sees no other word"
+ADDITIVE = "position isn't additive after a layer norm (BERT's layer 0), which is part of the floor"
+ABOVE = "bars reach above 100% by what hangs below 0: shares add up to 100%"
+BELOW = "†: a component's whole interval lies below 0 there, which no variance can: the rows don't follow the model"
 
 
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
@@ -73,12 +77,29 @@ def table(runs: Sequence[Run]) -> SweepTable | None:
     for (model, corpus, words), rows in numbers.groupby(["model", "corpus", "words"], sort=False):
         last = rows.sort_values("layer").iloc[-1]
         most = rows.loc[rows.context.idxmax()] if rows.context.notna().any() else last
-        cells = [f"{last.context:.3f} [{last.context_low:.3f}, {last.context_high:.3f}]"]
+        cells = [_floor(rows, "{:.3f}"), f"{last.context:.3f} [{last.context_low:.3f}, {last.context_high:.3f}]"]
         cells += ["" if np.isnan(last[part]) else f"{last[part]:.3f}" for part in parts]
         shown.append([model, corpus, words, str(last.layer), *cells, f"{most.context:.3f} (layer {most.layer})"])
-    columns = ["model", "corpus", "words", "layer", "context [95%]", *parts, "most context"]
-    notes = [f"context: {', '.join(part for part in CONTEXT if part in parts)} together; unbiased, so may be below 0"]
+    columns = ["model", "corpus", "words", "layer", "floor", "context [95%]", *parts, "most context"]
+    notes = [f"context: {', '.join(part for part in CONTEXT if part in parts)} together", f"{FLOOR}; {ADDITIVE}"]
+    notes += [
+        f"{one.model} on {one.corpus}, {one.words} words, layer {one.layer}: {', '.join(below)} below 0 with the whole "
+        "interval, which no variance can be: the rows don't follow the model there"
+        for one in numbers.itertuples()
+        if (below := below_zero(one._asdict()))
+    ]
     return SweepTable("What word vectors vary with, in the last layer", numbers, columns, shown, notes)
+
+
+def below_zero(row: Mapping[str, object]) -> list[str]:
+    """The components of a row of the frame whose whole interval is below 0."""
+    return [part for part in PARTS if float(str(row.get(f"{part}_high", "nan"))) < 0]
+
+
+def _floor(rows: pd.DataFrame, form: str) -> str:
+    """The context of layer 0; "" where that isn't measured."""
+    first = rows[rows.layer == 0].context
+    return form.format(float(first.iloc[0])) if len(first) and first.notna().all() else ""
 
 
 def figure(runs: Sequence[Run]) -> Figure | None:
@@ -97,7 +118,9 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     there = [part for part in PARTS if part in numbers]
     handles = [_patch(PARTS[part][0]) for part in there]
     facts = ["share of the variance of the vectors, all dimensions together", "whiskers: 95% interval of all context"]
-    facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}"]
+    facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}", FLOOR, ADDITIVE]
+    facts += [ABOVE] if (numbers[there] < 0).any(axis=None) else []
+    facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
     shown = models(runs)
     facts.append(controls(shown))
@@ -144,6 +167,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
         height = rows[part].fillna(0).to_numpy()
         axes.bar(x, height, 0.86, bottom=np.where(height < 0, foot, top), color=colour, linewidth=0)
         top, foot = top + np.maximum(height, 0), foot + np.minimum(height, 0)
+    for at, row in zip(x, rows.to_dict("records"), strict=True):
+        if below_zero(row):
+            axes.text(at, float(top.max()) + 0.01, "†", ha="center", va="bottom", fontsize=9, color=INK)
+    if floor := _floor(rows, "floor {:.1%}"):
+        axes.set_title(floor, loc="right", fontsize=8.5, color=FAINT)
     low, high = (1 - rows[f"context_{end}"].to_numpy() for end in ("high", "low"))
     axes.vlines(x, low, high, color=INK, linewidth=1.4, zorder=4)
     axes.axhline(0, color=INK, linewidth=0.6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ CONTEXT = ("sense", "sentence", "document", "rest")
 AMBIGUOUS = "ambiguous"
 FACTOR, MOST = 5, 0.5  # times the median length; of all squared lengths, from which such rows are spoken of
 SINKS = "ctxexp_senses.sinks"  # whether they were
+BELOW = "ctxexp_senses.below"  # likewise, of components below 0
 
 log = logging.getLogger("ctxexp")
 
@@ -30,20 +32,24 @@ class VarianceComponents(Metric):
 
     Rows follow x = mean + word + form + sense + position + sentence + document + rest, each part a vector, variance the
     sum over dimensions. `word`: a word is its spelling without case, or lemma and part of speech where the corpus tags
-    them; `form`: its spellings, so case, and inflection where lemmas are known; `sense`: labelled senses within a form.
+    them; `form`: its exact pieces to the model, so case, a blank before it, and inflection where lemmas are known (the
+    spelling where the model has no pieces); `sense`: labelled senses within a form.
     These are fixed: which words there are is part of the question. `position` (number of the word in its sentence),
     `sentence` and, where the corpus has documents, `document` (then `sentence` is what is left within one) are random
     effects that all words share; `rest` is what a word does by itself in one sentence. `context` is sense, sentence,
     document and rest together.
 
-    Estimates are unbiased, and so may be below 0: sequential sums of squares (word, then form, then sense; Henderson's
-    method III 1953 for the others, fitted after these), each solved for its exact expectation with a variance of the
-    rest for every word; the components of `word`, `form` and `sense` are then of these very words. Intervals draw
-    sentences, or documents, anew. Of words with sense labels only the labelled occurrences count; words need
-    `min_contexts` sentences, and two occurrences in one form and sense. Where the corpus has senses, `ambiguous/...`
-    decomposes the words with several. A factor that can't be told apart, such as the sentence where each holds one
-    row, is left out and stays in `rest`. `total`: the sum of the components; `n`: rows. A warning says where a few
-    rows of extreme length, as sinks, are most of what there is.
+    Sequential sums of squares (word, then form, then sense; Henderson's method III 1953 for the others, fitted after
+    these), each solved for its exact expectation with a variance of the rest for every word, so that the estimate of
+    nothing may fall below 0; the components of `word`, `form` and `sense` are then of these very words. The
+    expectations are those of rows that follow the model above, which those of a network do only about: position isn't
+    additive where it goes through a layer norm, as in BERT's layer 0. Layer 0 sees no other word: its context is the
+    floor, what the estimate makes up. A warning says where a component's whole interval lies below 0, which no variance
+    can. Intervals draw sentences, or documents, anew. Of words with sense labels only the labelled occurrences
+    count; words need `min_contexts` sentences, and two occurrences in one form and sense. Where the corpus has
+    senses, `ambiguous/...` decomposes the words with several. A factor that can't be told apart, such as the
+    sentence where each holds one row, is left out and stays in `rest`. `total`: the sum of the components; `n`:
+    rows. A warning says where a few rows of extreme length, as sinks, are most of what there is.
 
     How vectors go with senses, layer by layer, is earlier work: Reif et al. 2019 (Visualizing and Measuring the
     Geometry of BERT, arXiv 1906.02715), Chronis and Erk 2020 (When is a bishop not like a rook?,
@@ -54,7 +60,10 @@ class VarianceComponents(Metric):
     title = "What word vectors vary with"
     unit: ClassVar[str] = "share of variance"
     main: ClassVar[str] = "context"
-    definition = "share of the variance that is sense, sentence, document or rest, not word, form or position"
+    definition = (
+        "share of the variance that is sense, sentence, document or rest, not word, form or position; layer 0, which "
+        "sees no other word, is the floor of the estimate"
+    )
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
     def __init__(self) -> None:
@@ -92,6 +101,7 @@ class VarianceComponents(Metric):
                 name: estimated(share, resamples) for name, share in shares(parts, CONTEXT).items()
             }
             said |= {"total": sum(part.value for part in parts.values()), **self._sizes(designs[task])}
+            _look_below_zero(self._text, task, said)
             found |= {f"{task}/{name}" if task else name: value for name, value in said.items()}
         return found
 
@@ -121,6 +131,20 @@ def _look_at_sinks(text: Text, x: np.ndarray) -> None:
             f"variance_components: the {large.sum():,} of {len(x):,} rows of more than {FACTOR} times the median "
             f"length hold {share:.0%} of all squared lengths in a layer, so that shares are of little else there; "
             "control=no_sinks leaves them out"
+        )
+
+
+def _look_below_zero(text: Text, task: str, said: Mapping[str, float | Estimate]) -> None:
+    """A warning, once a run, where a component's whole interval is below 0: the rows don't follow the model."""
+    below = {name: one for name, one in said.items() if isinstance(one, Estimate) and one.high < 0}
+    if below and not text.derived.get(BELOW):
+        text.derived[BELOW] = True
+        told = ", ".join(f"{name} {x.value:.2%} [{x.low:.2%}, {x.high:.2%}]" for name, x in below.items())
+        of = f" of {task} words" if task else ""
+        log.warning(
+            f"variance_components: in a layer {told}{of}: the whole interval is below 0, which no variance can be. The "
+            "vectors there don't follow the sum of parts (position isn't additive after a layer norm, for one); read "
+            "shares of that size as 0"
         )
 
 
