@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -46,7 +47,7 @@ def measure(
     text: Text | None = None,
     *,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
-    options: Sequence[str] = (),
+    options: str | Sequence[str] = (),
     folder: str | Path | None = None,
     progress: bool | Progress = True,
     **parts: Unpack[Parts],
@@ -73,14 +74,19 @@ def measure(
 def configured(
     model: str | Encoder,
     text: Text | None = None,
-    options: Sequence[str] = (),
+    options: str | Sequence[str] = (),
     *,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
     **parts: Unpack[Parts],
 ) -> Config:
     """The config that these choices make, objects and all; see `measure`."""
     for key in parts.keys() - Parts.__annotations__.keys():
-        raise ConfigError(f"measure has no argument {key!r}{near(key, Parts.__annotations__)}")
+        raise ConfigError(
+            f"measure has no argument {key!r}{near(key, Parts.__annotations__)}; keys of the command line go into "
+            f'options, as in options=["model.{key}=..."]'
+        )
+    _check_kinds(model, text)
+    options = shlex.split(options) if isinstance(options, str) else options
     chosen: dict[str, Any] = {"model": model, "metric": metrics, **parts}
     config = _composed(chosen, text, options)
     for kind, made in chosen.items():
@@ -147,6 +153,22 @@ def _composed(chosen: Mapping[str, Any], text: Text | None, options: Sequence[st
     if isinstance(text, str | Path):
         words += ["dataset=text", f"dataset.path={compose.quote(str(text))}"]
     return compose.config_of([*words, *options])
+
+
+def _check_kinds(model: object, text: object) -> None:
+    """Raise ConfigError, with what to write, for a model or a text of another type."""
+    if isinstance(model, list | tuple):
+        raise ConfigError(
+            f"model: expected one, got {len(model)}; measure each, then lay them side by side: "
+            "ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
+        )
+    if not isinstance(model, str | Encoder):
+        raise ConfigError(
+            f"model: expected a name or a ctxexp.Encoder, got {type(model).__name__}; wrap a model in memory: "
+            "ctxexp.from_transformers(model, tokenizer)"
+        )
+    if text is not None and not isinstance(text, str | Path | Corpus | Iterable):
+        raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}")
 
 
 def _corpus(model: str | Encoder, text: Text | None, config: Config) -> Corpus | None:

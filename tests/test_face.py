@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 import ctxexp
 from ctxexp import face
 from ctxexp.baselines import Uniform
+from ctxexp.command import compose
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, TrackingError
@@ -237,6 +239,51 @@ def test_what_is_undefined_in_every_layer_is_not_drawn_and_the_error_says_why() 
             draw()
     assert "self_similarity" in found._repr_html_()
     assert ctxexp.compare([])._repr_html_()
+
+
+def test_first_guesses_name_the_right_word_or_do_it(tmp_path: Path) -> None:
+    class Model: ...
+
+    with pytest.raises(ConfigError, match=r"got Model; wrap a model in memory: ctxexp\.from_transformers\("):
+        ctxexp.measure(Model(), SENTENCES)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"model: expected one, got 2; .*ctxexp\.compare\("):
+        ctxexp.measure(["gpt2", "bert"], SENTENCES)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="text: expected sentences, a file's path or a Corpus, got int"):
+        ctxexp.measure("gpt2", 5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"no argument 'checkpoint'.*options=\[\"model\.checkpoint=\.\.\.\"\]"):
+        ctxexp.measure("gpt2", SENTENCES, checkpoint="x")  # type: ignore[call-arg]
+    with pytest.raises(TrackingError, match="no folder nope: expected a run's"):
+        ctxexp.load("nope")
+    found, same_ = (
+        ctxexp.measure("bert", SENTENCES, metrics="anisotropy", options=words, progress=False)
+        for words in (FAST, " ".join(FAST))
+    )
+    same(found, same_)
+    found.save(str(tmp_path / "x.csv"))
+    assert (tmp_path / "x.csv").read_text().startswith("measure,task,statistic,place,layer,value,low,high,n")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["model=bert-base-uncased"], "model=huggingface model.checkpoint=bert-base-uncased"),
+        (["dataset=mine.txt"], "dataset=text dataset.path=mine.txt"),
+        (["dataset.path=mine.txt"], "a file of text needs dataset=text beside it"),
+        (["model=bert", "model=gpt2"], "model is given twice, model=bert and model=gpt2: leave one out, or sweep"),
+        (["models"], "ctxexp --help model lists them"),
+    ],
+)
+def test_first_guesses_on_the_command_line_say_what_to_type(words: list[str], message: str) -> None:
+    compose.prepare()
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        compose.check_command(words, multirun=False)
+
+
+def test_a_home_needs_no_quotes() -> None:
+    compose.prepare()
+    (problem,) = compose.check_command(["dataset=text", "dataset.path=~/no such.txt"], multirun=False)
+    assert problem == f"no such file or folder: {Path('~/no such.txt').expanduser()} (dataset.path)"
 
 
 def test_a_text_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,7 @@ def config_of(overrides: Sequence[str]) -> Config:
 
     Raises ConfigError with one sentence. Hydra is left as it was, not started.
     """
-    overrides = hide_overrides(take_plugins(overrides))
+    overrides = hide_overrides(take_plugins(plain(overrides)))
     prepare()
     with _hydra():
         return check(resolved(_composed(overrides)), registry())
@@ -257,6 +257,8 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         key = found.group(1)
         if key.startswith("hydra"):
             return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
+        if key == "dataset.path":
+            return "dataset.path: the data set that is chosen has no path; a file of text needs dataset=text beside it"
         if "@" in key or "No match in the defaults list" in text:
             return f"no config group {key!r}{near(key, GROUPS)}"
         chosen = [o for o in overrides if o.partition("=")[0] in GROUPS]

@@ -25,8 +25,10 @@ Options = Callable[[str], list[str]]
 
 
 def plain(texts: Sequence[str]) -> list[str]:
-    """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood: the key is there."""
-    return [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
+    """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood (the key is there), and
+    with quotes around a path that begins with `~`, which Hydra's grammar needs."""
+    texts = [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
+    return [re.sub(r"^([\w.+]+)=(~[^'\",\[\]{}]*)$", r"\1='\2'", text) for text in texts]
 
 
 def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -> list[Override]:
@@ -49,8 +51,15 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
             raise ConfigError(f"{line(words, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
         except Exception as error:  # RecursionError and what else its parser makes of odd values
             raise ConfigError(f"{line(text, 80)}: it can't be read ({said(error)})") from None
+    first: dict[str, str] = {}
     for one in parsed:
         _check_choice(one, options)
+        key = one.get_key_element()
+        if key in GROUPS and (before := first.setdefault(key, one.input_line or "")) != one.input_line:
+            raise ConfigError(
+                f"{key} is given twice, {line(before, 80)} and {line(one.input_line or '', 80)}: leave one out, or "
+                f"sweep with -m {key}=NAME,NAME"
+            )
     return parsed
 
 
@@ -111,7 +120,16 @@ def _check_choice(o: Override, options: Options) -> None:
             if name is not None and not isinstance(name, str):
                 raise ConfigError(f"{group}={short(name)}: expected a name ({', '.join(known)})")
             if name not in (None, "???") and name not in known:
-                raise UnknownName(group, name, known, brought_by(group, name))
+                raise UnknownName(group, name, known, brought_by(group, name) or _elsewhere(group, name))
+
+
+def _elsewhere(group: str, name: str) -> str:
+    """What to type for a checkpoint or a file in place of a name."""
+    if group == "model" and re.search(r"[-/.]", name):
+        return f"; a checkpoint of the hub or a folder: model=huggingface model.checkpoint={name}"
+    if group == "dataset" and re.search(r"[/.~]", name):
+        return f"; a file of text: dataset=text dataset.path={name}"
+    return ""
 
 
 def _meant(word: str, options: Options) -> str:
@@ -123,6 +141,8 @@ def _meant(word: str, options: Options) -> str:
     name = word.strip().lstrip("-")
     if name not in meant and (plugin := brought_by(COMMAND, name)):
         return plugin
+    if name.removesuffix("s") in GROUPS:
+        return f"; ctxexp --help {name.removesuffix('s')} lists them, and {name.removesuffix('s')}=NAME chooses"
     close = [meant[one] for one in [name] if one in meant] or [meant[one] for one in suggestions(name, meant)]
     close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
     return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"

@@ -18,6 +18,7 @@ import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, near
 from ctxexp.files.manifest import damaged
+from ctxexp.files.paths import user_path
 from ctxexp.files.tables import read_csv, types, write_csv
 from ctxexp.files.writing import replacing, write_text
 from ctxexp.results.run_info import RunInfo
@@ -162,8 +163,13 @@ class Results:
         tables, replicates = {**others.tables, **self.tables}, {**others.replicates, **self.replicates}
         return Results(frame, tables, replicates, self.info | others.info)
 
-    def save(self, folder: Path) -> None:
-        """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none."""
+    def save(self, folder: str | Path) -> None:
+        """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none. A name
+        that ends in `.csv` gets the frame alone."""
+        folder = user_path(folder)
+        if folder.suffix.lower() == ".csv":
+            write_csv(self.frame, folder)
+            return
         for name, table in self.tables.items():
             write_csv(table, folder / f"{name}.csv")
         if self.replicates:
@@ -188,6 +194,8 @@ class Results:
         written by a version of ctxexp whose files are of another format.
         """
         path = folder / FILE
+        if not folder.is_dir():
+            raise TrackingError(f"no folder {folder}: expected a run's, as in mlruns/results/<sweep>/<job>")
         if not path.exists():
             raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring")
         try:
