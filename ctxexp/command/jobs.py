@@ -32,6 +32,7 @@ from ctxexp.files.writing import full
 from ctxexp.papers.sweep_tables import write_tables, written
 from ctxexp.progress import Progress, show
 from ctxexp.report.figures import run_figures
+from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page import REPORT, summarise
 from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import on_terminal
@@ -212,7 +213,12 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
     if report.compared:
-        show(f"\n{on_terminal(over_seeds(report.compared))}")
+        shown = over_seeds(report.compared)
+        show(f"\n{on_terminal(shown)}")
+        if controls := control_lines(shown, most=12):
+            show("\n".join(["without context:", *controls]))
+        if said := training_runs(shown):
+            show(f"{said}.")
     for table in written(sweep.summary):
         show(f"\n{table}")
     charts = sinks.charts(sweep)

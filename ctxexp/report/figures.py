@@ -16,6 +16,7 @@ from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, wording
 from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.frame import Style, blank, dress, save
+from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
 from ctxexp.results.values import Key
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from ctxexp.results import Results
 
+CONTROLS = 4  # lines below a figure on what it would show without context
 COLUMN = 3.3  # inches (84 mm): of two-column pages
 _MARKERS = "osD^vPX<>h"
 _DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
@@ -100,7 +102,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         facts,
         handles,
         names,
-        _notes([(label, results)], known is not None),
+        _notes([(label, results)], known is not None, [measure]),
     )
     return figure
 
@@ -119,7 +121,8 @@ def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
     facts = wording.facts(runs, chart.panels[0].measure)
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
-    _dress_sweep(figure, chart.title, facts, chart.lines, runs)
+    measures = [panel.measure for panel in chart.panels]
+    _dress_sweep(figure, chart.title, facts, chart.lines, runs, measures)
     return figure
 
 
@@ -220,10 +223,15 @@ def _finish(axes: Axes, y_label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _notes(runs: Sequence[Run], cite: bool) -> list[str]:
-    """Below everything: what each label stands for and where published curves come from."""
+def _notes(runs: Sequence[Run], cite: bool, measures: Sequence[str] = ()) -> list[str]:
+    """Below everything: what each label stands for, what these measures give without context, and where published
+    curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
-    return wording.identities(runs) + [source] * cite
+    controls = control_lines(runs, measures, most=CONTROLS)
+    if controls:
+        controls = [f"Without context: {'; '.join(controls)}."]
+    seeds = [f"{said}."] if (said := training_runs(runs)) else []
+    return wording.identities(runs) + controls + seeds + [source] * cite
 
 
 def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
@@ -238,5 +246,13 @@ def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
     return handles, names
 
 
-def _dress_sweep(figure: Figure, title: str, facts: Sequence[str], lines: Sequence[Line], runs: Sequence[Run]) -> None:
-    dress(figure, title, facts, *_legend(lines), _notes(runs, any(line.published for line in lines)))
+def _dress_sweep(
+    figure: Figure,
+    title: str,
+    facts: Sequence[str],
+    lines: Sequence[Line],
+    runs: Sequence[Run],
+    measures: Sequence[str] = (),
+) -> None:
+    cite = any(line.published for line in lines)
+    dress(figure, title, facts, *_legend(lines), _notes(runs, cite, measures))

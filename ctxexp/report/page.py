@@ -23,6 +23,7 @@ from ctxexp.report import charts, figures, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.explorer import explorer_data
+from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import PALETTE
 from ctxexp.report.seeds import over_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
@@ -112,7 +113,7 @@ def write_report(
         "ctxexp.report",
         "page.html",
         title=title,
-        facts="; ".join(wording.facts(runs)),
+        facts="; ".join([*wording.facts(runs), *filter(None, [training_runs(runs)]), *control_lines(runs, most=12)]),
         source=f"{reference.SOURCE}; {reference.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],

@@ -1,9 +1,9 @@
 """`python -m docs.numbers.sts_parts FOLDER [WEIGHTS ...]`: which part of BERT's last layer tells STS-B's pairs.
 
 FOLDER holds the pairs; each of WEIGHTS, bert-mini's by default, is a folder of a BERT. A word's vector is the mean of
-its pieces, and a sentence's the mean of its words': as they are, by type means (each word's vector is that of its
-spelling, the mean over all sentences, less the mean of all words), by what is left of each vector without these, and by
-the vector of [CLS]. Spearman's correlation of the cosine with people's score, times 100.
+its pieces, and a sentence's the mean of its words' without punctuation: as they are, by type means (each word's vector
+is that of its spelling, the mean over all sentences, less the mean of all words), by what is left of each vector
+without these, and by the vector of [CLS]. Spearman's correlation of the cosine with people's score, times 100.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.sts import sts
+from ctxexp.datasets.words import is_punctuation
 from ctxexp.maths.correlation import spearman
 from ctxexp.models import minis
 
@@ -61,14 +62,20 @@ def _encoded(folder: Path, sentences: Sequence[Sentence]) -> Iterator[tuple[np.n
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     for start in range(0, len(sentences), BATCH):
-        texts = [list(sentence.words) for sentence in sentences[start : start + BATCH]]
-        pieces = tokenizer(texts, is_split_into_words=True, return_tensors="pt", padding=True, truncation=True)
+        batch = sentences[start : start + BATCH]
+        texts = [sentence.text for sentence in batch]
+        pieces = tokenizer(texts, return_offsets_mapping=True, return_tensors="pt", padding=True, truncation=True)
+        offsets = pieces.pop("offset_mapping").numpy()  # (sentences, pieces, 2), 0 and 0 of markers
         with torch.inference_mode():
             hidden = model(**pieces).last_hidden_state.double().numpy()
-        for i, words in enumerate(texts):
-            of = np.array([-1 if word is None else word for word in pieces.word_ids(i)])
-            known = np.unique(of[of >= 0])
-            yield hidden[i, 0], np.stack([hidden[i, of == k].mean(axis=0) for k in known]), [words[k] for k in known]
+        for rows, at, sentence in zip(hidden, offsets, batch, strict=True):
+            found = [
+                (word, rows[(at[:, 1] > low) & (at[:, 0] < high) & (at[:, 1] > at[:, 0])])
+                for word, (low, high) in zip(sentence.words, sentence.spans, strict=True)
+                if not is_punctuation(word)
+            ]
+            known = [(word, of) for word, of in found if len(of)]
+            yield rows[0], np.stack([of.mean(axis=0) for _, of in known]), [word for word, _ in known]
 
 
 if __name__ == "__main__":

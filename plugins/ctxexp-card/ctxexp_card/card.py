@@ -12,6 +12,7 @@ import numpy as np
 from ctxexp.papers.sweep_tables import SweepTable, markdown
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import difference
+from ctxexp.report.negative_controls import control_lines
 from ctxexp.report.side_by_side import full_title, number
 from ctxexp.report.wording import about, baseline_words, by_size, facts, main_curves
 from ctxexp.results import Results
@@ -69,6 +70,11 @@ class Card:
         return list(self._sinks())
 
     @property
+    def controls(self) -> list[str]:
+        """A line a main curve: the last layer beside what it would be without context (`negative_controls`)."""
+        return control_lines([(self.title, self.results)], {key.measure for key in self.keys})
+
+    @property
     def warnings(self) -> list[str]:
         """One line each: what a reader should know before using a number of these."""
         return list(self._warnings())
@@ -79,12 +85,14 @@ class Card:
         parts = [
             "## Geometry of the word vectors",
             *([f"![Curves of {self.title} by layer]({picture})"] if self.drawable else []),
-            f"{self.title}: {'; '.join(told)}. In brackets 95% intervals. Made by ctxexp {self.results.info.version}.",
+            f"{self.title}: {'; '.join(told)}. In brackets 95% intervals. Made by ctxexp {self.results.info.version}. "
+            "It is of one training run: another of the same recipe may lie further off than these intervals reach.",
         ]
         for head, lines in (
             ("Before you use these numbers", self.warnings),
             ("Best layers", self.best),
             ("Sinks", self.sinks),
+            ("Without context", self.controls),
         ):
             if lines:
                 parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
@@ -105,6 +113,7 @@ class Card:
             "warnings": self.warnings,
             "best": self.best,
             "sinks": self.sinks,
+            "controls": self.controls,
             "curves": curves,
             "run": info.to_json(),
         }

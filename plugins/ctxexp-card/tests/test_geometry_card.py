@@ -85,6 +85,15 @@ def test_a_run_without_a_value_has_a_card_that_says_so_and_no_picture(tmp_path: 
     assert one.drawable
 
 
+def test_what_there_is_without_context_stands_in_the_card(tmp_path: Path) -> None:
+    made = card(run(), "m")
+    assert "m, self_similarity/adjusted: layer 3 0.200; layer 0 0.500 [0.490, 0.510]" in made.controls
+    text = made.markdown("card.svg")
+    assert "**Without context**" in text
+    assert "It is of one training run: another of the same recipe may lie further off" in text
+    assert made.json()["controls"] == made.controls
+
+
 def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) -> None:
     made = card(run(), "my model")
     text, data, picture = write(made, tmp_path)

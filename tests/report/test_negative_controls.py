@@ -1,0 +1,72 @@
+"""One function gives the controls of a curve, to figures, cards and reports alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ctxexp.report.negative_controls import control_lines, negative_controls, training_runs
+from ctxexp.results import Results
+from ctxexp.results.values import Key
+from tests.made import results_with, told
+
+MEASURES = {
+    "self_similarity": {"name": "self_similarity", "main": "raw", "title": "Self-similarity", "variant": ""},
+    "anisotropy": {"name": "anisotropy", "main": "mean_cosine", "title": "Anisotropy"},
+}
+RAW = Key("self_similarity", "raw")
+
+
+def run(*values: float, weights: str = "mini", control: str = "none", name: str = "m", **info: Any) -> Results:
+    value = np.array(values)
+    curves = {"self_similarity/raw": value, "anisotropy/mean_cosine": value / 2}
+    curves |= {f"self_similarity/raw_ci_{end}": value + by for end, by in (("low", -0.01), ("high", 0.01))}
+    said = {"n_layers": len(values), "measures": MEASURES, "corpus": "text", "fingerprint": "f", "encoder": weights}
+    return results_with(curves, info=told(**{**said, "name": name, "weights": weights, "control": control, **info}))
+
+
+def test_layer_0_and_a_vector_a_word_need_no_run() -> None:
+    found = negative_controls(run(0.9, 0.5, 0.4), RAW)
+    assert [one.name for one in found] == ["layer_0", "vector_a_word"]
+    assert found[0].values.tolist() == [0.9] * 3
+    assert found[0].interval is not None
+    assert found[0].interval[0].tolist() == [0.89] * 3
+    assert found[1].values.tolist() == [1.0] * 3
+    assert [one.name for one in negative_controls(run(0.9, 0.5), Key("anisotropy", "mean_cosine"))] == ["layer_0"]
+    assert [one.name for one in negative_controls(run(np.nan, 0.5), RAW)] == ["vector_a_word"]
+
+
+def test_twin_and_shuffled_text_are_found_among_the_other_runs() -> None:
+    one = run(0.9, 0.5)
+    twin, shuffled = run(0.8, 0.7, weights="untrained"), run(0.9, 0.6, control="shuffled contexts", fingerprint="g")
+    strangers = [
+        run(0.1, 0.1, weights="untrained", name="other"), run(0.1, 0.1, weights="untrained", fingerprint="g"),
+        run(0.1, 0.1, weights="untrained", transform="center"), run(0.1, 0.1, 0.1, weights="untrained"),
+        run(0.1, 0.1, control="no first word"), run(0.1, 0.1, weights="published", control="shuffled contexts"),
+    ]  # fmt: skip
+    found = negative_controls(one, RAW, [*strangers, twin, shuffled])
+    assert [control.name for control in found] == ["layer_0", "vector_a_word", "untrained", "shuffled"]
+    assert found[2].values.tolist() == [0.8, 0.7]
+    assert found[3].label == "shuffled contexts"
+    assert [control.name for control in negative_controls(twin, RAW, [one])] == ["layer_0", "vector_a_word"]
+
+
+def test_a_line_says_the_last_layer_beside_each_control() -> None:
+    runs = [("m", run(0.9, 0.5)), ("m (untrained)", run(0.8, 0.7, weights="untrained"))]
+    raw, cosine = control_lines(runs)
+    assert raw == (
+        "m, self_similarity/raw: layer 1 0.500; layer 0 0.900 [0.890, 0.910], one vector a word 1.000, untrained twin "
+        "0.700 [0.690, 0.710]"
+    )
+    assert cosine.startswith("m, anisotropy/mean_cosine: layer 1 0.250; layer 0 0.450, untrained twin 0.350")
+    assert control_lines(runs, ["anisotropy"]) == [cosine]
+
+
+def test_between_models_one_training_run_is_said_unless_seeds_were_swept() -> None:
+    a, b = run(0.9, 0.5), run(0.9, 0.4, name="other")
+    assert training_runs([("a", a), ("b", b)]).startswith("Each model is one training run with one seed")
+    assert training_runs([("a", a)]) == ""
+    assert training_runs([("a", a), ("a, centred", run(0.9, 0.3, transform="center"))]) == ""
+    assert training_runs([("a", a), ("b", run(0.9, 0.4, name="other", seed=1))]) == ""
+    assert training_runs([("a", a), ("b", run(0.9, 0.4, name="other", seeds=(0, 1)))]) == ""
