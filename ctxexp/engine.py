@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, TypeVar
 
+from ctxexp.errors import EngineError, line
+
+log = logging.getLogger("ctxexp")
+
+MOST_DEATHS = 3  # of workers at one item, or before they had any
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -28,5 +35,41 @@ class Engine(ABC):
 
         A worker calls `make` once, and keeps what it gives: it loads the model, say. `make` and items can be pickled,
         by cloudpickle where they are a notebook's. Whatever they raise is raised here; an item whose worker dies is
-        given to another.
+        given to another, `MOST_DEATHS` times in all (`Deaths`). No worker outlives the driver.
         """
+
+
+class Deaths:
+    """Counts the workers that die, so that no item is tried for ever: one that kills its worker kills the next too.
+
+    Args:
+        engine: who says so, such as `engine local`.
+        hint: what may be the matter, and what to do.
+    """
+
+    def __init__(self, engine: str, hint: str) -> None:
+        self.engine, self.hint = engine, hint
+        self.by_number: Counter[int] = Counter()
+        self.before = 0  # workers that died before they had an item, since one last got so far
+
+    def begun(self) -> None:
+        """Take note that a worker got so far that it can be given an item."""
+        self.before = 0
+
+    def count(self, item: tuple[int, object] | None) -> None:
+        """Count a worker that died at this item (its number and itself), or before it had any.
+
+        Raises EngineError, which names the item, for the third.
+        """
+        if item is None:
+            self.before += 1
+            deaths, at = self.before, "before it had anything to do"
+        else:
+            self.by_number[item[0]] += 1
+            deaths, at = self.by_number[item[0]], f"at item {line(str(item[1]), 200)}"
+        if deaths >= MOST_DEATHS:
+            raise EngineError(
+                f"{self.engine}: a worker died {deaths} times {at}: {self.hint} What was done is kept: the same "
+                "command goes on from it"
+            )
+        log.warning("a worker of %s died %s: it is done again", self.engine, at)

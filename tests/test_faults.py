@@ -83,6 +83,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 
 SHORT = {
+    "identity": 14,
     "overrides": 12,
     "corpora": 30,
     "weights": 4,

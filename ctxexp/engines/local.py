@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
-from multiprocessing import get_context
+from itertools import islice
 from typing import TypeVar
 
-from ctxexp.engine import Engine
-from ctxexp.errors import ConfigError, EngineError
+from ctxexp.engine import Deaths, Engine
+from ctxexp.errors import ConfigError
 
-log = logging.getLogger("ctxexp")
-
-DEATHS = 3  # times in a row that a worker may die while nothing gets done
+SCRIPT = "A script that begins them needs `if __name__ == '__main__':`."
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -39,46 +34,33 @@ class Local(Engine):
             return
         from cloudpickle import dumps
 
-        left, work, deaths = dict(enumerate(items)), dumps(make), 0
-        while left:
-            # joblib's processes are begun anew when their memory grows, as it does with a model
-            with ProcessPoolExecutor(self.workers, get_context("spawn"), _begin, (work,)) as pool:
-                done = {pool.submit(_done, item): i for i, item in left.items()}
-                try:
-                    for future in as_completed(done):
-                        result: R = future.result()  # type: ignore[assignment]  # what the work makes of an item
-                        del left[done[future]]
-                        deaths = 0
-                        yield result
-                except BrokenProcessPool as error:
-                    deaths += 1
-                    if deaths == DEATHS:
-                        raise EngineError(
-                            f"engine local: a worker died {DEATHS} times in a row ({len(left)} items left): is there "
-                            f"memory for {self.workers} processes? A script that begins them needs `if __name__ == "
-                            "'__main__':`. What was done is kept: the same command goes on from it"
-                        ) from error
-                    log.warning("a worker of engine local died: what it was at is done again")
-                finally:
-                    pool.shutdown(wait=False, cancel_futures=True)
+        from ctxexp.engines.processes import Worker, answers
 
-
-_work: bytes = b""  # of this process, where it is a worker
-
-
-def _begin(work: bytes) -> None:
-    global _work
-    _work = work
-
-
-@lru_cache(maxsize=1)
-def _made(work: bytes) -> Callable[[object], object]:
-    """What this worker does, made once."""
-    from cloudpickle import loads
-
-    made: Callable[[object], object] = loads(work)()
-    return made
-
-
-def _done(item: object) -> object:
-    return _made(_work)(item)
+        source, work = enumerate(items), dumps(make)
+        waiting = deque(islice(source, self.workers))
+        workers = [Worker(work) for _ in waiting]
+        deaths = Deaths(f"engine {self.name}", f"is there memory for {self.workers} processes? {SCRIPT}")
+        try:
+            while workers:
+                for worker, outcome, value in answers(workers):
+                    item, worker.item = worker.item, None
+                    if outcome == "failed":
+                        raise value
+                    if outcome == "dead":
+                        deaths.count(item)
+                        waiting.extendleft([item] if item else [])
+                        workers[workers.index(worker)] = Worker(work)
+                        continue
+                    deaths.begun()
+                    if not waiting:
+                        waiting.extend(islice(source, 1))
+                    if waiting:
+                        worker.give(waiting.popleft())
+                    else:
+                        workers.remove(worker)
+                        worker.end()
+                    if outcome == "done":
+                        yield value
+        finally:
+            for worker in workers:
+                worker.end()

@@ -28,6 +28,7 @@ Entry = tuple[int, bytes, bytes]  # the line or the place among the words, the w
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
 _PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
 _BLOCK = 1 << 20
+_FIRST = 1 << 26  # bytes that are asked for before it is known how many vectors there are
 _LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
 
 
@@ -86,7 +87,8 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
                 duplicates += 1
                 continue
             if len(number) == len(kept):  # grows in place: no second copy of what is there
-                kept.resize((max(1024, len(kept) * 3 // 2), shape.dim), refcheck=False)
+                first = max(1, min(1024, _FIRST // (4 * shape.dim)))
+                kept.resize((max(first, len(kept) + 1, len(kept) * 3 // 2), shape.dim), refcheck=False)
             kept[len(number)] = _numbers(path, at, word, numbers, separator)
             number[word] = len(number)
     if not n_file:

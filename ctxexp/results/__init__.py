@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, near
+from ctxexp.files.arrays import NO_ARCHIVE, read_npz
 from ctxexp.files.manifest import damaged
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import read_csv, types, write_csv
@@ -196,7 +195,7 @@ class Results:
         path = folder / FILE
         if not folder.is_dir():
             raise TrackingError(f"no folder {folder}: expected a run's, as in mlruns/results/<sweep>/<job>")
-        if not path.exists():
+        if not path.is_file():  # a FIFO there would be waited for
             raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring")
         try:
             text = path.read_bytes().decode()
@@ -230,9 +229,11 @@ def _replicates(path: Path) -> dict[Key, np.ndarray]:
     if not path.exists():
         return {}
     try:
-        with np.load(path) as held:
-            return {Key(*key): held[f"arr_{i}"] for i, key in enumerate(held["keys"].tolist())}
-    except (OSError, EOFError, ValueError, LookupError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        if not path.is_file():
+            raise ValueError("it is no file")
+        held = read_npz(path)
+        return {Key(*key): held[f"arr_{i}"] for i, key in enumerate(held["keys"].tolist())}
+    except (*NO_ARCHIVE, OSError, EOFError, ValueError, LookupError) as error:
         raise ValueError(f"{path.name}: {error}") from error
 
 

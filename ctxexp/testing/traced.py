@@ -18,17 +18,17 @@ from ctxexp.model import Encoded, Encoder
 
 class Traced(Encoder):
     """Writes each sentence that it encodes to a file of its process. The process that first gets to the sentence
-    `deadly` dies there, once `folder` has no file `dead`; each batch takes `seconds`."""
+    `deadly` dies there, if `folder` has no file `dead` (with `always`, each time); each batch takes `seconds`."""
 
     n_layers, dim = 2, 8
 
-    def __init__(self, folder: Path, *, deadly: str = "", seconds: float = 0.0) -> None:
-        self.name, self.folder, self.deadly, self.seconds = "traced", folder, deadly, seconds
+    def __init__(self, folder: Path, *, deadly: str = "", always: bool = False, seconds: float = 0.0) -> None:
+        self.name, self.folder, self.deadly, self.always, self.seconds = "traced", folder, deadly, always, seconds
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
         time.sleep(self.seconds)
         for sentence in batch:
-            if self.deadly and sentence.text == self.deadly and self._first():
+            if self.deadly and sentence.text == self.deadly and (self.always or self._first()):
                 os.kill(os.getpid(), signal.SIGKILL)
             with (self.folder / f"seen-{os.getpid()}.txt").open("a", encoding="utf-8") as file:
                 file.write(sentence.text + "\n")

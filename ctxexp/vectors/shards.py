@@ -20,8 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxexp.dataset import Sentence
 from ctxexp.engine import Engine
-from ctxexp.errors import EncodingError
+from ctxexp.errors import EncodingError, said
+from ctxexp.files.seals import seal, unseal
+from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder
 from ctxexp.vectors.encoding import Work, encode_into, encoded_by
 from ctxexp.vectors.rows import Rows
@@ -61,30 +64,79 @@ def _key(path: Path) -> str:
 
 
 @dataclass(frozen=True)
+class EncodingTask:
+    """A shard that a worker is to encode. Over the wire goes where its sentences lie, beside its place, not they."""
+
+    path: Path  # of the shard
+    words: int
+    about: str  # of its first sentence
+
+    @classmethod
+    def write(cls, shard: Shard, folder: Path) -> EncodingTask:
+        """The task, its sentences written."""
+        work, path = shard.work, shard.path(folder)
+        about = f"{len(work.sentences)} sentences from {work.sentences[0].text[:60]!r}"
+        task = cls(path, shard.words, about)
+        meta = {
+            "key": _key(path),
+            "sentences": [[one.text, one.words, one.spans] for one in work.sentences],
+            "wanted": [None if some is None else some.tolist() for some in work.wanted],
+            "batches": [batch.tolist() for batch in work.batches],
+        }
+        write_text(task.file, seal(meta))
+        return task
+
+    @property
+    def file(self) -> Path:
+        return self.path.with_name(f"work-{self.path.name}.json")
+
+    def read(self) -> Work:
+        """What is to be done. Raises EncodingError where the file isn't there, or isn't this task's."""
+        try:
+            meta = unseal(self.file.read_bytes())
+            if meta["key"] != _key(self.path):
+                raise ValueError("it is another shard's")
+        except (OSError, ValueError) as error:
+            raise EncodingError(
+                f"a worker can't read the sentences of {self.path} ({said(error)}): expected a folder that all of the "
+                "engine's workers see under this path (cache.folder)"
+            ) from error
+        sentences = [
+            Sentence(text, tuple(words), tuple((start, end) for start, end in spans))
+            for text, words, spans in meta["sentences"]
+        ]
+        wanted = [None if some is None else np.array(some, np.int64) for some in meta["wanted"]]
+        return Work(sentences, wanted, [np.array(batch, np.int64) for batch in meta["batches"]])
+
+    def __str__(self) -> str:
+        return f"{self.path.name} of {self.path.parent} ({self.about})"
+
+
+@dataclass(frozen=True)
 class Encoding:
     """What encodes shards into a folder that workers and driver share. Called once a worker: it makes the model."""
 
-    folder: Path
     make: Callable[[], Encoder]
     name: str  # of the driver's encoder
     made: Mapping[str, str]  # what its name leaves open
 
-    def __call__(self) -> Callable[[Shard], Shard]:
+    def __call__(self) -> Callable[[EncodingTask], EncodingTask]:
         return partial(self.encode, made_like(self.make, self.name, self.made))
 
-    def encode(self, encoder: Encoder, shard: Shard) -> Shard:
-        """The shard without its work, once it is on disk."""
-        path, done = shard.path(self.folder), Shard(shard.number, shard.words, Work((), (), ()))
+    def encode(self, encoder: Encoder, task: EncodingTask) -> EncodingTask:
+        """The task, once its shard is on disk."""
+        path = task.path
         if path.is_dir():  # another worker was quicker
-            return done
-        encoder.lengths(shard.work.sentences)  # some read their sentences here
-        own = self.folder / f"tmp-{shard.number:06d}-{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
+            return task
+        work = task.read()
+        encoder.lengths(work.sentences)  # some read their sentences here
+        own = path.with_name(f"tmp-{path.name}-{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}")
         with StoreWriter(own, encoder.n_layers, encoder.dim, encoder.layers) as writer:
             rows_of = Rows()
-            encode_into(writer, rows_of, encoder, shard.work)
+            encode_into(writer, rows_of, encoder, work)
             writer.finish(
                 vocabulary=list(rows_of.vocabulary),
-                arrays={**rows_of.arrays(), "order": np.arange(len(shard.work.sentences))},
+                arrays={**rows_of.arrays(), "order": np.arange(len(work.sentences))},
                 meta={
                     "key": _key(path),
                     "encoder": encoder.name,
@@ -101,7 +153,7 @@ class Encoding:
                 if not path.is_dir():
                     raise
                 shutil.rmtree(own)  # another worker was quicker
-        return done
+        return task
 
 
 def made_like(make: Callable[[], Encoder], name: str, made: Mapping[str, str]) -> Encoder:
@@ -159,9 +211,10 @@ def encode_shards(
         deque(encoded_by(encoder, [work.sentences[i] for i in next(iter(work.batches))]), maxlen=0)
     advance(sum(shard.words for shard in shards if shard.number in kept))
     missing = [shard for shard in shards if shard.number not in kept]
-    encoding = Encoding(folder, crew.maker(encoder), encoder.name, dict(encoder.made))
-    for done in crew.engine.each(encoding, missing):
-        advance(done.words)
+    encoding = Encoding(crew.maker(encoder), encoder.name, dict(encoder.made))
+    for task in crew.engine.each(encoding, (EncodingTask.write(shard, folder) for shard in missing)):
+        task.file.unlink(missing_ok=True)
+        advance(task.words)
     for shard in shards:
         n = len(shard.work.sentences)
         store = Store(shard.path(folder), np.arange(n))

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +24,7 @@ from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.model import Encoded
+from ctxexp.sinks.disk.process import started
 from ctxexp.study import Words
 from ctxexp.testing.traced import Traced, layers, seen, text
 from ctxexp.vectors.encode import open_store
@@ -150,8 +156,101 @@ def test_what_a_killed_worker_was_at_is_done_again(tmp_path: Path, caplog: pytes
     assert layers(tmp_path) == layers(tmp_path / "alone")
 
 
-def _dies(item: int) -> int:
-    os._exit(9)
+def _dies_at_seven(folder: Path, item: int) -> int:
+    (folder / f"{item}-{os.getpid()}").touch()
+    if item == 7:
+        os._exit(9)
+    return item
+
+
+def test_an_item_that_kills_its_worker_is_tried_three_times_and_named(tmp_path: Path) -> None:
+    done: list[int] = []
+    work = partial(_made, partial(_dies_at_seven, tmp_path))
+    with pytest.raises(EngineError, match=r"a worker died 3 times at item 7: is there memory for 2 processes\?.* kept"):
+        done.extend(Local(processes=2).each(work, range(10)))
+    assert len(list(tmp_path.glob("7-*"))) == 3
+    assert set(done) >= set(range(6))  # what was begun before it
+
+
+def test_a_deadly_shard_is_named_by_its_first_sentence(tmp_path: Path) -> None:
+    deadly = Traced(tmp_path, deadly=text().sentences[50].text, always=True)
+    with pytest.raises(EngineError, match=r"died 3 times at item 0000\d\d of .* \(\d+ sentences from 'w\d"):
+        encoded(tmp_path, Local(processes=2, shard_tokens=60), deadly)
+    assert max(seen(tmp_path).values()) <= 3
+
+
+SCRIPT = """
+import sys
+from ctxexp.engines.local import Local
+from ctxexp.testing.engines import _Squares
+print(sorted(Local(processes=2).each(_Squares, range(4))))
+"""
+
+
+def test_a_script_without_its_guard_is_told(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "a worker died 3 times before it had anything to do: is there memory for 2 processes? A" in done.stderr
+    assert "if __name__ == '__main__':" in done.stderr
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from functools import partial
+from ctxexp.engines.local import Local
+from test_local import _made, {work}
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    list(Local(processes=2).each(partial(_made, partial({work}, folder)), range(8)))
+"""
+
+
+def _waits(folder: Path, item: int) -> int:
+    (folder / str(os.getpid())).touch()
+    return [time.sleep(1) for _ in range(600)] and item
+
+
+def _hears_nobody(folder: Path, item: int) -> int:
+    """Never lets another thread of Python's run."""
+    (folder / str(os.getpid())).touch()
+    return bool(re.match("(a*)*b", "a" * 50)) + item
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("work", ["_waits", "_hears_nobody"])
+def test_workers_end_with_their_driver(work: str, number: signal.Signals, tmp_path: Path) -> None:
+    """Two workers of 327 MB were asleep 180 s after it was killed."""
+    if work == "_hears_nobody" and sys.platform != "linux":
+        pytest.skip("only Linux's kernel ends a process whose threads don't run")
+    (tmp_path / "at_work").mkdir()
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER.format(work=work))
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2]), *sys.path])
+    command = [sys.executable, str(script), str(tmp_path / "at_work")]
+    driver = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})
+    workers: list[int] = []
+    while len(workers) < 2:
+        time.sleep(0.05)
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        workers = [int(path.name) for path in (tmp_path / "at_work").iterdir()]
+    assert all(started(pid) for pid in workers)
+    driver.send_signal(number)
+    driver.wait()
+    assert ended(workers)
+
+
+def ended(pids: list[int], seconds: float = 20) -> bool:
+    """Whether all these processes end within so many seconds; who doesn't is killed."""
+    deadline = time.monotonic() + seconds
+    while alive := [pid for pid in pids if started(pid)]:
+        if time.monotonic() > deadline:
+            for pid in alive:
+                os.kill(pid, signal.SIGKILL)
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _refuses(item: int) -> int:
@@ -165,8 +264,6 @@ def _made(work: Callable[[int], int]) -> Callable[[int], int]:
 def test_what_workers_raise_is_raised(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="no word tokenizer 'englisch'; did you mean 'english'"):
         list(Local(processes=2).each(partial(_made, _refuses), [1, 2]))
-    with pytest.raises(EngineError, match=r"a worker died 3 times in a row \(2 items left\)"):
-        list(Local(processes=2).each(partial(_made, _dies), [1, 2]))
     with pytest.raises(ConfigError, match="expected processes and shard_tokens of at least 1"):
         Local(processes=0)
 

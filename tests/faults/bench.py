@@ -23,6 +23,7 @@ FULL = {
     "kills": 100,
     "concurrency": 10,  # fresh stores, 16 processes each
     "damage": 300,  # of the vector cache
+    "identity": 70,  # of encoders' descriptions and shards
     "results_damage": 200,
     "overrides": 400,
     "corpora": 200,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -174,3 +176,43 @@ def test_mistakes_are_named(
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModelError, match=r"tiny-llama\.gguf needs gguf and accelerate: pip install 'ctxexp\[gguf\]'"):
         huggingface(checkpoint=str(path))
+
+
+def _key(path: Path, name: str) -> int:
+    """Where the value of a key begins in the file."""
+    return path.read_bytes().index(name.encode()) + len(name)
+
+
+@pytest.mark.parametrize(
+    ("absurd", "message"),
+    [
+        ("tensors", "1,152,921,504,606,846,976 tensors"),
+        ("keys", "1,152,921,504,606,846,976 keys"),
+        ("layers", "1,000,000,000 layers in"),
+        ("items", "1,152,921,504,606,846,976 values under 'tokenizer.ggml.tokens'"),
+        ("width", "llama.embedding_length=4,000,000,000"),
+    ],
+)
+def test_absurd_sizes_are_refused_at_once(
+    tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, absurd: str, message: str
+) -> None:
+    """A reader goes through 2^60 items for ever, and a model of 10^9 layers is built for as long."""
+    raw = bytearray(tiny[0].read_bytes())
+    at, kind, value = {
+        "tensors": (8, "<Q", 2**60),
+        "keys": (16, "<Q", 2**60),
+        "layers": (_key(tiny[0], "llama.block_count") + 4, "<I", 10**9),
+        "items": (_key(tiny[0], "tokenizer.ggml.tokens") + 8, "<Q", 2**60),
+        "width": (_key(tiny[0], "llama.embedding_length") + 4, "<I", 4 * 10**9),
+    }[absurd]
+    struct.pack_into(kind, raw, at, value)
+    path = tmp_path / "absurd.gguf"
+    path.write_bytes(raw)
+    with pytest.raises(ModelError, match=rf"absurd\.gguf can't be read as GGUF \(it names {message}.* bytes\); copy"):
+        huggingface(checkpoint=str(path), device="cpu")
+
+
+def test_a_fifo_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.gguf")
+    with pytest.raises(ModelError, match=r"a\.gguf can't be read \(OSError: it is no file\)"):
+        huggingface(checkpoint=str(tmp_path / "a.gguf"))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import ModelError, said
+from ctxexp.models.transformer.gguf_sizes import check_sizes
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -24,6 +25,8 @@ OUTPUT = "output.weight"  # the format's name of a language model's output matri
 def check_gguf(file: Path) -> None:
     """Raise `ModelError` unless the file is there and begins as a GGUF file does; nothing else is read."""
     try:
+        if not file.is_file() and file.exists():  # a FIFO would be waited for
+            raise OSError("it is no file")
         with file.open("rb") as raw:
             start = raw.read(4)
     except OSError as error:
@@ -80,6 +83,7 @@ def _open(file: Path) -> GGUFReader:
         raise ModelError(f"reading the GGUF file {file} needs {' and '.join(missing)}: pip install 'ctxexp[gguf]'")
     from gguf import GGUFReader
 
+    check_sizes(file)
     try:
         reader = GGUFReader(file)
     except Exception as error:  # whatever a damaged file makes of its parsing

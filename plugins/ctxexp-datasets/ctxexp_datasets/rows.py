@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,16 @@ def huggingface(
         raise ConfigError("dataset=huggingface needs dataset.path=<a data set of the hub, or a file or folder>")
     if limit is not None and limit < 1:
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
+    if re.search(r"[\[%+]", split):
+        raise ConfigError(
+            f"dataset.split={short(split)}: a part of a split isn't read; expected a split's name, such as train "
+            "(dataset.limit=5 takes its first sentences)"
+        )
+    if split != "train" and user_path(path).exists():
+        raise ConfigError(
+            f"dataset.split={short(split)}: the files of {path} have no splits, all of them are read; leave it out "
+            "and name the split's own file or folder in dataset.path"
+        )
     choices = {
         "path": path, "config": str(config), "split": split, "revision": str(revision), "column": column,
         "sentences": sentences, "documents": documents, "limit": str(limit), "tokenizer": tokenizer,

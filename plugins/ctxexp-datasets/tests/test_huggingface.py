@@ -113,3 +113,11 @@ def test_what_isn_t_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "empty" / "a.jsonl").write_text('{"text": " "}\n')
     with pytest.raises(DataError, match="column 'text': no sentence"):
         huggingface(path=str(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("split", ["train[:5]", "train[:10%]", "train+test", "test"])
+def test_a_split_that_cannot_be_honoured_is_refused(tmp_path: Path, split: str) -> None:
+    """All 40 rows were measured, whatever part of them was asked for."""
+    jsonl(tmp_path, ROWS, "a")
+    with pytest.raises(ConfigError, match=r"dataset\.split='t.*(dataset\.limit=5 takes|have no splits, all of them)"):
+        huggingface(path=str(tmp_path / "a.jsonl"), split=split)

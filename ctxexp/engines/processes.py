@@ -1,0 +1,129 @@
+"""Processes of this machine that work on items one by one, and end with the process that began them.
+
+The standard library's pool doesn't say which item killed a worker, ends all workers when one dies, and leaves them
+behind when its own process is killed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, Literal, NamedTuple
+
+from cloudpickle import dumps, loads
+
+_DEATH_SIGNAL = 1  # Linux's PR_SET_PDEATHSIG
+
+Outcome = Literal["ready", "done", "failed", "dead"]
+
+
+class Answer(NamedTuple):
+    """What became of a worker's item; of none where the worker has only just begun."""
+
+    worker: Worker
+    outcome: Outcome
+    value: Any = None  # the result, or the exception that was raised
+
+
+class Worker:
+    """A process that makes its work once, and does it on one item at a time."""
+
+    def __init__(self, work: bytes) -> None:
+        context = get_context("spawn")
+        self.item: tuple[int, Any] | None = None  # with its number
+        self.pipe, theirs = context.Pipe()
+        main = threading.current_thread() is threading.main_thread()
+        self.process = context.Process(target=_serve, args=(theirs, work, os.getpid(), main))
+        self.process.start()
+        theirs.close()  # so that the pipe ends with the worker
+        atexit.register(self.end)
+
+    def give(self, item: tuple[int, object]) -> None:
+        """Have it do the item. One that has died meanwhile says so in its answer."""
+        self.item = item
+        with suppress(OSError):
+            self.pipe.send_bytes(dumps(item[1]))
+
+    def answer(self) -> Answer:
+        """What it says, once its pipe or its process is ready."""
+        try:
+            if self.pipe.poll():
+                outcome, value = loads(self.pipe.recv_bytes())
+                return Answer(self, outcome, value)
+        except (EOFError, OSError):
+            pass
+        self.end()
+        return Answer(self, "dead")
+
+    def end(self) -> None:
+        """End it at once: what it makes is whole or isn't there."""
+        atexit.unregister(self.end)
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+
+def answers(workers: list[Worker]) -> Iterator[Answer]:
+    """The answers of those workers that have one, at least one; waits for it."""
+    by_handle = {handle: worker for worker in workers for handle in (worker.pipe, worker.process.sentinel)}
+    for worker in dict.fromkeys(by_handle[handle] for handle in wait(list(by_handle))):  # type: ignore[index]
+        yield worker.answer()
+
+
+def _serve(pipe: Connection, work: bytes, parent: int, by_main_thread: bool) -> None:
+    """A worker's life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches all: the driver ends its workers
+    end_with(parent, by_main_thread)
+    done: Callable[[Any], Any] | None = None
+    with suppress(EOFError, OSError):  # nobody needs it any more
+        pipe.send_bytes(dumps(("ready", None)))
+        while True:
+            item = loads(pipe.recv_bytes())
+            try:
+                done = done or loads(work)()
+                answer = dumps(("done", done(item)))
+            except Exception as error:
+                answer = _failure(error)
+            pipe.send_bytes(answer)
+
+
+def _failure(error: Exception) -> Any:
+    """The error as bytes; of one that can't be pickled, its words."""
+    error.add_note(f"in a worker:\n{''.join(traceback.format_exception(error))}")
+    try:
+        answer = dumps(("failed", error))
+        loads(answer)
+    except Exception:
+        return dumps(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
+    return answer
+
+
+def end_with(parent: int, by_main_thread: bool) -> None:
+    """Ends this process when that of number `parent`, which began it, does, however that ends.
+
+    A thread watches the parent; on Linux the kernel does too, for work that never lets Python's threads run. The
+    kernel's watch ends with the *thread* that began the process, so it is asked for a main thread only.
+    """
+    from multiprocessing import parent_process
+
+    if by_main_thread and sys.platform == "linux":
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    sentinel = [began.sentinel] if (began := parent_process()) else []
+
+    def watch() -> None:
+        # the sentinel is a pipe's end on POSIX, which a child that the parent forked may hold open: hence both
+        while os.getppid() == parent and not wait(sentinel, timeout=1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()

@@ -1,0 +1,66 @@
+"""Archives of arrays: what they name is held against what they hold before memory is asked for."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp.errors import TrackingError
+from ctxexp.files.arrays import NO_ARCHIVE, read_npz
+from ctxexp.results import FILE, REPLICATES, Results
+from tests.made import results_with
+
+
+def test_it_reads_what_numpy_writes(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(12.0).reshape(3, 4), "keys": np.array([["x", "yz"]]), "none": np.zeros((0, 5), np.int8)}
+    for write in (np.savez, np.savez_compressed):
+        write(tmp_path / "a.npz", **arrays)
+        held = read_npz(tmp_path / "a.npz")
+        assert held.keys() == arrays.keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(held[name], array)
+            assert held[name].dtype == array.dtype
+
+
+def absurd(path: Path, shape: tuple[int, ...]) -> None:
+    """An archive with one array, whose header names that shape over 64 bytes."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("arr_0.npy", header.getvalue() + bytes(64))
+
+
+@pytest.mark.parametrize("shape", [(5 * 10**12,), (2**60, 2**60), (7,)])
+def test_an_absurd_size_is_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    absurd(tmp_path / "a.npz", shape)
+    with pytest.raises(ValueError, match=r"arr_0.npy names [\d,]+ bytes and holds 64"):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_what_is_no_archive_is_one_of_those_errors(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"PK")
+    with pytest.raises(NO_ARCHIVE):
+        read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("damage", ["a 40 TB array", "a FIFO for replicates", "a FIFO for results"])
+def test_results_with_it_are_refused(tmp_path: Path, damage: str) -> None:
+    results_with({"self_similarity/raw": np.arange(3.0)}, replicates={"self_similarity/raw": np.ones((3, 2))}).save(
+        tmp_path
+    )
+    assert Results.load(tmp_path).replicates
+    for path in tmp_path.glob("files.json"):
+        path.unlink()
+    if damage == "a 40 TB array":
+        absurd(tmp_path / REPLICATES, (5 * 10**12,))
+    else:
+        path = tmp_path / (FILE if damage.endswith("results") else REPLICATES)
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.raises(TrackingError, match=r"no results.json in|is not a results file of ctxexp: .*replicates.npz: "):
+        Results.load(tmp_path)
