@@ -61,7 +61,8 @@ SENSE_SEPARATION = Shown(
 )  # fmt: skip
 COMPONENTS = Shown(
     "variance_components_by_class", "context", "How much of what varies among a class's words is context?",
-    f"share of the variance of the vectors of a class's words that is {', '.join(CONTEXT[:-1])} or {CONTEXT[-1]}",
+    f"share of the variance of the vectors of a class's words that is {', '.join(CONTEXT[:-1])} or {CONTEXT[-1]}; "
+    "layer 0, which sees no other word, is the floor of the estimate",
     percent=True,
 )  # fmt: skip
 MEASURES = (SELF_SIMILARITY, SENSE_SEPARATION, COMPONENTS)

@@ -13,7 +13,7 @@ from ctxexp.report.frame import blank, dress
 from ctxexp.report.palette import FAINT, INK, PALETTE
 from ctxexp.report.wording import Run
 from ctxexp.results import Results
-from ctxexp_senses.components.metric import CONTEXT
+from ctxexp_senses.components.metric import CONTEXT, ROUNDING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,13 +93,13 @@ def table(runs: Sequence[Run]) -> SweepTable | None:
 
 def below_zero(row: Mapping[str, object]) -> list[str]:
     """The components of a row of the frame whose whole interval is below 0."""
-    return [part for part in PARTS if float(str(row.get(f"{part}_high", "nan"))) < 0]
+    return [part for part in PARTS if float(str(row.get(f"{part}_high", "nan"))) < -ROUNDING]
 
 
 def _floor(rows: pd.DataFrame, form: str) -> str:
     """The context of layer 0; "" where that isn't measured."""
     first = rows[rows.layer == 0].context
-    return form.format(float(first.iloc[0])) if len(first) and first.notna().all() else ""
+    return form.format(round(float(first.iloc[0]), 3) + 0.0) if len(first) and first.notna().all() else ""
 
 
 def figure(runs: Sequence[Run]) -> Figure | None:
@@ -119,7 +119,7 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     handles = [_patch(PARTS[part][0]) for part in there]
     facts = ["share of the variance of the vectors, all dimensions together", "whiskers: 95% interval of all context"]
     facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}", FLOOR, ADDITIVE]
-    facts += [ABOVE] if (numbers[there] < 0).any(axis=None) else []
+    facts += [ABOVE] if (numbers[there] < -ROUNDING).any(axis=None) else []
     facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
     shown = models(runs)

@@ -19,6 +19,7 @@ from ctxexp_senses.known import known
 
 CONTEXT = ("sense", "sentence", "document", "rest")
 """What depends on the text around a word."""
+ROUNDING = 5e-4  # of a share: what is nearer to 0 is shown as 0.0%
 AMBIGUOUS = "ambiguous"
 FACTOR, MOST = 5, 0.5  # times the median length; of all squared lengths, from which such rows are spoken of
 SINKS = "ctxexp_senses.sinks"  # whether they were
@@ -136,7 +137,7 @@ def _look_at_sinks(text: Text, x: np.ndarray) -> None:
 
 def _look_below_zero(text: Text, task: str, said: Mapping[str, float | Estimate]) -> None:
     """A warning, once a run, where a component's whole interval is below 0: the rows don't follow the model."""
-    below = {name: one for name, one in said.items() if isinstance(one, Estimate) and one.high < 0}
+    below = {name: one for name, one in said.items() if isinstance(one, Estimate) and one.high < -ROUNDING}
     if below and not text.derived.get(BELOW):
         text.derived[BELOW] = True
         told = ", ".join(f"{name} {x.value:.2%} [{x.low:.2%}, {x.high:.2%}]" for name, x in below.items())
