@@ -129,11 +129,13 @@ def as_written(config: DictConfig) -> dict[str, object]:
 
 def environment_texts(config: DictConfig) -> dict[str, str]:
     """What the config takes from the environment, each text to the reference that it was written as; of a path its
-    last part too, by which runs and figures call a file."""
+    last part too, by which runs and figures call a file, unless that is a name of ours (`semcor`)."""
     written = {path: value for path, value in _leaves(as_written(config)) if "${oc.env" in value}
-    texts = {str(OmegaConf.select(config, path)): value for path, value in written.items()}
-    names = {Path(text).name: value for text, value in texts.items() if Path(text).name}
-    return {text: value for text, value in {**names, **texts}.items() if text}
+    values = {path: OmegaConf.select(config, path) for path in written}
+    texts = {value: written[path] for path, value in values.items() if isinstance(value, str) and value}
+    ours = {name for _, name in registry().offers}
+    names = {name: written for text, written in texts.items() if (name := Path(text).name) and name not in ours}
+    return {**names, **texts}
 
 
 def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:

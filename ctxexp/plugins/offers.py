@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from typing import cast
 
 from ctxexp.errors import CtxexpError, PluginError, said, stranger
 from ctxexp.plugins.hookspecs import COMMAND, FIGURE, FIRST_PARTY, TABLE, Factory
@@ -29,7 +30,7 @@ class Offer:
         who = f"{self.kind} {self.name!r} of plugin {self.plugin!r}"
         try:
             with stranger():
-                found: Factory = getattr(import_module(module), name)
+                found: object = getattr(import_module(module), name)
         except CtxexpError:
             raise
         except Exception as error:  # a stranger's module may raise anything
@@ -37,7 +38,7 @@ class Offer:
         if not callable(found):
             got = type(found).__name__
             raise PluginError(f"{who}: {self.source} is of type {got}, expected a callable factory")
-        return found
+        return cast(Factory, found)
 
     @property
     def problem(self) -> str:

@@ -81,5 +81,5 @@ def _encoded(folder: Path, sentences: Sequence[Sentence]) -> Iterator[tuple[np.n
 if __name__ == "__main__":
     data, *folders = sys.argv[1:]
     pairs = sts(path=str(Path(data).absolute()), tasks=["STS-B"])
-    for folder in folders or [minis.folder("bert")]:
+    for folder in folders or [str(minis.folder("bert"))]:
         print(folder, {name: round(float(value), 1) for name, value in scores(Path(folder), pairs).items()}, flush=True)

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from ctxexp.command import compose, jobs
 from ctxexp.command.cli import main
-from ctxexp.command.secrets import hide_overrides, is_secret
+from ctxexp.command.secrets import environment_texts, hide_overrides, info_as_written, is_secret
+from ctxexp.results.run_info import CorpusInfo, RunInfo
 from ctxexp.sinks.disk.credentials import mask, redact
 
 SECRET = "hunter22$@{ x"
@@ -176,6 +178,17 @@ def test_a_file_of_the_environment_is_written_as_its_reference(
     assert '"path": "${oc.env:VECTORS}"' in folder.read_text()
     for path in folder.parent.rglob("*.json"):
         assert "hunter22" not in path.read_text(), path
+
+
+def test_only_what_the_environment_gave_is_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATA", "/data/polysemy")
+    monkeypatch.delenv("UNSET", raising=False)
+    config = OmegaConf.create({"path": "${oc.env:DATA}", "unset": "${oc.env:UNSET,null}", "name": "polysemy"})
+    assert environment_texts(config) == {"/data/polysemy": "${oc.env:DATA}"}  # polysemy is a data set's own name
+    monkeypatch.setenv("DATA", "/data/mine")
+    info = RunInfo(title="None of mine", corpus=CorpusInfo(name="mine"))
+    assert info_as_written(info, environment_texts(config)).corpus.name == "${oc.env:DATA}"
+    assert info_as_written(info, environment_texts(config)).title == "None of ${oc.env:DATA}"
 
 
 def test_python_composes_with_the_same_words(received: Path) -> None:
