@@ -140,6 +140,17 @@ def test_every_figure_of_the_cards_words_is_in_its_tables() -> None:
     assert set(re.findall(r"\d*\.\d+", PROSE)) <= set(re.findall(r"\d*\.\d+", TABLES))
 
 
+def test_what_became_of_bert_s_sts_agrees_with_the_other_tables() -> None:
+    """The parts' row of the shipped weights has the loss and the score that the card's own tables have."""
+    section = TEXT.partition("## Better language modelling")[2].split("## Text")[0]
+    [shipped] = [line for line in section.splitlines() if "(as shipped)" in line]
+    _, loss, words, types, rest, first = (cell.strip() for cell in shipped.strip("|").split("|"))
+    assert f"| bert-mini | a masked piece (15% of pieces masked) | {loss} |" in TEXT
+    assert float(words) == last("STS-B test", "bert")[0]
+    assert float(types) > float(words) > float(rest)
+    assert float(first) < 0
+
+
 def test_tables_are_made_of_curves_intervals_and_words() -> None:
     curves = {f"{key}{end}": np.array([0.5, 36.44]) for key in KEYS for end in ("", "_ci_low", "_ci_high")}
     table = pd.DataFrame({"word": ["the", "a", "cat", "Are"], "mean": [0.9, 0.2, 0.5, 0.1]})

@@ -200,7 +200,8 @@ def _heading(family: Family) -> str:
     if family.kind == "released":
         return f"the same tests on {family.title} (points without intervals: no verdict)"
     models = ", ".join(family.models())
-    return f"{'' if family.kind == 'published' else 'the same tests on '}{family.title}: {models}"
+    once = " (each model is one training run)" if len(family.models()) > 1 else ""
+    return f"{'' if family.kind == 'published' else 'the same tests on '}{family.title}: {models}{once}"
 
 
 def _unrun(report: Report) -> str:

@@ -949,7 +949,7 @@ def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     finished_folder(tmp_path, weights="mini", details=FORGED)
     assert command(["claims", f"folder={tmp_path}", "model=bert, elmo"]) == 0
     said = capsys.readouterr().out
-    assert "the same tests on weights mini, corpus sts_2012_2016: elmo, bert\n" in said
+    assert "the same tests on weights mini, corpus sts_2012_2016: elmo, bert (each model is one training run)\n" in said
 
 
 @pytest.mark.parametrize(
