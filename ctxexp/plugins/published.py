@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 PUBLISHED: dict[str, dict[str, tuple[str, ...]]] = {
-    "ctxexp-first-word": {"dataset": ("sts_b_given",), "experiment": ("first_word",)},
+    "ctxexp-first-word": {
+        "dataset": ("sts_b_given",),
+        "experiment": ("first_word",),
+        "first_position": ("as_tokenized", "bos", "dot", "no_first", "unit_norm"),
+    },
     "ctxexp-glove": {"model": ("glove",)},
     "ctxexp-minilm": {"model": ("minilm",)},
     "ctxexp-smollm2": {"model": ("smollm2",)},

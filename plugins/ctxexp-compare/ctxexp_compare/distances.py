@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.stats import rankdata
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BLOCK = 512  # rows whose distances to all others are in memory at a time
 GRID = 1e-11  # distances this near, in squared norms, are equal: rounding parts what is equal, otherwise by processor
@@ -47,6 +48,8 @@ class Neighbours:
     def weighted(self, by_class: np.ndarray) -> csr_array:
         """(n, n): neighbours weighted by their row's number for their class, (n, 4)."""
         row = np.repeat(np.arange(len(self.nearer)), np.diff(self.of.indptr))
+        from scipy.sparse import csr_array  # SciPy is slow to import: not for a list of what there is
+
         return csr_array((by_class[row, self.of.data], self.of.indices, self.of.indptr), shape=self.of.shape)
 
     def without(self) -> np.ndarray:
@@ -79,6 +82,8 @@ def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
         counts.append(np.stack([s, t, np.bincount(i[classes[-1] == NEXT], minlength=len(s))]))
     n = len(x)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate(rows), minlength=n))])
+    from scipy.sparse import csr_array
+
     of = csr_array((np.concatenate(classes), np.concatenate(columns), indptr), shape=(n, n))
     return Neighbours(k, of, *np.concatenate(counts, axis=1))
 
@@ -86,6 +91,8 @@ def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
 def ranks(x: np.ndarray, geometry: Geometry) -> np.ndarray:
     """(n, n) float32: at [i, j] how many rows lie nearer to i than j does, j itself counted, and half of those as far;
     0 on the diagonal."""
+    from scipy.stats import rankdata
+
     found = np.empty((len(x), len(x)), np.float32)
     for at, distance in _blocks(x, geometry):
         found[at : at + len(distance)] = rankdata(distance, axis=1)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ctxexp.errors import MetricError
 from ctxexp_compare import null, within
 from ctxexp_compare.distances import NEXT, TIED, Geometry, Neighbours, nearest
 from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class MutualNeighbours(TwoSpaces):

@@ -7,10 +7,12 @@ becomes its mean over the block (s, t), its diagonal left out: E[T] = sum over b
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Blocks(NamedTuple):
@@ -25,6 +27,8 @@ class Blocks(NamedTuple):
 
 def indicator(strata: np.ndarray) -> csr_array:
     """(n, w): 1 at each row's stratum."""
+    from scipy.sparse import csr_array  # SciPy is slow to import: not for a list of what there is
+
     n = len(strata)
     return csr_array((np.ones(n), strata, np.arange(n + 1)), shape=(n, int(strata.max()) + 1))
 
@@ -38,11 +42,12 @@ def pairs(strata: np.ndarray) -> np.ndarray:
 def blocks(matrix: Any, strata: np.ndarray) -> Blocks:
     """Those of a matrix (n, n) with a diagonal of zeros, an array or sparse."""
     member = indicator(strata)
-    rows = (matrix @ member).toarray() if isinstance(matrix, csr_array) else (member.T @ matrix.T).T
+    dense = isinstance(matrix, np.ndarray)
+    rows = (member.T @ matrix.T).T if dense else (matrix @ member).toarray()
     sums = member.T @ rows
     count = pairs(strata)
     means = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0)
-    if isinstance(matrix, csr_array):
+    if not dense:
         return Blocks(rows, sums, means)
     many = np.bincount(strata)
     squares = member.T @ (member.T @ (matrix * matrix).T).T
