@@ -22,8 +22,8 @@ from ctxexp.results.values import LAYER
 
 FILE = Path(__file__).parent / "golden.json"
 # Absolute, and relative to the value. The greatest difference seen without AVX-512 and with two threads was 1.8e-5, of
-# a correlation over few pairs (distances to neighbours by frequency, up to 39,000, differed by 9.4e-5); in the two cases
-# run with the oldest versions that we allow it was 6.7e-7.
+# a correlation over few pairs (distances to neighbours by frequency, up to 39,000, differed by 9.4e-5); in the two
+# cases run with the oldest versions that we allow it was 6.7e-7.
 ELSEWHERE = 1e-4
 SENTENCES = 120  # of the embedded corpus; more than b100 draws
 FAST = ("bootstrap=50", "min_contexts=3")
