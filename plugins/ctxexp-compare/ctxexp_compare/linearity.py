@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import ClassVar, NamedTuple
 
@@ -11,40 +13,67 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp_compare.measure import Chance, Sample, Score, Stream, TwoSpaces
 
-PENALTIES = np.append(np.logspace(-6, 4, 21), np.inf)  # of ridge regression, in the mean squared singular value
+# Of ridge regression, in the space's mean squared singular value; the largest first, which equal errors choose.
+PENALTIES = np.append(np.inf, np.logspace(4, -6, 21))
 
 
-class Fold(NamedTuple):
-    """What one held-out part needs of a space, as that which foretells: directions of the training rows."""
+class Cell(NamedTuple):
+    """A training set, and the held-out parts that it foretells."""
 
-    test: np.ndarray  # (m,) row numbers
     train: np.ndarray  # (t,) row numbers
+    tests: tuple[np.ndarray, ...]  # (m,) row numbers each
+    chooses: tuple[int, ...] = ()  # of each test, the outer cell whose penalty its error helps to choose
+
+
+class Fit(NamedTuple):
+    """What a cell needs of a space, as that which foretells: directions of the training rows."""
+
+    cell: Cell
     u: np.ndarray  # (t, r) left singular vectors of the training rows about their mean
     s: np.ndarray  # (r,)
-    along: np.ndarray  # (m, r) the held-out rows along the right ones
+    along: tuple[np.ndarray, ...]  # (m, r) each: held-out rows along the right ones
 
 
-class Linear(NamedTuple):
-    """A space as it is, and as what foretells, fold by fold."""
+@dataclass(frozen=True)
+class Linear:
+    """A space as it is, and as what foretells: `outer` cells are scored, `inner` ones choose their penalties."""
 
     x: np.ndarray  # (n, d) float64
-    folds: tuple[Fold, ...]
+    outer: tuple[Cell, ...]
+    inner: tuple[Cell, ...]
+
+    @cached_property
+    def fits(self) -> tuple[tuple[Fit, ...], tuple[Fit, ...]]:
+        """Of the outer and of the inner cells; a space that is only foretold needs none."""
+        outer, inner = (tuple(_fit(self.x, cell) for cell in cells) for cells in (self.outer, self.inner))
+        return outer, inner
+
+    @cached_property
+    def unit(self) -> float:
+        """The mean squared singular value of all rows about their mean, 1 of equal rows."""
+        total = float(((self.x - self.x.mean(axis=0)) ** 2).sum())
+        return total / max(1, min(len(self.x) - 1, self.x.shape[1])) or 1.0
 
     @property
     def nbytes(self) -> int:
-        return self.x.nbytes + sum(part.u.nbytes + part.along.nbytes for part in self.folds)
+        """Bytes, those of the fits included, whether or not they are made."""
+        held = 0
+        for cell in (*self.outer, *self.inner):
+            held += (len(cell.train) + sum(map(len, cell.tests))) * min(len(cell.train), self.x.shape[1])
+        return self.x.nbytes + 8 * held
 
 
 class Linearity(TwoSpaces):
     """Share of B's variance that a linear map of A foretells, held out: at most 1; 0 is no better than B's mean.
 
-    Ridge regression, its penalty by generalised cross-validation among the training rows; whole resampling units
-    (sentences, documents) are held out together, and whole words where chance keeps words: no word and no sentence of a
-    held-out row was trained on (`folds` by `folds` parts, each row held out once). Otherwise a map learns words by
-    heart: two unrelated tables of 100 words foretell each other entirely. In-sample least squares, as published
-    (Razzhigaev et al. 2024), gives independent noise of 192 dimensions 1.00 at n = 100 and .19 at 1,000: about d / n.
-    Freely permuted rows give about 0 (a little less: the penalty is estimated), which is taken as that chance level;
-    within words it is drawn. A to B and B to A differ.
+    Ridge regression; whole resampling units (sentences, documents) are held out together, and whole words where chance
+    keeps words: no word and no sentence of a held-out row was trained on (`folds` by `folds` parts, each row held out
+    once). Otherwise a map learns words by heart: two unrelated tables of 100 words foretell each other entirely. The
+    penalty of each held-out part is chosen among the rows that it is trained on, by the error of folds that hold out
+    words and sentences too: where words repeat, a penalty chosen by rows left out alone is far too small. In-sample
+    least squares, as published (Razzhigaev et al. 2024), gives independent noise of 192 dimensions 1.00 at n = 100 and
+    .19 at 1,000: about d / n. Freely permuted rows give about 0 (a little less: the penalty is estimated), which is
+    taken as that chance level; within words it is drawn. A to B and B to A differ.
     """
 
     name: ClassVar[str] = "linearity"
@@ -53,75 +82,119 @@ class Linearity(TwoSpaces):
     symmetric: ClassVar[bool] = False
 
     def __init__(self, *, folds: int = 4) -> None:
-        if folds < 2:
-            raise MetricError(f"linearity folds={folds}: expected at least 2")
+        if folds < 3:
+            raise MetricError(f"linearity folds={folds}: expected at least 3, one to hold out and two to choose by")
         self.folds = folds
         self.least = 2 * folds
         self.definition = f"share of B's variance that ridge regression on A foretells, {folds} folds held out"
 
     def side(self, x: np.ndarray, sample: Sample) -> Linear:
-        rows = x.astype(np.float64)
-        found = []
-        for test, train in self._parts(sample):
-            mean = rows[train].mean(axis=0)
-            u, s, v = np.linalg.svd(rows[train] - mean, full_matrices=False)
-            kept = s > s.max(initial=0.0) * 1e-10
-            found.append(Fold(test, train, u[:, kept], s[kept], (rows[test] - mean) @ v[kept].T))
-        return Linear(rows, tuple(found))
+        parts = self._parts(sample)
+        return Linear(x.astype(np.float64), *_cells(parts, self.folds))
 
-    def _parts(self, sample: Sample) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(held-out rows, training rows): units apart, and words where there are strata."""
+    def _parts(self, sample: Sample) -> np.ndarray:
+        """(axes, n): the part of each row's unit, and that of its word where there are strata."""
         rng = np.random.default_rng([sample.seed, Stream.FOLDS])
         held = [sample.blocks] if sample.strata is None else [sample.blocks, sample.strata]
         parts = []
         for names in held:
             known, number = np.unique(names, return_inverse=True)
             parts.append((rng.permutation(len(known)) % self.folds)[number])
-        for cell in product(range(self.folds), repeat=len(parts)):
-            alike = np.array([part == fold for part, fold in zip(parts, cell, strict=True)])
-            test, train = alike.all(axis=0), ~alike.any(axis=0)
-            if test.any() and train.any():
-                yield np.flatnonzero(test), np.flatnonzero(train)
+        return np.array(parts)
 
     def score(self, a: Linear, b: Linear) -> Score:
         """The value; an occurrence's influence is its own error's, widened for the maps, which share most of their rows
         (Nadeau & Bengio 2003: by the variance's factor 1 + parts times held-out over training rows)."""
         n = len(a.x)
         wrong, all_of = np.zeros(n), np.zeros(n)
-        for part in a.folds:
-            mean = b.x[part.train].mean(axis=0)
-            y, aim = b.x[part.train] - mean, b.x[part.test] - mean
-            loads = part.u.T @ y  # (r, d)
-            kept = _shrunk(part.s, np.einsum("ij,ij->i", loads, loads), float(np.vdot(y, y)), len(y))
-            scale = np.divide(kept, part.s, out=np.zeros_like(kept), where=part.s > 0)
-            error = aim - (part.along * scale) @ loads
-            wrong[part.test] = np.einsum("ij,ij->i", error, error)
-            all_of[part.test] = np.einsum("ij,ij->i", aim, aim)
+        outer, inner = a.fits
+        for fit, penalty in zip(outer, _penalties(a, inner, b.x), strict=True):
+            loads, mean = _loads(fit, b.x)
+            (test,), (along,) = fit.cell.tests, fit.along
+            aim = b.x[test] - mean
+            error = aim - (along * (_share(fit.s, penalty) / fit.s)) @ loads
+            wrong[test] = np.einsum("ij,ij->i", error, error)
+            all_of[test] = np.einsum("ij,ij->i", aim, aim)
         if not all_of.sum() > 0:
             return Score(float("nan"))
         value = 1 - float(wrong.sum() / all_of.sum())
-        trained = sum(len(part.train) for part in a.folds) / len(a.folds)
+        trained = sum(len(fit.cell.train) for fit in outer) / len(outer)
         moved = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + n / trained)
         return Score(value, moved - moved.mean())
 
     def shuffled(self, side: Linear, order: np.ndarray) -> Linear:
-        return side._replace(x=side.x[order])  # as what is foretold
+        return Linear(side.x[order], side.outer, side.inner)  # as what is foretold
 
     def chance(self, a: Linear, b: Linear, sample: Sample, permutations: int) -> Chance:
         found = super().chance(a, b, sample, permutations)
         return found if sample.strata is not None else Chance(0.0, found.sd)
 
 
-def _shrunk(s: np.ndarray, loads: np.ndarray, total: float, n: int) -> np.ndarray:
-    """(r,): by how much each direction counts, s^2 / (s^2 + penalty), under the penalty of the least generalised
-    cross-validation error (Golub, Heath & Wahba 1979); `loads` (r,) are the squares that each explains of `total`."""
-    unit = float(np.mean(s**2)) if len(s) else 1.0
-    best, found = np.inf, np.zeros_like(s)
-    for penalty in PENALTIES * unit:
-        share = s**2 / (s**2 + penalty) if np.isfinite(penalty) else np.zeros_like(s)
-        left = total - float((loads * share * (2 - share)).sum())
-        free = n - 1 - float(share.sum())
-        error = left / free**2 if free > 1e-9 * n else np.inf
-        if error < best:
-            best, found = error, share
-    return found
+def _cells(parts: np.ndarray, folds: int) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
+    """Outer cells, one a combination of parts (axes, n), and the inner ones: two parts of each axis are left out of the
+    training rows, and each combination of the left-out is foretold on behalf of the outer cell of the opposite."""
+    number: dict[tuple[int, ...], int] = {}
+    outer: list[Cell] = []
+    for cell in product(range(folds), repeat=len(parts)):
+        train, test = _apart(parts, [(part,) for part in cell]), _inside(parts, cell)
+        if len(train) and len(test):
+            number[cell] = len(outer)
+            outer.append(Cell(train, (test,)))
+    return tuple(outer), tuple(_inner(parts, folds, number))
+
+
+def _inner(parts: np.ndarray, folds: int, number: dict[tuple[int, ...], int]) -> Iterator[Cell]:
+    two = [(i, j) for i in range(folds) for j in range(i)]
+    for left_out in product(two, repeat=len(parts)):
+        train = _apart(parts, left_out)
+        tests, chooses = [], []
+        for cell in product(*left_out):
+            opposite = tuple(i + j - one for (i, j), one in zip(left_out, cell, strict=True))
+            test = _inside(parts, cell)
+            if opposite in number and len(test):
+                tests.append(test)
+                chooses.append(number[opposite])
+        if len(train) and tests:
+            yield Cell(train, tuple(tests), tuple(chooses))
+
+
+def _apart(parts: np.ndarray, left_out: Iterable[tuple[int, ...]]) -> np.ndarray:
+    return np.flatnonzero(~np.any([np.isin(part, out) for part, out in zip(parts, left_out, strict=True)], axis=0))
+
+
+def _inside(parts: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
+    return np.flatnonzero((parts == np.array(cell)[:, None]).all(axis=0))
+
+
+def _fit(x: np.ndarray, cell: Cell) -> Fit:
+    mean = x[cell.train].mean(axis=0)
+    u, s, v = np.linalg.svd(x[cell.train] - mean, full_matrices=False)
+    kept = s > s.max(initial=0.0) * 1e-10
+    return Fit(cell, u[:, kept], s[kept], tuple((x[test] - mean) @ v[kept].T for test in cell.tests))
+
+
+def _loads(fit: Fit, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(r, d) the foretold training rows along the fit's directions, and their mean (d,)."""
+    mean = y[fit.cell.train].mean(axis=0)
+    return fit.u.T @ (y[fit.cell.train] - mean), mean
+
+
+def _share(s: np.ndarray, penalty: float) -> np.ndarray:
+    """(r,): by how much each direction counts, s^2 / (s^2 + penalty)."""
+    return s**2 / (s**2 + penalty)  # 0 under an infinite one
+
+
+def _penalties(a: Linear, inner: tuple[Fit, ...], y: np.ndarray) -> np.ndarray:
+    """(outer cells,): the penalty under which the inner cells of each foretell y with the least squared error."""
+    penalties = PENALTIES * a.unit
+    wrong = np.zeros((len(a.outer), len(PENALTIES)))
+    for fit in inner:
+        loads, mean = _loads(fit, y)
+        scales = np.array([_share(fit.s, penalty) / fit.s for penalty in penalties])  # (penalties, r)
+        alike = loads @ loads.T
+        for test, along, i in zip(fit.cell.tests, fit.along, fit.cell.chooses, strict=True):
+            # |aim - along scale loads|^2 without |aim|^2, which no penalty changes
+            met = np.einsum("ir,ri->r", along, loads @ (y[test] - mean).T)
+            wrong[i] += np.einsum("pr,pr->p", scales @ (alike * (along.T @ along)), scales) - 2 * scales @ met
+    result: np.ndarray = penalties[wrong.argmin(axis=1)]
+    return result

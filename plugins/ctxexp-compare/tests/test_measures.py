@@ -154,26 +154,26 @@ def test_shape_distance_is_the_best_rotations_angle_and_a_metric() -> None:
 
 
 def test_linearity_is_ridge_regression_s_error_on_what_was_held_out() -> None:
+    """With the penalty of each fold that foretells the other three best, two by two: scikit-learn's GridSearchCV."""
     from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
     x, y = alike(60)
-    wrong = whole = 0.0
     given = Sample(np.repeat(np.arange(20), 3))
-    side = Linearity(folds=4).side(x, given)
-    for part in side.folds:
-        train = np.setdiff1d(np.arange(60), part.test)
-        assert not {*given.blocks[part.test]} & {*given.blocks[train]}  # whole units
-        unit = float(np.mean(part.s**2))
-        best, error = np.inf, 0.0
-        for penalty in np.append(np.logspace(-6, 4, 21), 1e12) * unit:
-            model = Ridge(alpha=penalty).fit(x[train], y[train])
-            free = len(train) - 1 - (part.s**2 / (part.s**2 + penalty)).sum()
-            left = ((model.predict(x[train]) - y[train]) ** 2).sum() / free**2
-            if left < best:
-                best, error = left, float(((model.predict(x[part.test]) - y[part.test]) ** 2).sum())
-        wrong += error
-        whole += float(((y[part.test] - y[train].mean(0)) ** 2).sum())
     measure = Linearity(folds=4)
+    side = measure.side(x, given)
+    fold = np.zeros(60, int)
+    for i, cell in enumerate(side.outer):
+        fold[cell.tests[0]] = i
+    unit = ((x - x.mean(0)) ** 2).sum() / x.shape[1]
+    grid = {"alpha": np.append(1e12, np.logspace(4, -6, 21)) * unit}
+    wrong = whole = 0.0
+    for i in range(4):
+        test, train = fold == i, fold != i
+        assert not {*given.blocks[test]} & {*given.blocks[train]}  # whole units
+        search = GridSearchCV(Ridge(), grid, scoring="neg_mean_squared_error", cv=PredefinedSplit(fold[train]))
+        wrong += ((search.fit(x[train], y[train]).predict(x[test]) - y[test]) ** 2).sum()
+        whole += ((y[test] - y[train].mean(0)) ** 2).sum()
     assert measure.score(side, measure.side(y, given)).value == pytest.approx(1 - wrong / whole)
 
 
