@@ -11,4 +11,5 @@ def register_models(register: Register) -> None:
     register("gpt2", "ctxexp.models.gpt2:gpt2")
     register("elmo", "ctxexp.models.elmo.factory:elmo")
     register("huggingface", "ctxexp.models.huggingface:huggingface")
+    register("random_words", "ctxexp.models.random_words:random_words")
     register("word_vectors", "ctxexp.models.word_vectors:word_vectors")

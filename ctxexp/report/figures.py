@@ -227,9 +227,7 @@ def _notes(runs: Sequence[Run], cite: bool, measures: Sequence[str] = ()) -> lis
     """Below everything: what each label stands for, what these measures give without context, and where published
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
-    controls = control_lines(runs, measures, most=CONTROLS)
-    if controls:
-        controls = [f"Without context: {'; '.join(controls)}."]
+    controls = [f"Without context: {line}." for line in control_lines(runs, measures, most=CONTROLS)]
     seeds = [f"{said}."] if (said := training_runs(runs)) else []
     return wording.identities(runs) + controls + seeds + [source] * cite
 

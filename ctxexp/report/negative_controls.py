@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from ctxexp.report.wording import Run, canonical, main_curves
 from ctxexp.results import Results
+from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
 ControlName = Literal["layer_0", "vector_a_word", "untrained", "shuffled"]
-UNTRAINED, SHUFFLED = "untrained", "shuffled"
+UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs
+LABELS = {"untrained": "untrained twin", "vector_a_word": "a random vector a word"}
+ONE_TRAINING_RUN = "Each model is one training run"
+"""What every comparison of models says; its intervals know nothing of another training."""
 VECTOR_A_WORD = {  # exact whatever the vectors are, where all of a word's are one
     ("self_similarity", "raw"): 1.0,
     ("self_similarity", "corrected"): 1.0,
@@ -50,10 +54,11 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
     Args:
         results: The run.
         key: One of its curves.
-        others: Further runs, among which the untrained twin and the shuffled text are looked for.
+        others: Further runs, among which `model=random_words`, the untrained twin and the shuffled text are looked for.
 
     Returns:
-        Layer 0 where it was measured, a vector a word where its value is exact, then the runs that were found.
+        Layer 0 where it was measured, a vector a word where its value is exact or was measured, then the twin and the
+        shuffled text where these were.
     """
     held = results.held[key]
     if key.place != LAYER:
@@ -67,40 +72,64 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
     if exact is not None and not key.task:
         found.append(NegativeControl("vector_a_word", "one vector a word", np.full(n, exact)))
     for other in others:
-        name = _control_of(results, other)
-        if name is None or key not in other.held or len(other.held[key].value) != n:
+        name = control_of(results.info, other.info)
+        if name is None or key not in other.held or (name == "vector_a_word" and exact is not None):
             continue
-        value, low, high = other.held[key]
-        label = "untrained twin" if name == "untrained" else other.info.control.replace("_", " ")
-        ends = (low, high) if np.isfinite(low).any() else None
-        found.append(NegativeControl(name, label, value, ends))
-    return found
+        curves = [_as_long(part, n) if name == "vector_a_word" else part for part in other.held[key]]
+        label = LABELS.get(name) or other.info.control.replace("_", " ")
+        value, low, high = curves
+        if len(value) != n or not np.isfinite(value).any() or label in {one.label for one in found}:
+            continue
+        found.append(NegativeControl(name, label, value, (low, high) if np.isfinite(low).any() else None))
+    return sorted(found, key=lambda one: get_args(ControlName).index(one.name))
 
 
-def _control_of(results: Results, other: Results) -> ControlName | None:
-    """Which control of the run another one is: all but the weights, or the order of the words, is as there."""
-    a, b = results.info, other.info
-    same = (a.model.name, a.transform.name, a.transform.arguments, a.corpus.name, a.baseline) == (
-        b.model.name, b.transform.name, b.transform.arguments, b.corpus.name, b.baseline
+def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
+    """The one layer of a random vector a word, beside each of n layers."""
+    return np.full(n, curve[0])
+
+
+def is_control(info: RunInfo) -> bool:
+    """Whether the run is itself one of the controls that need a run."""
+    return info.model.weights == UNTRAINED or info.model.name == RANDOM_WORDS or info.control.startswith(SHUFFLED)
+
+
+def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
+    """Which control of run `a` the run `b` is, if any: all but the vectors, or the order of the words, is as there."""
+    same = (a.transform.name, a.transform.arguments, a.corpus.name, a.baseline) == (
+        b.transform.name, b.transform.arguments, b.corpus.name, b.baseline
     )  # fmt: skip
-    if not same or a.model.weights == UNTRAINED or a.control.startswith(SHUFFLED):
+    if not same or is_control(a):
         return None
-    if b.model.weights == UNTRAINED and b.control == a.control and b.corpus.fingerprint == a.corpus.fingerprint:
+    same_text = b.control == a.control and b.corpus.fingerprint == a.corpus.fingerprint
+    if b.model.name == RANDOM_WORDS:
+        return "vector_a_word" if same_text else None
+    if b.model.name != a.model.name:
+        return None
+    if b.model.weights == UNTRAINED and same_text:
         return "untrained"
     same_weights = (a.model.weights, a.model.encoder) == (b.model.weights, b.model.encoder)
     return "shuffled" if same_weights and a.control == "none" and b.control.startswith(SHUFFLED) else None
 
 
-def control_lines(runs: Sequence[Run], measures: Iterable[str] | None = None, *, most: int | None = None) -> list[str]:
-    """A line a run and main curve of these measures (None: all): its last layer, and what each control gives there.
+def control_lines(
+    runs: Sequence[Run],
+    measures: Iterable[str] | None = None,
+    *,
+    most: int | None = None,
+    others: Iterable[Results] = (),
+) -> list[str]:
+    """A line a main curve of these measures (None: all) and run, models beside each other: its last layer, and what
+    each control gives there.
 
     Runs that are controls of others have none. `most`: the first so many, and a last one that counts the rest.
+    `others`: where controls are looked for beside these runs.
     """
-    every = [results for _, results in runs]
+    every = [*(results for _, results in runs), *others]
     asked = None if measures is None else set(measures)
-    lines = []
+    by_curve: dict[Key, list[str]] = {}
     for label, results in runs:
-        if results.info.model.weights == UNTRAINED or results.info.control.startswith(SHUFFLED):
+        if is_control(results.info):
             continue
         for key in main_curves(results):
             if key.place != LAYER or (asked is not None and key.measure not in asked):
@@ -111,7 +140,10 @@ def control_lines(runs: Sequence[Run], measures: Iterable[str] | None = None, *,
                 continue
             last = int(known[-1])
             said = ", ".join(f"{one.label} {_at(one, last)}" for one in controls)
-            lines.append(f"{label}, {key}: layer {last} {results.held[key].value[last]:.3f}; {said}")
+            by_curve.setdefault(key, []).append(
+                f"{label}, {key}: layer {last} {results.held[key].value[last]:.3f}; {said}"
+            )
+    lines = [line for found in by_curve.values() for line in found]
     if most is not None and len(lines) > most:
         return [*lines[:most], f"and {len(lines) - most} more"]
     return lines
@@ -127,9 +159,9 @@ def _at(one: NegativeControl, layer: int) -> str:
 def training_runs(runs: Sequence[Run]) -> str:
     """What a comparison of models has to say of seeds; empty of one model, or where runs are means over seeds."""
     models = {(r.info.model.name, r.info.model.weights, r.info.model.encoder) for _, r in runs}
+    models = {model for model in models if model[0] != RANDOM_WORDS}  # which nothing trained
     if len(models) < 2 or any(r.info.seeds for _, r in runs) or len({r.info.seed for _, r in runs}) > 1:
         return ""
     return (
-        "Each model is one training run with one seed: how far another run of the same recipe would lie is not in "
-        "these intervals"
+        f"{ONE_TRAINING_RUN} with one seed: how far another run of the same recipe would lie is not in these intervals"
     )

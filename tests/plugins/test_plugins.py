@@ -64,7 +64,7 @@ def test_an_extra_plugin_joins() -> None:
 
 def test_unknown_names_list_their_neighbours() -> None:
     registry = build_registry(installed=False)
-    every = r"\(bert, elmo, gpt2, huggingface, word_vectors\)"
+    every = r"\(bert, elmo, gpt2, huggingface, random_words, word_vectors\)"
     with pytest.raises(UnknownName, match=rf"no model 'gpt-2'; did you mean 'gpt2'\? {every}"):
         registry.find("model", "gpt-2")
 

@@ -52,6 +52,26 @@ def test_twin_and_shuffled_text_are_found_among_the_other_runs() -> None:
     assert [control.name for control in negative_controls(twin, RAW, [one])] == ["layer_0", "vector_a_word"]
 
 
+def test_a_random_vector_a_word_is_measured_where_no_value_is_exact() -> None:
+    one, cosine = run(0.9, 0.5, 0.4), Key("anisotropy", "mean_cosine")
+    words = run(0.9, name="random_words", weights="")
+    strangers = [
+        run(0.1, name="random_words", weights="", fingerprint="g"), run(0.1, name="random_words", transform="center"),
+        run(0.1, name="random_words", control="shuffled contexts", fingerprint="g"), run(np.nan, name="random_words"),
+    ]  # fmt: skip
+    found = negative_controls(one, cosine, [*strangers, words, words])
+    assert [(control.name, control.label) for control in found] == [
+        ("layer_0", "layer 0"), ("vector_a_word", "a random vector a word")
+    ]  # fmt: skip
+    assert found[1].values.tolist() == [0.45] * 3
+    exact = negative_controls(one, RAW, [words])[1]
+    assert (exact.label, exact.values.tolist()) == ("one vector a word", [1.0] * 3)
+    named = [("m", one), ("random_words", words)]
+    assert [line.partition(",")[0] for line in control_lines(named)] == ["m", "m"]  # a control has no line of its own
+    assert control_lines(named, ["anisotropy"])[0].endswith("; layer 0 0.450, a random vector a word 0.450")
+    assert training_runs(named) == ""  # nothing trained the other one
+
+
 def test_a_line_says_the_last_layer_beside_each_control() -> None:
     runs = [("m", run(0.9, 0.5)), ("m (untrained)", run(0.8, 0.7, weights="untrained"))]
     raw, cosine = control_lines(runs)

@@ -26,6 +26,7 @@ from ctxexp.measuring.described import describe
 from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate, Group
 from ctxexp.model import Encoded, Encoder
+from ctxexp.models.random_words import random_words
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import Key, Values
 from ctxexp.study import Study, Vectors, Words
@@ -308,6 +309,17 @@ def test_forms_are_exact_pieces_so_that_layer_0_has_no_context(tmp_path: Path) -
         floors[told] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
     assert abs(floors[True]) < 1e-5
     assert floors[False] > 0.03
+
+
+def test_a_random_vector_a_word_has_no_context(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    corpus = Corpus.of("words", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
+    study = Study(
+        corpus=corpus, encoder=random_words(dim=50), metrics={"c": VarianceComponents}, words=Words(min_contexts=3),
+        explorer=0,
+    )  # fmt: skip
+    found = study.run(Vectors(cache=tmp_path), folder=tmp_path / "run")
+    assert abs(found.values("c", "context")[0]) < 1e-6  # type: ignore[index]
 
 
 def test_a_transformers_pieces_are_its_own() -> None:

@@ -1,0 +1,80 @@
+"""A random vector a word: what measures give of words that know nothing of their contexts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxexp import measure
+from ctxexp.dataset import Sentence
+from ctxexp.errors import CtxexpError
+from ctxexp.models.random_words import random_words
+from ctxexp.results import Results
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/measures/controls.md"
+
+
+@pytest.fixture(scope="module")
+def measured() -> Results:
+    metrics = ["self_similarity", "intra_sentence_similarity", "anisotropy", "word_norm"]
+    return measure("random_words", metrics=metrics, options=["bootstrap=0"])
+
+
+def test_a_word_has_one_vector_of_norm_1_whatever_stands_around_it() -> None:
+    one, other = random_words(dim=300), random_words(dim=300)
+    (first,) = one.encode([Sentence.of(["the", "bank", "of", "the", "river"])])
+    (second,) = other.encode([Sentence.of(["a", "bank"])])
+    assert first.layers.shape == (1, 5, 300)
+    assert np.array_equal(first.layers[0, 1], second.layers[0, 1])
+    assert np.array_equal(first.layers[0, 0], first.layers[0, 3])
+    assert np.linalg.norm(first.layers[0], axis=1) == pytest.approx(np.ones(5), abs=1e-6)
+    (anew,) = random_words(dim=300, seed=1).encode([Sentence.of(["a", "bank"])])
+    assert abs(float(anew.layers[0, 1] @ second.layers[0, 1])) < 0.3
+    assert len({random_words().name, random_words(seed=1).name, random_words(dim=300).name}) == 3
+
+
+def test_directions_are_even() -> None:
+    (found,) = random_words(dim=20).encode([Sentence.of([f"w{i}" for i in range(4000)])])
+    rows = found.layers[0].astype(np.float64)
+    cosines = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
+    assert abs(rows.mean(axis=0)).max() < 4 / np.sqrt(20 * len(rows))
+    assert cosines.mean() == pytest.approx(0, abs=0.001)
+    assert cosines.var() == pytest.approx(1 / 20, rel=0.01)  # of unit vectors that are even over 20 dimensions
+
+
+def test_no_measure_finds_context_in_it(measured: Results) -> None:
+    raw, corrected = (measured.values("self_similarity", name) for name in ("raw", "corrected"))
+    assert raw == pytest.approx([1.0], abs=1e-6)
+    assert corrected == pytest.approx([1.0], abs=1e-6)
+    assert measured.values("word_norm", "median") == pytest.approx([1.0], abs=1e-6)
+    cosine = measured.values("anisotropy", "mean_cosine")
+    assert cosine is not None
+    assert 0 < cosine[0] < 0.03  # of two occurrences that happen to be of one word
+
+
+def test_its_sentences_are_as_random_bags_of_their_length(measured: Results) -> None:
+    held = measured.values("intra_sentence_similarity", "size_matched_adjusted")
+    raw = measured.values("intra_sentence_similarity", "raw")
+    assert held is not None
+    assert raw is not None
+    assert raw[0] > 0.2  # a word is a part of its sentence's mean
+    assert abs(held[0]) < 0.005
+
+
+def test_the_page_says_what_is_measured(measured: Results) -> None:
+    said = PAGE.read_text(encoding="utf-8")
+    for words, measure_, statistic in (
+        ("intra-sentence similarity, adjusted, is {}", "intra_sentence_similarity", "adjusted"),
+        ("(`size_matched_adjusted`, {})", "intra_sentence_similarity", "size_matched_adjusted"),
+        ("Its mean cosine is {}", "anisotropy", "mean_cosine"),
+    ):
+        value = measured.values(measure_, statistic)
+        assert value is not None
+        assert words.format(f"{value[0]:.3f}") in said
+
+
+def test_a_size_that_is_none_is_refused() -> None:
+    with pytest.raises(CtxexpError, match=r"model\.dim=0: expected 1 or more"):
+        random_words(dim=0)
