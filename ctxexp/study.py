@@ -76,6 +76,7 @@ class Vectors:
     batch_tokens: int = 2048
     version: str = ""  # of the code that made the encoder, where its name doesn't tell
     crew: Crew | None = None  # who encodes; None: this process
+    sweep: str = ""  # whose run this is: what its runs read stays in the cache, if anything can, while it lasts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ctxexp.errors import TrackingError
+from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files.manifest import seal
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values, named
@@ -34,6 +34,16 @@ def results() -> Results:
     return Results.of(
         values, tables=tables, info=told(title="bert", n_layers=5, fit_on="nli", choices={"tasks": ["a"]})
     )
+
+
+@pytest.mark.parametrize("name", ["../words", "/tmp/words", "a b", "", "words\n"])
+def test_a_table_whose_name_is_not_loaded_is_not_saved(name: str, tmp_path: Path) -> None:
+    made = results()
+    odd = Results(made.frame, {**made.tables, name: made.tables["years"]}, made.replicates, made.info)
+    with pytest.raises(MetricError, match=r"a table's name is .*, expected letters, digits, _ \. -"):
+        odd.save(tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    odd.save(tmp_path / "frame.csv")  # which has no tables
 
 
 def test_the_round_trip_is_exact(tmp_path: Path) -> None:

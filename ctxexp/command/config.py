@@ -112,7 +112,7 @@ class Cache:
     """Where vectors are kept, and how many."""
 
     folder: str | None
-    limit_gb: Annotated[float | None, Ge(0), Le(10**9)]  # what no disk holds
+    limit_gb: Annotated[float, Ge(0), Le(10**9)] | Literal["auto"] | None  # no disk holds more
 
     def __post_init__(self) -> None:
         _check_folder("cache.folder", self.folder)

@@ -12,7 +12,7 @@ from ctxexp.command.labels import calibration, label, text_name, weights
 from ctxexp.command.names import registry, use, used
 from ctxexp.dataset import Corpus, Shards, check_corpus, check_sentences, deduplicated
 from ctxexp.datasets.contexts import Bounds, bounded
-from ctxexp.datasets.download import cache_folder
+from ctxexp.datasets.download import vector_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files.paths import user_path
@@ -28,6 +28,7 @@ from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, RunInfo, TransformInfo
 from ctxexp.study import Pooling, Study, Vectors, Words
 from ctxexp.transform import Calibration
+from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS
 from ctxexp.vectors.shards import Crew
@@ -266,13 +267,21 @@ def measured(study: Study, config: Config, folder: Path, progress: Progress) -> 
 
 def vectors_of(config: Config) -> Vectors:
     """How the config wants vectors computed and kept."""
-    limit, folder, source = config.cache.limit_gb, config.cache.folder, config.model.source
+    source, cache = config.model.source, vector_folder(config.cache.folder)
+    match config.cache.limit_gb:
+        case None:
+            limit = None
+        case "auto":
+            limit = disk_limit(cache)
+        case given:
+            limit = int(given * 1e9)
     return Vectors(
-        cache=user_path(folder).resolve() if folder else cache_folder() / "vectors",
-        limit_bytes=None if limit is None else int(limit * 1e9),
+        cache=cache,
+        limit_bytes=limit,
         batch_tokens=config.batch_tokens,
         version=f"{source.plugin} {source.version}" if source else "",
         crew=Crew(config.engine.make(), _maker(config)),
+        sweep=config.tracking.sweep or "",
     )
 
 

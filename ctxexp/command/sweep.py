@@ -14,6 +14,7 @@ from ctxexp.command.compose import quote
 from ctxexp.command.config import Part, parts_of
 from ctxexp.command.names import registry
 from ctxexp.command.secrets import hide, hide_overrides
+from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
 from ctxexp.progress import show
@@ -23,6 +24,7 @@ from ctxexp.sinks.disk.job import describe
 from ctxexp.sinks.disk.process import process_tags
 from ctxexp.sinks.disk.sinks import Sinks
 from ctxexp.sinks.disk.state import job_folder, new_id, read_state, try_state
+from ctxexp.vectors import leases
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -53,6 +55,11 @@ def _here(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, lis
     number = OmegaConf.select(config, "hydra.job.num", throw_on_missing=False)
     overrides = [o for o in _overrides(config) if not o.lstrip("+~").startswith(("tracking.", "sink"))]
     return job_folder(folder, group, number, overrides), overrides
+
+
+def _cache(config: DictConfig) -> Path | None:
+    """Where the jobs' vectors are; None for an application that has none."""
+    return vector_folder(config.cache.folder) if "cache" in config else None
 
 
 def _overrides(config: DictConfig) -> list[str]:
@@ -90,9 +97,13 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
             extra += hide_overrides(list(given))
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
+        if cache := _cache(config):  # what its jobs will read stays there while this process lives
+            leases.lease(cache, leases.SWEEPS, sweep)
         _current = Sweep(sweep, folder, time.time(), tuple(_overrides(config))), sinks
 
     def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
+        if _current and (cache := _cache(config)):
+            leases.release(cache, leases.SWEEPS, _current[0].id)
         found = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
         if found.is_file():
             show(f"\nthe optimum, in {found}:\n{found.read_text(encoding='utf-8').rstrip()}")

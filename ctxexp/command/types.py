@@ -60,6 +60,8 @@ def _validated(value: object, expected: Any) -> object:
 
 def type_text(expected: object) -> str:
     """The type as one writes it: `int`, `list[str] | null`, `drop | keep`."""
+    if get_origin(expected) is Annotated:
+        return type_text(get_args(expected)[0])
     if get_origin(expected) is Literal:
         return " | ".join(map(str, get_args(expected)))
     if str(get_origin(expected)) in ("typing.Union", "<class 'types.UnionType'>"):

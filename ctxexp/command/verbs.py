@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ctxexp.command.cli import experiment as measure
 from ctxexp.command.names import registry
-from ctxexp.datasets.download import cache_folder
+from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
 from ctxexp.face import runs
 from ctxexp.files.paths import user_path
@@ -22,6 +22,8 @@ from ctxexp.sinks.mlflow.database import DATABASE, prepare
 from ctxexp.sinks.mlflow.sqlite import sqlite_path, sqlite_uri, whole
 from ctxexp.sinks.mlflow.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
+
+KINDS = {"shards": "shards of encoding that was stopped", "sums": "sums of one pass"}  # what isn't vectors
 
 
 def run(*words: str) -> int:
@@ -72,18 +74,19 @@ def cache(
     key: str | None = None,
     older_than: float | None = None,
 ) -> None:
-    """Show or clear the cached vectors.
+    """Show or clear the cached vectors, with shards of encoding that was stopped and sums of one pass.
 
     action: what to do with them
     folder: where they are; null: `ctxexp/vectors` in the user's cache folder (or CTXEXP_CACHE)
     key: clear this entry only
     older_than: clear what was not used for so many days
     """
-    folder = folder or cache_folder() / "vectors"
+    folder = folder or vector_folder()
     if action == "show":
         held = entries(folder)
         for entry in held:
-            print(f"{entry.key}  {size_text(entry.n_bytes):>9}  {entry.corpus}  {entry.encoder}")
+            kind = "" if entry.kind == "vectors" else f"  ({KINDS[entry.kind]})"
+            print(f"{entry.key}  {size_text(entry.n_bytes):>9}  {entry.corpus}  {entry.encoder}{kind}")
         print(f"{len(held)} entries, {size_text(sum(e.n_bytes for e in held))} in {folder}")
     else:
         gone = clear(folder, key=key, older_than_days=older_than)

@@ -64,6 +64,11 @@ def cache_folder() -> Path:
     return user_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ctxexp"
 
 
+def vector_folder(given: str | Path | None = None) -> Path:
+    """Where vectors are cached: the folder that a config gives, or `vectors` where downloads go."""
+    return user_path(given).resolve() if given else cache_folder() / "vectors"
+
+
 def manifest(dataset: str) -> dict[str, str]:
     """The files of a data set: SHA-256 -> path inside its folder."""
     text = (resources.files("ctxexp.datasets") / "semeval_files.csv").read_text(encoding="utf-8")

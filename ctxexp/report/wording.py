@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ctxexp.results.run_info import SIZE_MATCHED, CorpusInfo, MeasureInfo
+from ctxexp.results.run_info import SIZE_MATCHED, CorpusInfo, MeasureInfo, Resampled
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
 
@@ -238,6 +238,12 @@ def drawn_anew(results: Results) -> str:
         return f"{len(seeds)} seeds (mean ± standard deviation)"
     unit = one_line(results.info.resampled.unit or results.info.resampled.pairs)
     return _DRAWN.get(unit, unit)
+
+
+def units_drawn(resampled: Resampled) -> str:
+    """ "7 shards of documents": how many of what the intervals of words draw anew."""
+    unit = one_line(resampled.unit)
+    return f"{resampled.n:,} {unit if resampled.n == 1 else _DRAWN.get(unit, f'{unit}s')}"
 
 
 def _has_baseline(results: Results, measure: str) -> bool:

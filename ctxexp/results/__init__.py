@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -164,11 +164,13 @@ class Results:
 
     def save(self, folder: str | Path) -> None:
         """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none. A name
-        that ends in `.csv` gets the frame alone."""
+        that ends in `.csv` gets the frame alone. Raises MetricError for a table that couldn't be loaded by its name."""
         folder = user_path(folder)
         if folder.suffix.lower() == ".csv":
             write_csv(self.frame, folder)
             return
+        if odd := _odd_name(self.tables):
+            raise MetricError(odd)
         for name, table in self.tables.items():
             write_csv(table, folder / f"{name}.csv")
         if self.replicates:
@@ -204,8 +206,8 @@ class Results:
             document = json.loads(text)
             if (found := document.get("format")) != FORMAT:
                 raise TrackingError(f"{path} is of format {found}, this version reads {FORMAT}: run again")
-            if odd := [name for name in document["tables"] if not re.fullmatch(r"[\w.-]+", name)]:  # another's path
-                raise ValueError(f"a table's name is {odd[0][:100]!r}, expected letters, digits, _ . -")
+            if odd := _odd_name(document["tables"]):  # another's path
+                raise ValueError(odd)
             if what := damaged(folder, [f"{name}.csv" for name in document["tables"]]):
                 raise ValueError(what)
             values = Values()
@@ -217,6 +219,12 @@ class Results:
             return cls(values.frame(info.model.layers), tables, _replicates(folder / REPLICATES), info)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
+
+
+def _odd_name(tables: Iterable[str]) -> str:
+    """What is wrong with the first table's name that leads elsewhere or is no file's; empty if all are names."""
+    odd = [name for name in tables if not re.fullmatch(r"[\w.-]+", name)]
+    return f"a table's name is {odd[0][:100]!r}, expected letters, digits, _ . -" if odd else ""
 
 
 def _ends(held: Held) -> dict[str, list[float | str | None]]:

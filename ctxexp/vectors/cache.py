@@ -1,4 +1,8 @@
-"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first."""
+"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first.
+
+Beside the stores lie the shards of encoding that was stopped (`shards-<key>-...`) and the sums of text that was
+measured in one pass (`sums-<key>`): entries like these, in size and age.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -16,16 +21,19 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ctxexp.errors import StoreError
+from ctxexp.vectors.leases import RUNS, SWEEPS, leased
 from ctxexp.vectors.store_files import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
 
 WHAT = 24  # digits of a key that say of what the vectors are
+_NAME = re.compile(r"(?:(shards|sums)-)?([^-]{32})(?:-.*)?")  # of an entry's folder: its kind, its key
+FLOOR, CEILING = 20 * 10**9, 100 * 10**9  # bytes, of the limit that the disk decides
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One store in the cache; `encoder` and `corpus` are "?" if it is damaged."""
+    """One store in the cache; `encoder` and `corpus` are "?" if it is damaged, or not said in its kind."""
 
     key: str
     path: Path
@@ -33,6 +41,7 @@ class Entry:
     used: float  # when it was last opened, in seconds since the epoch
     encoder: str
     corpus: str
+    kind: str = "vectors"  # vectors, shards (of encoding that was stopped), sums (of one pass)
 
 
 def entry_key(encoder: str, fingerprint: str, code: str) -> str:
@@ -48,27 +57,37 @@ def made_otherwise(cache: Path, key: str) -> bool:
 
 
 def entries(cache: Path) -> list[Entry]:
-    """The stores in the cache folder, the last used first."""
+    """What the cache folder holds, the last used first."""
     found = []
     for path in cache.iterdir() if cache.is_dir() else ():
-        if len(path.name) != 32 or not path.is_dir():
+        name = _NAME.fullmatch(path.name)
+        if not name or not path.is_dir():
             continue
-        encoder = corpus = "?"
-        with suppress(DamagedError, KeyError):
-            meta = read_meta(path)
-            encoder, corpus = meta["encoder"], meta["corpus"]
+        kind, key = name[1] or "vectors", name[2]
+        encoder, corpus = _said(path, kind)
+        dated = (path, path / "meta.json") if kind == "vectors" else (path,)
         try:
-            used = max(f.stat().st_mtime for f in (path, path / "meta.json") if f.exists())
-            found.append(Entry(path.name, path, _size(path), used, encoder, corpus))
+            used = max(f.stat().st_mtime for f in dated if f.exists())
+            found.append(Entry(key, path, folder_size(path), used, encoder, corpus, kind))
         except (OSError, ValueError):  # another process removed it just now
             continue
     return sorted(found, key=lambda entry: -entry.used)
 
 
-def clear(cache: Path, *, key: str | None = None, older_than_days: float | None = None) -> list[Entry]:
-    """Removes the stores of that key (its first digits do) or unused for so long, or all; returns those removed.
+def _said(path: Path, kind: str) -> tuple[str, str]:
+    """An entry's encoder and corpus, as far as its files say."""
+    if kind == "sums":
+        return "?", "?"
+    with suppress(DamagedError, LookupError):
+        meta = read_meta(path if kind == "vectors" else min(path.glob("*/meta.json"), default=path / "-").parent)
+        return meta["encoder"], meta.get("corpus", "?")
+    return "?", "?"
 
-    A store that another process is building is left alone.
+
+def clear(cache: Path, *, key: str | None = None, older_than_days: float | None = None) -> list[Entry]:
+    """Removes the entries of that key (its first digits do) or unused for so long, or all; returns those removed.
+
+    What another process is building, and sums that one reads, are left alone.
     """
     chosen = entries(cache)
     if key is not None:
@@ -77,45 +96,83 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
             raise StoreError(f"no cache entry {key!r} in {cache}; `ctxexp cache` lists them")
     if older_than_days is not None:
         chosen = [entry for entry in chosen if time.time() - entry.used > older_than_days * 86400]
-    removed = [entry for entry in chosen if _try_remove(cache, entry.path)]
+    read = leased(cache, RUNS)
+    removed = [entry for entry in chosen if entry.key not in read and _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
     if key is None and older_than_days is None:
         shutil.rmtree(cache / "encoders", ignore_errors=True)  # what loaded encoders said of themselves: made anew
-    for path in cache.glob(f"shards-{key or ''}*"):  # of encoding that was stopped
-        _try_remove(cache, path)
-    for path in cache.glob(f"sums-{key or ''}*"):  # of text that was measured in one pass
-        if older_than_days is None or time.time() - path.stat().st_mtime > older_than_days * 86400:
-            _try_remove(cache, path)
     return removed
 
 
-def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None:
-    """Removes the least recently used stores until `needed` bytes more fit under `limit` and on the disk.
+def disk_limit(cache: Path) -> int:
+    """How many bytes the cache may hold where nobody says: half of what its disk has free or the cache itself takes,
+    so that filling it doesn't move the limit; from FLOOR, so that no small disk gets less than all had before, to
+    CEILING, three times the paper's sweep (33 GB): a large disk is others' too. What isn't free is never asked for."""
+    held = sum(entry.n_bytes for entry in entries(cache))
+    return min(max((free_bytes(cache) + held) // 2, FLOOR), CEILING)
 
-    Never the entry `keep`; `StoreError` if it can't be done, before anything is encoded.
+
+def free_bytes(cache: Path) -> int:
+    """What the disk of the cache folder, which needn't be there yet, has free."""
+    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    return shutil.disk_usage(there).free
+
+
+def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None:
+    """Removes the least recently used entries until `needed` bytes more fit under `limit` and on the disk: what a
+    running sweep has read only if nothing else is left, with a warning.
+
+    Never the entry `keep`, nor sums that are being read; `StoreError`, before anything is removed, if it can't be done.
     """
     _remove_leftovers(cache)
     if limit is not None and needed > limit:
         raise StoreError(
             f"these vectors need {size_text(needed)}, but the cache in {cache} is limited to {size_text(limit)}; "
-            "raise the limit, or take fewer sentences or dtype=bfloat16 (half the size)"
+            f"raise the limit (cache.limit_gb={in_gb(needed)}), or take fewer sentences or dtype=bfloat16 (half the "
+            "size)"
         )
     held = entries(cache)
-    total = sum(entry.n_bytes for entry in held)
-    for entry in reversed(held):
-        full = limit is not None and total + needed > limit
-        if not full and shutil.disk_usage(cache).free >= needed:
-            return
-        if entry.key != keep and _try_remove(cache, entry.path):
-            log.info("cache: removed the least recently used vectors (%s of %s, %s) to make room",
-                     entry.encoder, entry.corpus, size_text(entry.n_bytes))  # fmt: skip
+    total, spare = sum(entry.n_bytes for entry in held), [entry for entry in reversed(held) if entry.key != keep]
+    _require_disk(cache, needed, sum(entry.n_bytes for entry in spare))
+
+    def short() -> bool:
+        return (limit is not None and total + needed > limit) or free_bytes(cache) < needed
+
+    if not short():
+        return
+    asked, read = leased(cache, SWEEPS), leased(cache, RUNS)
+    all_asked = needed + sum(entry.n_bytes for entry in held if entry.key in asked or entry.key == keep)
+    turn = [entry for entry in spare if entry.key not in read]
+    for entry in sorted(turn, key=lambda entry: entry.key in asked):  # what no sweep asked for first, by age
+        if not short():
+            break
+        if _try_remove(cache, entry.path):
             total -= entry.n_bytes
-    free = shutil.disk_usage(cache).free
-    if free < needed:
+            _tell_removed(entry, all_asked if entry.key in asked else 0)
+    _require_disk(cache, needed, 0)
+
+
+def _require_disk(cache: Path, needed: int, spare: int) -> None:
+    """Raises StoreError where the disk hasn't so many bytes, even without `spare` bytes of the cache."""
+    if (free := free_bytes(cache)) + spare < needed:
+        older = f" and {size_text(spare)} of older vectors" if spare else ""
         raise StoreError(
-            f"these vectors need {size_text(needed)}, but the disk of {cache} has {size_text(free)} free; "
+            f"these vectors need {size_text(needed)}, but the disk of {cache} has {size_text(free)} free{older}; "
             "make room or choose another cache folder"
         )
+
+
+def _tell_removed(entry: Entry, all_asked: int) -> None:
+    """That an entry was removed; of `all_asked` bytes for a running sweep (0: it is none's)."""
+    what = f"{entry.kind} ({entry.encoder} of {entry.corpus}, {size_text(entry.n_bytes)})"
+    if all_asked:
+        log.warning(
+            "cache: removed %s that a running sweep has read, as nothing else was left to remove: jobs that need them "
+            "again encode again; it and this take %s, so that cache.limit_gb=%d or more on a disk with that room "
+            "keeps all", what, size_text(all_asked), in_gb(all_asked),
+        )  # fmt: skip
+    else:
+        log.info("cache: removed the least recently used %s to make room", what)
 
 
 @contextmanager
@@ -161,14 +218,20 @@ def size_text(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TB"
 
 
+def in_gb(n_bytes: int) -> int:
+    """The whole number of GB, as `cache.limit_gb` counts them, that holds so many bytes."""
+    return -(-n_bytes // 10**9)
+
+
+def folder_size(path: Path) -> int:
+    """Bytes of all files in a folder and below."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
 def _lock(cache: Path, key: str) -> FileLock:
     folder = cache / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder / f"{key}.lock")
-
-
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.iterdir())
 
 
 def _try_remove(cache: Path, path: Path) -> bool:

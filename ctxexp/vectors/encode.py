@@ -15,6 +15,7 @@ from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors import leases
 from ctxexp.vectors.batches import BatchedText
 from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.encoding import Work, encode_into
@@ -38,13 +39,14 @@ def open_store(
     progress: Progress | None = None,
     version: str = "",
     crew: Crew | None = None,
+    sweep: str = "",
 ) -> Store:
     """The store of the corpus under that encoder: from the cache folder if it is whole, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
-    recently used entries go first). Encoders of one name are told apart by their class's code and by `version`, that of
-    the code that made them. With a `crew` of several workers they encode, in shards. `Store.encoded` counts the
-    sentences that were encoded by this call.
+    recently used entries go first, those that running sweeps have read last: `sweep` is whose run this is). Encoders
+    of one name are told apart by their class's code and by `version`, that of the code that made them. With a `crew`
+    of several workers they encode, in shards. `Store.encoded` counts the sentences that were encoded by this call.
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
@@ -64,6 +66,8 @@ def open_store(
     path = cache / key
     try:
         with caches.entry_lock(cache, key):
+            if sweep:
+                leases.lease(cache, leases.SWEEPS, sweep, key)
             store = _whole(path, unique_of)
             if store is None:
                 if caches.made_otherwise(cache, key):
@@ -123,8 +127,11 @@ def _build(
     """Encodes distinct sentences into a folder beside `path` and renames it there: how many. The caller holds the
     lock."""
     encoder, sentences = text.encoder, text.sentences
-    n_words = sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
-    needed = (2 if shards else 1) * n_words * _row_bytes(encoder) + 200 * len(sentences)
+    rows = _most_rows(encoder, sentences, wanted)
+    needed = (2 if shards else 1) * rows * _row_bytes(encoder) + 200 * len(sentences)
+    if shards and shards[1].is_dir():
+        needed -= min(needed, caches.folder_size(shards[1]))  # what an earlier run left of them
+    _tell_need(corpus, encoder, path.parent, rows, needed, limit_bytes)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
     rows_of, title = Rows(), f"encode {encoder.details.get('architecture', encoder.name)}"
     with (
@@ -160,9 +167,33 @@ def _build(
     if rows_of.skipped:
         log.info(
             "%d of %d words have no vector of this model and are left out (such as %r)",
-            rows_of.skipped, n_words, rows_of.example,
+            rows_of.skipped, rows, rows_of.example,
         )  # fmt: skip
     return encoded
+
+
+def _most_rows(encoder: Encoder, sentences: Sequence[Sentence], wanted: Sequence[np.ndarray | None]) -> int:
+    """How many rows there will be: of some words the model has none. Where its pieces are rows, too few: a row a word,
+    as the text isn't read yet."""
+    if encoder.poolings:
+        return len(encoder.poolings) * len(sentences)
+    return sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
+
+
+def _tell_need(corpus: str, encoder: Encoder, cache: Path, rows: int, needed: int, limit: int | None) -> None:
+    """What the vectors take, shards included, beside what the cache may hold and what its disk has."""
+    log.info(
+        "%s: vectors of %s take %s %s (%s rows x %d layers x %d dimensions); the cache %s, its disk has %s free",
+        corpus,
+        encoder.details.get("architecture", encoder.name),
+        "at least" if encoder.details.get("pooling") == "pieces" else "up to",
+        caches.size_text(needed),
+        f"{rows:,}",
+        len(encoder.given),
+        encoder.dim,
+        "has no limit" if limit is None else f"may hold {caches.size_text(limit)}",
+        caches.size_text(caches.free_bytes(cache)),
+    )
 
 
 def _shards(crew: Crew | None, encoder: Encoder, path: Path, batch_tokens: int) -> tuple[Crew, Path] | None:

@@ -136,6 +136,7 @@ class Spaces:
                     progress=self.progress,
                     version=self.vectors.version,
                     crew=self._crew(encoder),
+                    sweep=self.vectors.sweep,
                 )
             store = self.held[key]
             warn_unknown(store.unknown, store.pieces, corpus.name)

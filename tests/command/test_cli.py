@@ -169,6 +169,17 @@ def test_every_public_name_is_there_once() -> None:
 def test_the_cache_command_shows_and_clears(tmp_path: Path, warm: Warm) -> None:
     assert "0 entries" in ctxexp(tmp_path, "cache", warm=warm).stdout
     assert "removed 0 entries" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
+    for name in (f"sums-{'a' * 32}", f"shards-{'b' * 32}-2048-500000"):
+        folder = tmp_path / "cache" / "vectors" / name
+        folder.mkdir(parents=True)
+        (folder / "0000").write_bytes(bytes(1500))
+    shown = ctxexp(tmp_path, "cache", warm=warm).stdout
+    assert f"{'a' * 32}     1.5 kB  ?  ?  (sums of one pass)" in shown
+    assert f"{'b' * 32}     1.5 kB  ?  ?  (shards of encoding that was stopped)" in shown
+    assert "2 entries, 3.0 kB in " in shown
+    assert "removed 1 entries, 1.5 kB" in ctxexp(tmp_path, "cache", "clear", "key=a", warm=warm).stdout
+    assert "removed 1 entries, 1.5 kB" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
+    assert not list((tmp_path / "cache" / "vectors").glob("s*-*"))
 
 
 def test_upload_says_what_a_results_folder_holds(tmp_path: Path, warm: Warm) -> None:

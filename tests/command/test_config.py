@@ -150,7 +150,7 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
         ("sentence.mixes", "last2", r"sentence\.mixes='last2': expected list, got str; .*: sentence\.mixes=\[last2\]$"),
         ("sentence.mixes", ["lats2"], r"sentence\.mixes: no mix 'lats2'; did you mean 'last2'\?"),
         ("words.lower", "yes", r"words\.lower='yes': expected bool, got str"),
-        ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float \| null, got str"),
+        ("cache.limit_gb", "big", r"cache\.limit_gb='big': expected float \| auto \| null, got str"),
         (
             "plugins",
             "./a.py",

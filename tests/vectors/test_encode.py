@@ -96,6 +96,32 @@ def test_each_distinct_sentence_is_encoded_once_and_only_once(tmp_path: Path) ->
     assert open_store(made, Counted("other"), cache=tmp_path).encoded == store.encoded
 
 
+def test_what_vectors_will_take_is_said_before_the_first_is_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    made = corpus()
+    n = len(set(made.sentences))
+    rows = sum(map(len, set(made.sentences)))
+
+    class Late(Counted):
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+            assert f"c: vectors of late take up to {(64 * rows + 200 * n) / 1000:.1f} kB" in caplog.text
+            return super().encode(batch)
+
+    store = open_store(made, Late("late"), cache=tmp_path, limit_bytes=5 * 10**9)
+    assert store.n_rows == rows
+    assert f"({rows} rows x 3 layers x 4 dimensions); the cache may hold 5.0 GB, its disk has " in caplog.text
+    (entry,) = caches.entries(tmp_path)
+    assert entry.n_bytes < 64 * rows + 200 * n + 4000  # meta.json and headers
+    caplog.clear()
+    open_store(made, Late("late"), cache=tmp_path)
+    assert "take" not in caplog.text  # nothing is made
+    with pytest.raises(StoreError, match=r"limited to 10\.0 kB; raise the limit \(cache\.limit_gb=1\)"):
+        open_store(made, Late("never"), cache=tmp_path, limit_bytes=10**4)
+    assert len(caches.entries(tmp_path)) == 1
+
+
 def test_batches_are_of_equal_length_and_under_the_budget() -> None:
     lengths = np.random.default_rng(1).integers(0, 50, 500)
     batches = equal_length_batches(lengths, 64)
@@ -289,7 +315,8 @@ def test_vectors_of_other_code_are_encoded_again_and_said(
     monkeypatch.setattr("ctxexp.vectors.encode.CODE", "01234567")
     again = open_store(corpus(), Counted(), cache=tmp_path)
     assert first.encoded == again.encoded > 0
-    assert [r.getMessage() for r in caplog.records] == ["cached vectors of c were made by other code: encoding again"]
+    told = [r.getMessage() for r in caplog.records if "c: vectors of counted take" not in r.getMessage()]
+    assert told == ["cached vectors of c were made by other code: encoding again"]
     assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
     monkeypatch.undo()
     assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0  # two versions may share a cache

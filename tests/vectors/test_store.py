@@ -226,6 +226,58 @@ def test_room_that_cannot_be_made(tmp_path: Path) -> None:
         caches.make_room(tmp_path, free + 10**12, limit=None, keep="")
 
 
+def test_what_cannot_have_room_costs_no_entry(tmp_path: Path) -> None:
+    key = entry(tmp_path, 1, age=100)
+    with pytest.raises(StoreError, match=r"free and .* of older vectors; make room"):
+        caches.make_room(tmp_path, shutil.disk_usage(tmp_path).free + 10**12, limit=None, keep="")
+    with pytest.raises(StoreError, match=r"raise the limit \(cache\.limit_gb=3\)"):
+        caches.make_room(tmp_path, 2 * 10**9 + 1, limit=2 * 10**9, keep="")
+    assert [e.key for e in caches.entries(tmp_path)] == [key]
+
+
+def test_sums_and_stopped_shards_count_and_go_by_age(tmp_path: Path) -> None:
+    new = entry(tmp_path, 1, age=100)
+    size = caches.entries(tmp_path)[0].n_bytes
+    sums, shards = tmp_path / f"sums-{'a' * 32}", tmp_path / f"shards-{'b' * 32}-2048-500000"
+    sums.mkdir()
+    (sums / "0000.npz").write_bytes(bytes(size))
+    write(shards / "0003", parts())
+    for path, age in ((sums, 200), (shards, 300)):
+        os.utime(path, (time.time() - age,) * 2)
+    held = caches.entries(tmp_path)
+    assert [(e.key, e.kind, e.encoder) for e in held] == [
+        (new, "vectors", "tiny"),
+        ("a" * 32, "sums", "?"),
+        ("b" * 32, "shards", "tiny"),
+    ]
+    assert [e.n_bytes for e in held] == [size] * 3
+    with caches.entry_lock(tmp_path, "b" * 32):  # who encodes them goes on
+        caches.make_room(tmp_path, 0, limit=2 * size, keep=new)
+        assert [e.kind for e in caches.entries(tmp_path)] == ["vectors", "shards"]
+        caches.make_room(tmp_path, 0, limit=size, keep=new)
+        assert [e.kind for e in caches.entries(tmp_path)] == ["vectors", "shards"]
+    caches.make_room(tmp_path, 0, limit=size, keep=new)
+    assert [e.kind for e in caches.entries(tmp_path)] == ["vectors"]
+
+
+@pytest.mark.parametrize(
+    ("free", "held", "expected"),
+    [(10, 0, 20), (60, 0, 30), (40, 20, 30), (0, 60, 30), (200, 0, 100), (10_000, 0, 100)],
+)
+def test_the_disk_decides_the_limit_where_nobody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, held: int, expected: int
+) -> None:
+    """In GB: half of what is free or the cache's own, so that filling the cache doesn't move it, from 20 to 100."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**15, 0, free * 10**9))
+    if held:
+        sums = tmp_path / f"sums-{'a' * 32}"
+        sums.mkdir()
+        with (sums / "0000.npz").open("wb") as file:
+            file.truncate(held * 10**9)  # a hole
+    assert caches.disk_limit(tmp_path) == expected * 10**9
+    assert caches.disk_limit(tmp_path / "not" / "there") == min(max(free // 2, 20), 100) * 10**9
+
+
 def test_sums_of_one_pass_are_cleared_by_their_age(tmp_path: Path) -> None:
     """Those untouched for longer than so many days, and all where no age is given."""
     now = time.time()

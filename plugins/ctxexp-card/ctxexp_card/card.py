@@ -14,7 +14,7 @@ from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import difference
 from ctxexp.report.negative_controls import control_lines
 from ctxexp.report.side_by_side import full_title, number
-from ctxexp.report.wording import about, baseline_words, by_size, facts, main_curves
+from ctxexp.report.wording import about, baseline_words, by_size, facts, main_curves, units_drawn
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
@@ -206,7 +206,7 @@ class Card:
         if 0 < info.corpus.words < FEW_WORDS:
             yield f"only {info.corpus.words} words have {info.corpus.min_contexts} contexts"
         if 0 < info.resampled.n < FEW_UNITS:
-            yield f"only {info.resampled.n} {info.resampled.unit}s: intervals speak of other text like this"
+            yield f"only {units_drawn(info.resampled)}: intervals speak of other text like this"
         for key in self.keys:
             held = self.results.held[key]
             half = (held.high - held.low) / 2

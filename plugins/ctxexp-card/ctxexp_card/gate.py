@@ -19,7 +19,7 @@ from ctxexp.errors import ConfigError, DataError, MetricError, near
 from ctxexp.measuring.bootstrap import student
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import paired
-from ctxexp.report.wording import about, canonical, main_curves
+from ctxexp.report.wording import about, canonical, main_curves, units_drawn
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
@@ -176,7 +176,7 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
         )
     raise ConfigError(
         f"resamples differ (seed {one.seed} and {other.seed}, bootstrap {one.bootstrap} and {other.bootstrap}, "
-        f"{one.resampled.n} and {other.resampled.n} {one.resampled.unit}s): measure both with the same, or say "
+        f"{units_drawn(one.resampled)} and {units_drawn(other.resampled)}): measure both with the same, or say "
         "same_text=false"
     )
 
@@ -192,7 +192,7 @@ def _require_units(info: RunInfo, *, independent_sentences: bool) -> None:
         )
     if 0 < info.resampled.n < FEW:
         raise DataError(
-            f"{info.corpus.name} has {info.resampled.n} {info.resampled.unit}s: expected {FEW} or more, of fewer "
+            f"{info.corpus.name} has {units_drawn(info.resampled)}: expected {FEW} or more, of fewer "
             "intervals are too narrow to gate by"
         )
 

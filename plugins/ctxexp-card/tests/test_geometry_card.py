@@ -48,12 +48,18 @@ def test_best_layers_carry_intervals_and_how_far_they_are_above_the_last() -> No
     assert not any("MEV" in name for name in best)  # a variant: only in the JSON
 
 
+def few(unit: str, n: int) -> Results:
+    return run(resampled=unit, n_resampled=n)
+
+
 def test_warnings_are_one_line_each_and_only_where_they_hold() -> None:
     said = card(run()).warnings
     assert "in layers 2 to 3 the cosine of unrelated words is 0.550 to 0.700: read a cosine only against that" in said
     assert any(line.startswith("5.0% of the pieces are unknown") for line in said)
     assert any(line.startswith("only 40 words") for line in said)
     assert any(line.startswith("only 30 sentences") for line in said)
+    assert any(line.startswith("only 2 shards of sentences: ") for line in card(few("shard of sentences", 2)).warnings)
+    assert any(line.startswith("only 1 document: ") for line in card(few("document", 1)).warnings)
     assert "computed in bfloat16" in said
     assert any("sinks" in line for line in said)
     assert not any("\n" in line for line in said)

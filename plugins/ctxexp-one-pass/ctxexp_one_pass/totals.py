@@ -6,7 +6,10 @@ import hashlib
 import inspect
 import logging
 import os
+import platform
 import shutil
+import time
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +28,7 @@ from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors import leases
 from ctxexp.vectors.batches import warn_unknown
 from ctxexp.vectors.code_version import class_version, package_version
 from ctxexp.vectors.encode import CODE
@@ -131,12 +135,26 @@ def sum_up(
     folder = cache / f"sums-{key}"
     try:
         with caches.entry_lock(cache, key):
+            if vectors.sweep:
+                leases.lease(cache, leases.SWEEPS, vectors.sweep, key)
             folder.mkdir(exist_ok=True)
-            return _summed(study, text, additives, vectors.batch_tokens, crew, folder, progress)
+            totals = _summed(study, text, additives, vectors.batch_tokens, crew, folder, progress)
+            _hold(totals, cache, key)
+            os.utime(folder)
+        if vectors.limit_bytes is not None:
+            caches.make_room(cache, 0, limit=vectors.limit_bytes, keep=key)
+        return totals
     except OSError as error:
         raise StoreError(
             f"the sums in {folder} can't be used: {error}; make room or choose another cache folder"
         ) from error
+
+
+def _hold(totals: Totals, cache: Path, key: str) -> None:
+    """Keeps the sums in the cache while these totals read them."""
+    reader = f"{platform.node()}-{os.getpid()}-{time.monotonic_ns()}"
+    leases.lease(cache, leases.RUNS, reader, key)
+    weakref.finalize(totals, leases.release, cache, leases.RUNS, reader)
 
 
 def _code_of(additive: Additive) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -18,6 +19,7 @@ import pytest
 import torch
 from ctxexp_one_pass import dealt
 from ctxexp_one_pass.dealt import deal
+from ctxexp_one_pass.totals import sum_up
 
 import ctxexp
 from ctxexp.baselines import OnePerSentence, Uniform
@@ -45,8 +47,9 @@ from ctxexp.results import Results
 from ctxexp.study import Study, Vectors, Words
 from ctxexp.testing.traced import Traced, seen
 from ctxexp.testing.traced import text as traced_text
-from ctxexp.vectors.cache import clear
+from ctxexp.vectors.cache import clear, entries, make_room
 from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.leases import RUNS, SWEEPS, leased
 from ctxexp.vectors.shards import Crew
 from tests.composed import composed, of
 from tests.engine import measure
@@ -76,6 +79,10 @@ class Hashed(Encoder):
                     own, other = (np.random.default_rng(zlib.crc32(t.encode())) for t in (word, f"{i}{sentence.text}"))
                     rows[layer, i] = own.normal(0.4, 1, self.dim) + (0.4 + layer) * other.normal(size=self.dim)
             yield Encoded(units, rows)
+
+
+class Renamed(Hashed):
+    name = "renamed"
 
 
 def corpus(n: int = 150, *, documents: bool = True) -> Corpus:
@@ -303,6 +310,30 @@ def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
             assert three.named[name][number] == pytest.approx(value, rel=2e-8, abs=2e-8)  # in other batches
     lost = {("anisotropy", "positive_pairs"), ("word_norm", "median"), ("intra_sentence_similarity", "median")}
     compare(three, stored, within=1e-7, names=lost)
+
+
+def test_sums_count_towards_the_limit_and_are_evicted_by_age_but_not_while_they_are_read(tmp_path: Path) -> None:
+    own, additives = study(corpus()), {"anisotropy": Anisotropy().additive()}
+    text = deal(own.corpus, Dealing(shards=3, form=own.words.form, min_contexts=2), Local(), Silent())
+    read = sum_up(own, text, additives, Vectors(cache=tmp_path), Silent())
+    (first,) = entries(tmp_path)
+    assert (first.kind, first.n_bytes) == ("sums", sum(file.stat().st_size for file in first.path.iterdir()))
+    os.utime(first.path, (0, 0))
+    limit = int(1.5 * first.n_bytes)
+    second = sum_up(
+        replace(own, encoder=Renamed()), text, additives, Vectors(cache=tmp_path, limit_bytes=limit), Silent()
+    )
+    assert len(entries(tmp_path)) == 2  # over the limit, but the first ones are being read
+    assert clear(tmp_path) == []
+    np.testing.assert_array_equal(read.layer(1).n, second.layer(1).n)
+    del read
+    last = sum_up(own, text, additives, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"), Silent())
+    assert last.encoded == 0  # they were there still
+    del second
+    gc.collect()
+    make_room(tmp_path, 0, limit=limit, keep="")
+    assert [entry.key for entry in entries(tmp_path)] == [first.key]
+    assert leased(tmp_path, SWEEPS) == leased(tmp_path, RUNS) == {first.key}
 
 
 def test_a_worker_s_death_and_a_stopped_run_lose_one_shard(tmp_path: Path) -> None:
