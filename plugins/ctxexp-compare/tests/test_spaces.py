@@ -201,7 +201,7 @@ REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: chosen("cka k=3"), ConfigError, "cka k=3: expected no argument"),
     (lambda: chosen("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
     (lambda: chosen("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
-    (lambda: chosen("linearity folds=1"), MetricError, "linearity folds=1: expected at least 2"),
+    (lambda: chosen("linearity folds=1"), MetricError, "linearity folds=1: expected at least 3"),
     (lambda: chosen([]), ConfigError, "expected at least one of cka"),
     (lambda: model_words("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
     (lambda: model_words("'bert"), ConfigError, "No closing quotation"),
