@@ -22,7 +22,8 @@ def paragraph(numbers: pd.DataFrame) -> str:
     for measure, name in SHOWN.items():
         rows = apart[apart.measure == measure]
         row = rows.loc[rows.adjusted.idxmax()]
-        said.append(f"by {name} {_place(row, 'a')} and {_place(row, 'b')}, {_value(row)}")
+        bare = ", which know words and positions alone" if row.layer_a == row.layer_b == 0 else ""
+        said.append(f"by {name} {_place(row, 'a')} and {_place(row, 'b')}, {_value(row)}{bare}")
     first = f"Most alike across models are {', and '.join(said)}."
     keys = ["run_a", "layer_a", "run_b", "layer_b"]
     within = numbers[numbers.run_a == numbers.run_b].set_index(keys)
