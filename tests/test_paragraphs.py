@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -66,8 +67,22 @@ def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:
     pd.DataFrame(rows).assign(gain_ci_low=-1.0, gain_ci_high=6.004).to_csv(tmp_path / "table_league.csv", index=False)
     gain = "+2.50 [-1.00, 6.00]"
     assert league.paragraph(league.last_layers(tmp_path)).splitlines()[2:] == [
-        f"| {model} | 40.12 | {gain} | {gain} | {gain} |" for model in ("one", "two")
+        *(f"| {model} | 40.12 | {gain} | {gain} | {gain} |" for model in ("one", "two")),
+        "",
+        "Each model is one training run.",  # intervals are over pairs here, over seeds of the flow there
     ]
+
+
+@pytest.mark.parametrize("part", [by_class, league, table_1, two_spaces, usages, what_is_context])
+def test_what_compares_models_says_that_each_is_one_training_run(part: ModuleType) -> None:
+    numbers = part.PART.read()
+    said = part.paragraph(numbers)
+    assert said.count("Each model is one training run") == 1
+    if "model" in numbers:
+        alone = part.paragraph(numbers[numbers.model == numbers.model.iloc[0]])
+        assert "training run" not in alone
+    page = (ROOT / first_word.PART.page).read_text(encoding="utf-8")
+    assert "Each model is one training run." in " ".join(page.partition("<!-- first word: end -->")[2].split())[:600]
 
 
 def test_flow_gains_more_than_a_mean_explains_and_not_clearly_more_than_whitening() -> None:
@@ -138,9 +153,9 @@ def test_what_is_said_of_components_is_what_the_numbers_are() -> None:
             row |= {"context": context, "context_low": context - 0.01, "context_high": context + 0.01}
             rows.append(row | {"sense": context / 10, "sense_low": 0.0, "sense_high": 0.05, "sentence": 0.1})
     assert what_is_context.paragraph(pd.DataFrame(rows)) == (
-        "- `m` on c: context is 1.0% [0.0, 2.0] of the variance in layer 0, at most 40.0% [39.0, 41.0] (layer 1) and "
-        "30.0% [29.0, 31.0] in the last layer (2), of which sentence 10%, rest 20%; position takes up to 20% (layer 2)"
-        "; of ambiguous words the sense is 4.0% [0.0, 5.0] at most (layer 1)."
+        "- `m` on c: the floor, layer 0, is 1.0% [0.0, 2.0]; context is at most 40.0% [39.0, 41.0] of the variance "
+        "(layer 1) and 30.0% [29.0, 31.0] in the last layer (2), of which sentence 10%, rest 20%; position takes up to "
+        "20% (layer 2); of ambiguous words the sense is 4.0% [0.0, 5.0] at most (layer 1)."
     )
 
 

@@ -227,7 +227,10 @@ def _notes(runs: Sequence[Run], cite: bool, measures: Sequence[str] = ()) -> lis
     """Below everything: what each label stands for, what these measures give without context, and where published
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
-    controls = [f"Without context: {line}." for line in control_lines(runs, measures, most=CONTROLS)]
+    told = control_lines(runs, measures, most=CONTROLS)
+    controls = [f"Without context: {line}." for line in told[:CONTROLS]]
+    if len(told) > CONTROLS:
+        controls[-1] = f"{controls[-1][:-1]}; {told[-1]}."
     seeds = [f"{said}."] if (said := training_runs(runs)) else []
     return wording.identities(runs) + controls + seeds + [source] * cite
 

@@ -20,6 +20,7 @@ from ctxexp.results.values import LAYER, Key
 
 ControlName = Literal["layer_0", "vector_a_word", "untrained", "shuffled"]
 UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs
+GROUP_OF_WEIGHTS = ("mini", "published")  # whose models have an untrained twin by name
 LABELS = {"untrained": "untrained twin", "vector_a_word": "a random vector a word"}
 ONE_TRAINING_RUN = "Each model is one training run"
 """What every comparison of models says; its intervals know nothing of another training."""
@@ -154,6 +155,20 @@ def _at(one: NegativeControl, layer: int) -> str:
     if one.interval is None or not np.isfinite(one.interval[0][layer]):
         return value
     return f"{value} [{one.interval[0][layer]:.3f}, {one.interval[1][layer]:.3f}]"
+
+
+def controls_of_one(results: Results) -> str:
+    """Which controls a run brings by itself, and what to add to its command for the others; empty for a control."""
+    info = results.info
+    keys = [key for key in main_curves(results) if key.place == LAYER]
+    if is_control(info) or not keys:
+        return ""
+    own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))
+    asked = [f"model={info.model.name},{RANDOM_WORDS}" if info.model.name else f"model={RANDOM_WORDS}"]
+    asked += [f"weights={info.model.weights},{UNTRAINED}"] if info.model.weights in GROUP_OF_WEIGHTS else []
+    asked += ["control=none,shuffled"] if info.control == "none" else []
+    brought = f"Of this run: {', '.join(own)}; " if own else ""
+    return f"{brought}further controls: its command with `-m {' '.join(asked)}`, whose figures and report hold all"
 
 
 def training_runs(runs: Sequence[Run]) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 from ctxexp_senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
 from ctxexp_senses.components.figure import DECIMALS
 
-from docs.numbers.part import Part
+from docs.numbers.part import Part, one_run_each
 
 DRAWN = ("by_class_sense_separation", "by_class_components")
 SPOKEN = {
@@ -38,7 +38,7 @@ def paragraph(numbers: pd.DataFrame) -> str:
                 told = {str(row.model): _value(row, percent=measure == COMPONENTS.name) for _, row in of.iterrows()}
                 cells = " | ".join(told.get(model, "") for model in layers)
                 lines.append(f"| {what} | {KINDS[kind].format(name)} | {cells} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + one_run_each(numbers.model)
 
 
 def _value(row: pd.Series, *, percent: bool) -> str:

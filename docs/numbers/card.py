@@ -21,6 +21,7 @@ from ctxexp.results import Results
 from ctxexp.results.values import Key
 from docs.numbers import records
 from docs.numbers.marked import write_marked
+from docs.numbers.part import one_run_each
 from docs.numbers.records import markdown
 
 CARD = Path(minis.__file__).with_name("CARD.md")
@@ -89,7 +90,7 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
             for (model, weights), of in found.items()
         )]),
     ]  # fmt: skip
-    return "\n\n".join(tables)
+    return "\n\n".join(tables) + one_run_each(MODELS)
 
 
 def by_layer(results: Results, key: Key) -> str:

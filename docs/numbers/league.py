@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from docs.numbers.part import Part
+from docs.numbers.part import Part, one_run_each
 
 NONE, SHOWN = "none", ("center", "whitening", "flow")
 KEPT = ["model", "transform", "average", "gain", "gain_ci_low", "gain_ci_high"]
@@ -26,7 +26,7 @@ def paragraph(numbers: pd.DataFrame) -> str:
     for model, rows in numbers.groupby("model", sort=False):
         of = rows.set_index("transform")
         lines.append(f"| {model} | {of.average[NONE]:.2f} | {' | '.join(_gain(of.loc[name]) for name in SHOWN)} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + one_run_each(numbers.model, intervals=False)
 
 
 def _gain(row: pd.Series) -> str:

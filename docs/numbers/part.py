@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
+from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from docs.numbers.marked import marked, write_marked, write_small
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def one_run_each(models: Iterable[object], *, intervals: bool = True) -> str:
+    """A paragraph to end what compares models with, blank line first; empty for one model."""
+    if len({str(model) for model in models}) < 2:
+        return ""
+    return f"\n\n{ONE_TRAINING_RUN}{': intervals are over the text, not over trainings' * intervals}."
 
 
 @dataclass(frozen=True)

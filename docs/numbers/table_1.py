@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from ctxexp_words.table_1 import HEADINGS, cell
 
-from docs.numbers.part import Part
+from docs.numbers.part import Part, one_run_each
 
 DECIMALS = 4
 
@@ -27,7 +27,7 @@ def paragraph(numbers: pd.DataFrame) -> str:
     for _, row in numbers.iterrows():
         values = " | ".join(cell(row[name]) for name in HEADINGS)
         lines.append(f"| {row.model}, {row.layer} | {values} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + one_run_each(numbers.model, intervals=False)
 
 
 PART = Part(

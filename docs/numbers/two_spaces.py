@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from docs.numbers.part import Part
 
 SHOWN = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 DECIMALS = 4
-RUNS = "Each model is one training run; intervals are over the text, and don't know that these layers were chosen."
+RUNS = f"{ONE_TRAINING_RUN}; intervals are over the text, and don't know that these layers were chosen."
 
 
 def paragraph(numbers: pd.DataFrame) -> str:

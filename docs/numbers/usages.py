@@ -8,7 +8,7 @@ import pandas as pd
 from ctxexp_senses.components.figure import DECIMALS
 
 import ctxexp
-from docs.numbers.part import Part
+from docs.numbers.part import Part, one_run_each
 
 PUBLISHED = (  # Pilehvar and Camacho-Collados 2019: ELMo, Context2vec and BERT-large on the test pairs
     "Published of contextual vectors on the test pairs: 57.7% (ELMo), 59.3% (Context2vec) and 65.5% (BERT-large; "
@@ -42,7 +42,7 @@ def paragraph(numbers: pd.DataFrame) -> str:
     items = [_of_pairs(str(m), str(t), rows) for (m, t), rows in wic.groupby(["model", "dtype"], sort=False)]
     items[-1:] = [f"{item} {PUBLISHED}" for item in items[-1:]]
     items += [_of_periods(str(m), str(c), rows) for (m, c), rows in change.groupby(["model", "corpus"], sort=False)]
-    return "\n".join(items)
+    return "\n".join(items) + one_run_each(numbers.model)
 
 
 def _of_pairs(model: str, dtype: str, rows: pd.DataFrame) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from ctxexp_senses.components.figure import DECIMALS, below_zero
 
-from docs.numbers.part import Part
+from docs.numbers.part import Part, one_run_each
 
 
 def paragraph(numbers: pd.DataFrame) -> str:
@@ -29,7 +29,7 @@ def paragraph(numbers: pd.DataFrame) -> str:
             best = some.loc[some.sense.idxmax()]
             said += f"; of ambiguous words the sense is {share(best, 'sense')} at most (layer {best.layer})"
         items.append(f"- {said}.{impossible(rows)}")
-    return "\n".join(items)
+    return "\n".join(items) + one_run_each(numbers.model)
 
 
 def impossible(rows: pd.DataFrame) -> str:

@@ -342,6 +342,15 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
         assert wording.identities([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
 
 
+def test_controls_stand_line_by_line_in_the_foot_and_those_beyond_are_counted() -> None:
+    runs = [(name, results(name, 3)) for name in "abcdef"]
+    chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
+    (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if "Without" in text.get_text())
+    lines = " ".join(foot.split()).split("Without context: ")[1:]
+    assert [line[0] for line in lines] == ["a", "b", "c", "d"]
+    assert "; and 2 more." in lines[-1]
+
+
 def test_groups_of_matched_size_have_no_size_to_name() -> None:
     matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
     for measure in ("self_similarity", VARIANCE, None):

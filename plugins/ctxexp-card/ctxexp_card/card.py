@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.papers.sweep_tables import SweepTable, markdown
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import difference
-from ctxexp.report.negative_controls import control_lines
+from ctxexp.report.negative_controls import control_lines, controls_of_one
 from ctxexp.report.side_by_side import full_title, number
 from ctxexp.report.wording import about, baseline_words, by_size, facts, main_curves, units_drawn
 from ctxexp.results import Results
@@ -71,8 +71,10 @@ class Card:
 
     @property
     def controls(self) -> list[str]:
-        """A line a main curve: the last layer beside what it would be without context (`negative_controls`)."""
-        return control_lines([(self.title, self.results)], {key.measure for key in self.keys})
+        """A line a main curve: the last layer beside what it would be without context (`negative_controls`); and one
+        on the controls that need runs of their own."""
+        lines = control_lines([(self.title, self.results)], {key.measure for key in self.keys})
+        return [*lines, *filter(None, [controls_of_one(self.results)])]
 
     @property
     def warnings(self) -> list[str]:

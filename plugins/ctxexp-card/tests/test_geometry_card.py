@@ -100,6 +100,17 @@ def test_what_there_is_without_context_stands_in_the_card(tmp_path: Path) -> Non
     assert made.json()["controls"] == made.controls
 
 
+def test_one_line_says_which_controls_a_run_brings_and_how_to_add_the_others() -> None:
+    made = card(run(name="bert", weights="mini"), "m")
+    assert made.controls[-1] == (
+        "Of this run: layer 0; further controls: its command with `-m model=bert,random_words weights=mini,untrained "
+        "control=none,shuffled`, whose figures and report hold all"
+    )
+    assert "weights=" not in card(run(name="huggingface", weights="me/mine")).controls[-1]
+    assert card(run(name="bert", weights="untrained")).controls == []
+    assert card(run(name="random_words")).controls == []
+
+
 def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) -> None:
     made = card(run(), "my model")
     text, data, picture = write(made, tmp_path)

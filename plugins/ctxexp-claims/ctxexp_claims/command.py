@@ -34,6 +34,7 @@ def finished(folder: Path, uri: str | None, experiment: str, model: str | None =
     every = families(in_mlflow(uri, experiment) if uri else on_disk(folder))
     for family in every:
         family.members = [m for m in family.members if m.model in wanted or m.model not in PAPER]
+        family.controls = [line for line in family.controls if line.partition(",")[0] in wanted]
     every = [family for family in every if any(member.model in wanted for member in family.members)]
     if not every:
         where = f"experiment {experiment!r} of {uri}" if uri else f"{folder / 'results'}"

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ctxexp.report.negative_controls import UNTRAINED, control_lines, control_of
 from ctxexp.report.wording import about, by_size, canonical
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
@@ -23,8 +24,6 @@ PAPER = ("elmo", "bert", "gpt2")
 SAMPLED = ("one_per_sentence", "uniform", "")  # baselines of random occurrences, as the paper's
 CORPUS = "sts_2012_2016"
 """The paper's own text."""
-
-UNTRAINED = "untrained"
 
 Kind = Literal["published", "other", "released"]
 
@@ -96,6 +95,7 @@ class Family:
     """Evidence that may stand in one sentence: the same weights, corpus, protocol, transform and control; newest first.
 
     `departures`: by model, what keeps its runs from being the paper's own experiment; none of kind `published` has any.
+    `controls`: a line a curve and model on what there is without context (`ctxexp.report.negative_controls`).
     """
 
     kind: Kind
@@ -103,6 +103,7 @@ class Family:
     corpus: str = ""
     members: list[Evidence] = field(default_factory=list)
     departures: dict[str, list[str]] = field(default_factory=dict)
+    controls: list[str] = field(default_factory=list)
 
     def find(self, model: str, *keys: Key) -> Evidence | None:
         """The newest run of the model that has all these curves."""
@@ -125,8 +126,10 @@ def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
     contexts and joins every family.
     """
     found: dict[tuple[str, ...], Family] = {}
+    own: dict[tuple[str, ...], dict[str, Results]] = {}  # the newest of each model, whose controls are told
     files = []
-    for results, link in runs:
+    given = list(runs)
+    for results, link in given:
         info = results.info
         name, label = info.model.name, info.title
         if name == "word_vectors":
@@ -142,16 +145,22 @@ def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
             title = _title("of the paper" if not reasons else weights, info, changed)
             found[key] = Family("other" if reasons else "published", title, info.corpus.name)
         found[key].members.append(_evidence(name, results, link))
+        own.setdefault(key, {}).setdefault(name, results)
         if reasons:
             found[key].departures.setdefault(name, reasons)
+    twins = [m for family in found.values() for m in family.members if m.info.model.weights == UNTRAINED]
     for key, family in found.items():
-        twins = found.get((UNTRAINED, *key[1:]))
-        if twins is not None and twins is not family:
-            family.members = [replace(m, twin=twins.find(m.model)) for m in family.members]
+        family.members = [replace(m, twin=_twin(m, twins)) for m in family.members]
+        family.controls = control_lines(list(own[key].items()), others=[results for results, _ in given])
     every = sorted(found.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS, _distance(f)))
     for family in every:
         family.members += files
     return every
+
+
+def _twin(member: Evidence, twins: Iterable[Evidence]) -> Evidence | None:
+    """The newest run that is this one's untrained twin."""
+    return next((twin for twin in twins if control_of(member.info, twin.info) == "untrained"), None)
 
 
 def _evidence(model: str, results: Results, link: str) -> Evidence:

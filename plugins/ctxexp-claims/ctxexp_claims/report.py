@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ctxexp.files.templates import filled
 from ctxexp.files.writing import write_text
 from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp_claims import released
 from ctxexp_claims.checks import Check
 from ctxexp_claims.paper import ABSTRACT, CLAIMS, Family, Finding, evaluate, own_weights
@@ -129,6 +130,8 @@ def text(report: Report) -> str:
         for words, ids in untold.items():
             said = f"{words}: all of them" if len(ids) == len(findings) else f"{words}: {', '.join(ids)}"
             lines += textwrap.wrap(said, 110, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        if family.controls:
+            lines += ["  without context", *(f"    {line}" for line in family.controls)]
         links = dict.fromkeys(f"{m.label or m.model}: {m.link}" for m in family.members if m.link)
         lines += ["  runs", *(f"    {link}" for link in links)] if links else []
     lines += ["", "what follows from the released figures"]
@@ -167,6 +170,8 @@ def markdown(report: Report) -> str:
                 cells = [f"`{finding.claim.id}`", finding.words, *_cells(check)]
                 link = f"[run]({check.link})" if check.link.startswith("http") else _cell(check.link)
                 lines.append("| " + " | ".join([*map(_cell, cells), link]) + " |")
+        if family.controls:
+            lines += ["", "Without context:", "", *(f"- {_cell(line)}" for line in family.controls)]
     lines += ["", "## What follows from the released figures", ""]
     lines += [f"- {derivation.said}" for derivation in report.derived]
     lines += ["", f"Source: {reference.SOURCE}; {reference.CAVEAT}.", ""]
@@ -183,7 +188,7 @@ def page(report: Report) -> str:
         why=_unrun(report),
         verdicts=[(*verdict, PILLS[verdict.outcome], _place(verdict.claim)) for verdict in report.verdicts],
         abstract=ABSTRACT,
-        sections=[_section(family, findings) for family, findings in report.findings],
+        sections=[(*_section(family, findings), family.controls) for family, findings in report.findings],
         here=HERE,
         derived=[derivation.said for derivation in report.derived],
         source=f"Released figures: {reference.SOURCE}; {reference.CAVEAT}.",
@@ -200,7 +205,7 @@ def _heading(family: Family) -> str:
     if family.kind == "released":
         return f"the same tests on {family.title} (points without intervals: no verdict)"
     models = ", ".join(family.models())
-    once = " (each model is one training run)" if len(family.models()) > 1 else ""
+    once = f" ({ONE_TRAINING_RUN.lower()})" if len(family.models()) > 1 else ""
     return f"{'' if family.kind == 'published' else 'the same tests on '}{family.title}: {models}{once}"
 
 

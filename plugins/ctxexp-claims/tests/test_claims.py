@@ -707,6 +707,15 @@ def test_the_untrained_twin_stands_beside_what_a_trained_model_shows() -> None:
     assert check.passed  # of the paper's claim, which speaks of no twin
     check = next(c for c in finding(family, "anisotropy-rises").checks if c.model == "bert")
     assert check.said.endswith("the untrained twin's change +0.100")
+    (told,) = (said for said in family.controls if said.startswith("bert, anisotropy/mean_cosine"))
+    assert "; layer 0 0.100 [0.096, 0.104], untrained twin 0.200 [0.196, 0.204]" in told
+    made = report.build(every)
+    assert f"  without context\n    {family.controls[0]}\n" in report.text(made)
+    assert f"- {told}\n" in report.markdown(made)
+    assert f"<li>{told}</li>" in report.page(made)
+    other_level = saying(untrained, baseline="b1k")  # a twin against another level is none
+    (no_twin, _) = families([(trained, ""), (other_level, "")])
+    assert no_twin.members[0].twin is None
     alone = next(f for f in every if f.members[0].info.corpus.fingerprint == "another text")
     assert all("twin" not in c.said for c in finding(alone, "anisotropic").checks)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def rows_said(found: Similarities) -> str:
 def runs_said(found: Similarities) -> str:
     """What intervals between models don't know; empty of a single one."""
     one = len({place.label for place in found.places}) == 1
-    return "" if one else "Each model is one training run: intervals are over the text, not over trainings"
+    return "" if one else f"{ONE_TRAINING_RUN}: intervals are over the text, not over trainings"
 
 
 def control_said(found: Similarities, name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.frame import blank, dress
+from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, GRID, INK
 from ctxexp.report.wording import Run
 from ctxexp_multiverse.joint import Joint, joint
@@ -47,7 +48,7 @@ def figure(runs: Sequence[Run]) -> Figure | None:
         f"All together: {together.sentence()}.",
         "An effect is the measure in the last layer less that in the first, with its 95% interval on the same "
         "resamples, each by itself. Ways that give the same numbers are one, marked at each option. Percentages: the "
-        "share of the effects' variance that hangs on that choice alone. Each model is one training run.",
+        f"share of the effects' variance that hangs on that choice alone. {ONE_TRAINING_RUN}.",
     ]
     text = {one.choices[1] for one in found}
     dress(drawn, title(found, together), [f"text {', '.join(sorted(text))}"], handles, names, notes)
