@@ -518,7 +518,7 @@ def test_registering_imports_no_torch_and_signatures_are_explicit() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           cwd=Path(__file__).parents[2])  # fmt: skip
-    assert done.stdout.split() == ["bert", "gpt2", "elmo", "huggingface", "word_vectors"]
+    assert done.stdout.split() == ["bert", "gpt2", "elmo", "huggingface", "random_words", "word_vectors"]
     for factory in (bert.bert, gpt2.gpt2, huggingface):
         for parameter in inspect.signature(factory, eval_str=True).parameters.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
