@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from ctxexp.report.wording import Run, canonical, main_curves
-from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
 
 ControlName = Literal["layer_0", "vector_a_word", "untrained", "shuffled"]
 UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs

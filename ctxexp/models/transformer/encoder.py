@@ -82,7 +82,12 @@ class TransformerEncoder(Encoder):
             + (f" window={reading.window}" if narrowed else "")
             + (f" linear={reading.linear}" if reading.linear != "auto" else "")
         )
-        self.details = {
+        self.details = self._describe(loaded, weights, norm)
+
+    def _describe(self, loaded: Loaded, weights: str, norm: str | None) -> dict[str, str | int | float | bool]:
+        """What a run's results say of the encoder; `weights` is their hash, `norm` the final norm's module."""
+        checkpoint, reading = self.checkpoint, self.reading
+        return {
             "checkpoint": checkpoint.source,
             "revision": checkpoint.revision or "-",
             "weights_hash": weights,
@@ -102,7 +107,7 @@ class TransformerEncoder(Encoder):
             "final_norm_module": norm or "-",
             "long": reading.long,
             "window": self.window or 0,
-            "causal": self.causal,
+            "causal": bool(self.causal),
             "attention": self._model.config._attn_implementation or "-",
             "device": str(self._device),
             "dtype": reading.dtype,

@@ -13,7 +13,7 @@ import torch
 
 from ctxexp.errors import ConfigError, CtxexpError, ModelError, said, stranger
 from ctxexp.models.choices import Reading
-from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, Published, published, weight_files
+from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, published, weight_files
 from ctxexp.models.transformer.checks import (
     check_finite,
     check_layers,
@@ -31,7 +31,7 @@ from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 log = logging.getLogger("ctxexp")
 
@@ -96,10 +96,7 @@ def load(
                     model, pooled = draw().to(dtype), True
             check_finite(model, source)
             check_vocabulary(tokenizer, model, source)
-            own = _paper_weights(checkpoint)
-            paper = own or published(source)
-            pieces = paper.special_pieces if paper else {}
-            doubt = check_tokenizer(tokenizer, config, source, pieces=pieces, verified=own is not None)
+            doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
     except CtxexpError:
         raise
     except Exception as error:  # whatever a foreign checkpoint and its code may raise
@@ -115,10 +112,13 @@ def load(
     return found._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
 
 
-def _paper_weights(checkpoint: Checkpoint) -> Published | None:
-    """The paper's checkpoint whose very weights these are, wherever they lie; None for any other."""
+def _tokenizer_doubt(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
+    """Why the tokenizer may be another model's; refused beside a paper's very weights, wherever these lie."""
     digest = checkpoint.weights_sha256
-    return next((one for one in PUBLISHED.values() if digest and one.weights_sha256 == digest), None)
+    own = next((one for one in PUBLISHED.values() if digest and one.weights_sha256 == digest), None)
+    paper = own or published(checkpoint.source)
+    pieces = paper.special_pieces if paper else {}
+    return check_tokenizer(tokenizer, config, checkpoint.source, pieces=pieces, verified=own is not None)
 
 
 class _Files(NamedTuple):
