@@ -98,7 +98,7 @@ def test_their_own_tests_pass_where_only_wheels_are_installed(place: Place, tmp_
         if f"plugins/{source.name}/tests" in in_the_suite:
             continue
         shutil.copytree(source / "tests", tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\nmarkers = slow: takes seconds\n")
     done = run(place.python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", cwd=tmp_path)
     ran = run(
         place.python, "-c", "import ctxexp, ctxexp_isotropy; print(ctxexp.__file__, ctxexp_isotropy.__file__)",
