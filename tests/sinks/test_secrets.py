@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ YAML = "# @package _global_\nsink:\n  watch:\n    name: watch\n    pin: {}\n"
 
 
 @pytest.fixture
-def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file of what sinks were given, outside the folder in which commands are typed."""
     for name in [name for name in os.environ if name.startswith("CTXEXP_SECRET_")]:
         monkeypatch.delenv(name)
@@ -54,7 +55,10 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "watch.py").write_text(PLUGIN)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("RECEIVED", str(tmp_path / "received"))
-    return tmp_path / "received"
+    yield tmp_path / "received"
+    compose.use([])  # watch.py is this test's alone
+    for name in [name for name in os.environ if name.startswith("CTXEXP_SECRET_")]:
+        del os.environ[name]
 
 
 def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:

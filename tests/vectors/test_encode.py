@@ -563,6 +563,7 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
     for encoded in (n, 0):  # anew, then from the cache
         store = open_store(made, encoder, cache=tmp_path)
         assert (store.encoded, store.unknown, store.pieces) == (encoded, n, 10 * n)
+    caplog.clear()
     warn_unknown(3, 100, "c")
     assert not caplog.messages
     warn_unknown(4, 100, "c")
