@@ -8,7 +8,7 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY conf /src/conf
 COPY ctxexp /src/ctxexp
 COPY plugins /src/plugins
-RUN pip install --no-cache-dir -c /src/constraints.txt /src /src/plugins/ctxexp-claims /src/plugins/ctxexp-isotropy /src/plugins/ctxexp-words
+RUN pip install --no-cache-dir -c /src/constraints.txt /src /src/plugins/ctxexp-isotropy /src/plugins/ctxexp-papers /src/plugins/ctxexp-words
 WORKDIR /work
 ENV CTXEXP_CACHE=/work/.cache
 ENTRYPOINT ["ctxexp"]

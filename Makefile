@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need next to nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-calibration plugins/ctxexp-card plugins/ctxexp-claims plugins/ctxexp-compare plugins/ctxexp-first-word plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-multiverse plugins/ctxexp-one-pass plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-twins plugins/ctxexp-words
+LIGHT := plugins/ctxexp-calibration plugins/ctxexp-compare plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-papers plugins/ctxexp-scale plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-words
 
 .PHONY: run showcase test setup lint docs ui bench new-plugin clean
 
@@ -13,7 +13,7 @@ run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
 showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=<folder>: their sentence vectors too
-	STS='$(STS)' $(BIN)/python plugins/ctxexp-first-word/showcase.py
+	STS='$(STS)' $(BIN)/python plugins/ctxexp-papers/showcase.py
 
 test: setup  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal  # so that one worker sets a file's fixtures up

@@ -39,7 +39,10 @@ def asked(extras: Iterable[str] | None = None) -> Iterator[str]:
     for extra in optional if extras is None else extras:
         yield from optional[extra]
     for path in sorted(ROOT.glob("plugins/ctxexp-*/pyproject.toml")):
-        yield from tomllib.loads(path.read_text(encoding="utf-8"))["project"].get("dependencies", ())
+        plugin = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        yield from plugin["dependencies"]
+        for requirements in plugin["optional-dependencies"].values():
+            yield from requirements
 
 
 def versions(requirements: Iterable[str], folders: Iterable[str] = ()) -> dict[str, str]:

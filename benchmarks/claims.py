@@ -1,4 +1,4 @@
-"""How often tests over layers, and the claims of ctxexp-claims, decide in worlds where there is nothing to decide.
+"""How often tests over layers, and the claims of ctxexp-papers, decide in worlds where there is nothing to decide.
 
 `python -m benchmarks.claims [worlds=400] [out=docs/measures/claims.md]` prints two tables: type-I error and power of
 the tests against walks beside the usual one, and the share of verdicts of each claim whose truth lies on its bound.
@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from ctxexp_claims.evidence import Evidence, Family
-from ctxexp_claims.paper import CLAIMS, judge
+from ctxexp_papers.claims.evidence import Evidence, Family
+from ctxexp_papers.claims.paper import CLAIMS, judge
+from ctxexp_papers.claims.walks import association_p, trend_p
 from scipy.stats import spearmanr
 
-from ctxexp.maths.walks import association_p, trend_p
-from ctxexp.results.values import Held, Key
+from ctxexp.results.values import Estimates, Key
 from docs.numbers.marked import write_marked
 
 N, LEVEL, SE = 13, 0.05, 0.01
@@ -131,7 +131,7 @@ def verdicts(claim_id: str, worlds: int) -> float:
             for name, truth in ON_THE_BOUND[claim_id](model, n, rng).items():
                 error = noise.setdefault(id(truth), SE * rng.normal(size=n))  # one curve under all readings
                 value = truth + error
-                held[Key(*name.split("/"))] = Held(value, value - 1.96 * SE, value + 1.96 * SE)
+                held[Key.of(*name.split("/"))] = Estimates(value, value - 1.96 * SE, value + 1.96 * SE)
             members.append(Evidence(model, held))
         found += judge(claim, Family("published", "", members=members)).outcome not in ("open", "none")
     return found / worlds

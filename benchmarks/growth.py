@@ -3,7 +3,7 @@
 `python benchmarks/growth.py CORPUS` takes text of CORPUS (.txt or .txt.xz, a sentence a line), rare words replaced by
 frequent ones so that every size has one vocabulary, and measures 1e5, 1e6 and 1e7 words of it, each in a process of its
 own; then it projects to 1e9. `--one-pass` measures all contexts instead, once without a store (the plugin
-ctxexp-one-pass) and once with all rows in it. `--sts FOLDER` compares the curves of the SemEval sentences at 256
+ctxexp-scale) and once with all rows in it. `--sts FOLDER` compares the curves of the SemEval sentences at 256
 contexts with those of all (`--sts FOLDER --words` alone: nothing else).
 """
 
@@ -38,9 +38,9 @@ OPTIONS = [
 SHARDS = 16
 ONE_PASS = [
     *(option for option in OPTIONS if not option.startswith(("words.max", "words.sample", "metric"))),
-    f"words.one_pass={SHARDS}", "metric=one_pass",
+    f"one_pass.shards={SHARDS}", "metric=one_pass",
 ]  # fmt: skip
-STORED = [option for option in ONE_PASS if not option.startswith("words.one_pass")]
+STORED = [option for option in ONE_PASS if not option.startswith("one_pass.shards")]
 WAYS = {"bounded": OPTIONS, "one pass": ONE_PASS, "stored": STORED}
 TOLERANCE = 0.005
 

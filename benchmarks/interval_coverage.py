@@ -22,11 +22,12 @@ import numpy as np
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.engines.local import Local
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.one_pass.measurer import Dealing
 from ctxexp.measuring.pairs import PairRows
+from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
@@ -34,16 +35,15 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
-from ctxexp.study import Study, Vectors, Words
 
 METRICS: dict[str, Callable[[], Metric]] = {
     "anisotropy": Anisotropy,
     "intra_sentence_similarity": IntraSentenceSimilarity,
     "self_similarity": SelfSimilarity,
-    "max_explainable_variance": partial(MaxExplainableVariance, size_matched=False),
-    "max_explainable_variance_centred": partial(MaxExplainableVariance, definition="centred", size_matched=False),
+    "max_explainable_variance": MaxExplainableVariance,
+    "max_explainable_variance_centred": partial(MaxExplainableVariance, definition="centred"),
 }
 CURVES = [
     "anisotropy/mean_cosine",
@@ -103,11 +103,11 @@ def of_words(
     world = World(rng, n=n, size=size, words=words)
     occurrences = Occurrences.of(world, world.corpus)
     rows = WordRows(world, occurrences, OnePerSentence(size=1000, redraws=0, exact=True))
-    curves = measure([rows], METRICS, bootstrap=bootstrap).named
+    curves = measure([rows], METRICS, bootstrap=bootstrap).by_name
     return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES}
 
 
-class Told(Encoder):
+class PlantedEncoder(Encoder):
     """The planted vectors of a world's sentences; their last words, which tell them apart, have none."""
 
     n_layers = 1
@@ -118,22 +118,23 @@ class Told(Encoder):
             s.text: world.rows[a:b] for s, (a, b) in zip(world.corpus.sentences, pairwise(starts), strict=True)
         }
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
-        return (Encoded(sentence.words[:-1], self.rows[sentence.text][None]) for sentence in batch)
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        return (EncodedSentence(sentence.words[:-1], self.rows[sentence.text][None]) for sentence in batch)
 
 
 def of_shards(
     rng: np.random.Generator, words: np.ndarray, *, n: int, size: int, bootstrap: int, shards: int
 ) -> dict[str, tuple[float, float, float]]:
     """Each curve that one pass gives, and its interval, on a fresh corpus."""
-    from ctxexp_one_pass.dealt import deal
+    from ctxexp_scale.one_pass.sharded import shard_text
 
     world = World(rng, n=n, size=size, words=words)
-    text = deal(world.corpus, Dealing(shards=shards, form=Words().form, min_contexts=5), Local(), Silent())
+    options = ShardOptions(shards=shards, form=WordFilter().form, min_contexts=5)
+    text = shard_text(world.corpus, options, Local(), Silent())
     metrics = dict(list(METRICS.items())[:3])
-    study = Study(corpus=text, encoder=Told(world), metrics=metrics, bootstrap=bootstrap, explorer=0)
+    study = Study(corpus=text, encoder=PlantedEncoder(world), metrics=metrics, bootstrap=bootstrap)
     with TemporaryDirectory() as own:
-        curves = study.run(Vectors(cache=Path(own)), folder=Path(own)).named
+        curves = study.run(Vectors(cache=Path(own)), folder=Path(own)).by_name
     return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES[:5]}
 
 
@@ -147,7 +148,7 @@ def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -
     gold = cosine + 0.15 * hard[ends].sum(axis=1) + 0.2 * rng.normal(size=len(ends))
     pairs = tuple(Pair(int(a), int(b), float(g)) for (a, b), g in zip(ends, gold, strict=True))
     corpus = Corpus("pairs", tuple(Sentence.of([f"s{i}"]) for i in range(n)), pairs)
-    curves = measure([PairRows(Pooled(x.astype(np.float32)), corpus)], {"sts": STS}, bootstrap=bootstrap).named
+    curves = measure([PairRows(Pooled(x.astype(np.float32)), corpus)], {"sts": STS}, bootstrap=bootstrap).by_name
     return {"sts": (curves["sts/all"][0], curves["sts/all_ci_low"][0], curves["sts/all_ci_high"][0])}
 
 
@@ -169,9 +170,7 @@ def main() -> None:
     parser.add_argument("--bootstrap", type=int, default=500)
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--shards", type=int, default=0, help="and in one pass over so many (the plugin ctxexp-one-pass)"
-    )
+    parser.add_argument("--shards", type=int, default=0, help="and in one pass over so many (the plugin ctxexp-scale)")
     asked = parser.parse_args()
     words = 0.8 * np.random.default_rng([asked.seed, 0]).normal(size=(60, 24))
     columns: dict[str, dict[str, tuple[float, float]]] = {}

@@ -4,36 +4,64 @@
     python benchmarks/mutation.py FOLDER --sample 200     so many of them, by --seed
     python benchmarks/mutation.py FOLDER --changed main   those of files that differ from a branch
     python benchmarks/mutation.py FOLDER --table          what FOLDER holds, as a table
+    python benchmarks/mutation.py FOLDER --again          those that no test noticed, after tests were added (or their
+                                                          verdicts in another FOLDER were copied here)
 
-FOLDER holds the copy and the verdicts: a run that was stopped goes on when it is repeated; after a change of the code
-take a fresh one. A mutant meets only the tests that call its function, the quickest first, and is noticed by the first
-that fails. mutmut leaves decorated functions and what stands outside of functions as they are.
+    python benchmarks/mutation.py FOLDER --room maths     of one room alone (with any of these)
+
+FOLDER holds a copy for each room and the verdicts: a run that was stopped goes on when it is repeated; after a change
+of the code take a fresh one. A mutant meets only those of its room's tests that call its function, the quickest first,
+and is noticed by the first that fails. It is one token: a number, an operator, a comparison, True for False, a branch
+that is always taken. HARMLESS names mutants that change nothing that can be seen, each with the reason; others that
+survive are printed in its columns. mutmut's other mutants (arguments left out, None assigned, texts) are not made: most
+of them end in a TypeError, or in another word of a message. mutmut leaves decorated functions, and what stands outside
+of functions.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import csv
 import fnmatch
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("maths", "measuring", "metrics", "baselines")
+ROOMS = {  # and the tests that try each
+    "maths": ("tests/maths", "tests/metrics/test_anisotropy.py", "plugins/ctxexp-isotropy"),
+    "measuring": ("tests/measuring", "plugins/ctxexp-scale"),
+    "metrics": ("tests/metrics", "tests/measuring/test_measure.py"),
+    "baselines": ("tests/baselines", "tests/measuring", "tests/metrics/test_metrics.py"),
+}
+FIRST = {  # a few mutants of each
+    "maths": "ctxexp.maths.summary.*",
+    "measuring": "ctxexp.measuring.streams.*",
+    "metrics": "ctxexp.metrics.word_norm.*",
+    "baselines": "ctxexp.baselines.drawn.*",
+}
 COPY = ("ctxexp", "conf", "tests", "docs", "plugins", "benchmarks", "pyproject.toml")
-TESTS = ("maths", "measuring", "metrics", "baselines", "controls")
-SLOW = "tests/measuring/test_coverage.py"  # draws planted corpora by the hundred
-KILLED, NO_TESTS, SURVIVED = 1, 33, 0  # of mutmut's exit codes; others are timeouts and crashes, which are noticed
+SLOW = (  # over a second each, so that a mutant that survives would take a minute
+    "tests/measuring/test_coverage.py",
+    "tests/metrics/test_sts_published.py",
+    "tests/measuring/test_golden.py",
+)
+ONE_TOKEN = ("number", "name", "remove_unary_ops", "keywords", "swap_op", "augmented_assignment", "match", "if_exp")
+INNER = "--mutmut"  # this script as mutmut, with the operators of ONE_TOKEN only
+HARMLESS = Path(__file__).with_name("harmless_mutants.csv")
+UNNOTICED = (0, 33)  # mutmut's exit codes of mutants that survived, or have no test; others end a test in some way
 
 
-def copy(folder: Path) -> None:
-    """The checkout's code and tests, with mutmut's settings."""
+def copy(folder: Path, room: str) -> None:
+    """The checkout's code and tests, with mutmut's settings for a room."""
     for name in COPY:
         source, target = ROOT / name, folder / name
         if source.is_dir():
@@ -43,9 +71,9 @@ def copy(folder: Path) -> None:
             shutil.copy2(source, target)
     lists = {
         "source_paths": ["ctxexp/"],
-        "only_mutate": [f"ctxexp/{room}/*" for room in ROOMS],
-        "pytest_add_cli_args_test_selection": [f"tests/{room}" for room in TESTS],
-        "pytest_add_cli_args": [f"--ignore={SLOW}"],
+        "only_mutate": [f"ctxexp/{room}/*"],
+        "pytest_add_cli_args_test_selection": list(ROOMS[room]),
+        "pytest_add_cli_args": [f"--ignore={path}" for path in SLOW] + ["-m", "not slow"],
         "also_copy": [f"{name}/" for name in COPY if (ROOT / name).is_dir() and name not in ("ctxexp", "tests")],
     }
     lines = [f"{key}=\n" + "".join(f"  {value}\n" for value in values) for key, values in lists.items()]
@@ -76,62 +104,149 @@ def run(folder: Path, names: Sequence[str] = ()) -> None:
     env.setdefault("CTXEXP_SHARED", str(ROOT.parent / "shared"))
     log = folder / "mutmut.log"
     with log.open("ab") as file:
-        command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *names]
+        command = [sys.executable, __file__, INNER, "run", "--max-children", os.environ.get("CHILDREN", "1"), *names]
         done = subprocess.run(command, cwd=folder, env=env, stdout=file, stderr=subprocess.STDOUT)
     if done.returncode:
         print(f"mutmut ended with {done.returncode}; its words are in {log}", file=sys.stderr)
 
 
-def table(codes: dict[str, int | None]) -> Iterator[str]:
-    """By room: mutants tried, noticed, survived, without a test, and the share noticed."""
-    yield "| room | mutants | tried | noticed | survived | without a test | share noticed |"
-    yield "|---|---|---|---|---|---|---|"
+def mutmut() -> None:
+    """mutmut's command, with the operators of ONE_TOKEN."""
+    from mutmut.__main__ import cli
+    from mutmut.mutation.mutators import mutation_operators
+
+    names = {f"operator_{name}" for name in ONE_TOKEN}
+    if missing := names - {operator.__name__ for _, operator in mutation_operators}:
+        sys.exit(f"this mutmut has no {', '.join(sorted(missing))}")
+    mutation_operators[:] = [pair for pair in mutation_operators if pair[1].__name__ in names]  # type: ignore[index]
+    cli()
+
+
+class Change(NamedTuple):
+    """A mutant by its text, which stays the same while the numbers of mutants shift."""
+
+    function: str  # with its module and class: maths.chance.chance_corrected
+    line: str
+    mutant: str
+
+
+def change_of(name: str) -> Change:
+    """The line that the mutant changes, before and after; call it in the folder."""
+    from mutmut.mutation.diff_apply import get_diff_for_mutant
+    from mutmut.utils.format_utils import orig_function_and_class_names_from_key
+
+    lines = get_diff_for_mutant(name).splitlines()[2:]
+    before, after = (" ".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+")
+    function, class_name = orig_function_and_class_names_from_key(name)
+    module = name.rpartition(".")[0].removeprefix("ctxexp.")
+    return Change(".".join(part for part in (module, class_name, function.rpartition(".")[-1]) if part), before, after)
+
+
+def is_assertion(change: Change) -> bool:
+    """Whether only `strict` of a zip changed: it asserts that lengths agree, which they do by construction."""
+    before, after = (re.sub(r"strict=(True|False)", "strict", text) for text in (change.line, change.mutant))
+    return before == after
+
+
+def reasons() -> dict[Change, str]:
+    """The reason why each mutant on file changes nothing that can be seen."""
+    with HARMLESS.open(encoding="utf-8", newline="") as file:
+        return {Change(row["function"], row["line"], row["mutant"]): row["why"] for row in csv.DictReader(file)}
+
+
+def unnoticed(folder: Path) -> dict[str, Change]:
+    """The mutants that no test notices, by name."""
+    codes = {name: code for name, code in verdicts(folder).items() if code in UNNOTICED}
+    if not codes:
+        return {}
+    from mutmut.configuration import reset_config
+
+    reset_config()  # it holds another room's
+    with contextlib.chdir(folder):
+        return {name: change_of(name) for name in codes}
+
+
+def table(codes: Mapping[str, int | None], fine: Container[str]) -> Iterator[str]:
+    """By room: mutants, those tried, noticed, not noticed but named in `fine` as harmless, and neither; and the share
+    noticed of those tried, and of those tried that aren't harmless."""
+    yield "| room | mutants | tried | noticed | harmless | unnoticed | of tried | of those not harmless |"
+    yield "|---|---|---|---|---|---|---|---|"
     for room in (*ROOMS, "all"):
-        mine = [code for name, code in codes.items() if room == "all" or name.startswith(f"ctxexp.{room}.")]
-        kinds = Counter(
-            "survived" if c == SURVIVED else "none" if c == NO_TESTS else "noticed" for c in mine if c is not None
-        )
-        tried = sum(kinds.values())
-        share = f"{kinds['noticed'] / tried:.3f}" if tried else "-"
-        counts = [len(mine), tried, *(kinds[kind] for kind in ("noticed", "survived", "none"))]
-        yield f"| {room} | {' | '.join(map(str, counts))} | {share} |"
+        mine = {name: c for name, c in codes.items() if room == "all" or name.startswith(f"ctxexp.{room}.")}
+        tried = [name for name, code in mine.items() if code is not None]
+        left = [name for name in tried if codes[name] in UNNOTICED]
+        harmless = sum(name in fine for name in left)
+        noticed = len(tried) - len(left)
+        shares = [f"{noticed / n:.3f}" if n else "-" for n in (len(tried), len(tried) - harmless)]
+        counts = [len(mine), len(tried), noticed, harmless, len(left) - harmless]
+        yield f"| {room} | {' | '.join([*map(str, counts), *shares])} |"
+
+
+def forget(folder: Path) -> None:
+    """The verdicts on mutants that survived are taken back, so that they are tried again."""
+    for path in (folder / "mutants" / "ctxexp").rglob("*.py.meta"):
+        held = json.loads(path.read_text(encoding="utf-8"))
+        codes = held["exit_code_by_key"]
+        held["exit_code_by_key"] = {k: None if c in UNNOTICED else c for k, c in codes.items()}
+        path.write_text(json.dumps(held), encoding="utf-8")
+
+
+def try_mutants(folder: Path, room: str, asked: argparse.Namespace) -> None:
+    """Get the verdicts on a room's mutants that were asked for, in the room's copy."""
+    if not (folder / "setup.cfg").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        copy(folder, room)
+    if not verdicts(folder):  # mutants have names once they are made: those of one function are tried
+        run(folder, [FIRST[room]])
+    if asked.again:
+        forget(folder)
+    names = list(verdicts(folder))
+    if asked.changed:
+        patterns = changed(asked.changed)
+        names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    if asked.sample is not None:
+        names = random.Random(asked.seed).sample(sorted(names), min(asked.sample, len(names)))
+    if asked.changed or asked.sample is not None:
+        names = [name for name in names if verdicts(folder)[name] is None]
+        for start in range(0, len(names), 500):  # a command line has its bounds
+            run(folder, names[start : start + 500])
+    else:
+        run(folder)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python benchmarks/mutation.py", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sample", type=int, help="so many mutants")
+    parser.add_argument("--room", choices=list(ROOMS), action="append", help="one room; may be given again")
+    parser.add_argument("--sample", type=int, help="so many mutants of each room")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--changed", metavar="BRANCH", help="mutants of files that differ from it")
     parser.add_argument("--table", action="store_true", help="run nothing")
+    parser.add_argument("--again", action="store_true", help="those that no test noticed")
     asked = parser.parse_args()
     folder = asked.folder.resolve()
     if folder.is_relative_to(ROOT):
         parser.error(f"{folder} is in the checkout, of which it would be a copy; take a folder outside of it")
-    folder.mkdir(parents=True, exist_ok=True)
+    rooms = asked.room or list(ROOMS)
     if not asked.table:
-        if not (folder / "setup.cfg").exists():
-            copy(folder)
-        if not verdicts(folder):  # mutants have names once they are made: one is tried
-            run(folder, ["ctxexp.maths.summary.*"])
-        names = list(verdicts(folder))
-        if asked.changed:
-            patterns = changed(asked.changed)
-            names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
-        if asked.sample is not None:
-            names = random.Random(asked.seed).sample(sorted(names), min(asked.sample, len(names)))
-        if asked.changed or asked.sample is not None:
-            names = [name for name in names if verdicts(folder)[name] is None]
-            for start in range(0, len(names), 500):  # a command line has its bounds
-                run(folder, names[start : start + 500])
-        else:
-            run(folder)
-    codes = verdicts(folder)
-    print("\n".join(table(codes)))
-    for name, code in codes.items():
-        if code in (SURVIVED, NO_TESTS):
-            print(f"{'survived' if code == SURVIVED else 'no test'}: {name}")
+        for room in rooms:
+            try_mutants(folder / room, room, asked)
+    codes: dict[str, int | None] = {}
+    changes: dict[str, Change] = {}
+    for room in rooms:
+        if (folder / room).is_dir():
+            codes |= verdicts(folder / room)
+            changes |= unnoticed(folder / room)
+    why = reasons()
+    fine = {name for name, change in changes.items() if change in why or is_assertion(change)}
+    print("\n".join(table(codes, fine)))
+    rows = csv.writer(sys.stdout)
+    rows.writerows((*change, "") for name, change in changes.items() if name not in fine)
 
 
 if __name__ == "__main__":
-    main()
+    if INNER in sys.argv[1:2]:
+        sys.argv[1:2] = []
+        mutmut()
+    else:
+        main()

@@ -66,10 +66,12 @@ def help_seconds(path: str, expected: int) -> float:
 
 def phases(words: list[str]) -> dict[str, float]:
     """CPU seconds of each phase of one run in this process; what is left to Python, Hydra and our imports is `rest`."""
-    from ctxexp.command import compose, jobs
+    from ctxexp.command import compose
+    from ctxexp.command.build import Built
     from ctxexp.command.cli import main as command
-    from ctxexp.sinks.disk.job import Job
-    from ctxexp.sinks.disk.sinks import Sinks
+    from ctxexp.jobs import execute
+    from ctxexp.jobs.job import Job
+    from ctxexp.jobs.sinks import Sinks
 
     took: dict[str, float] = {"imports of the command": time.process_time()}
 
@@ -87,10 +89,10 @@ def phases(words: list[str]) -> dict[str, float]:
     watched: list[tuple[str, Any, str]] = [
         ("words checked", compose, "check_command"),
         ("store opened", Sinks, "prepared"),
-        ("text and model", jobs, "_loaded"),
-        ("measured", jobs, "measured"),
+        ("text and model", execute, "_load"),
+        ("measured", Built, "run"),
         ("results written", Job, "save"),
-        ("figures drawn", jobs, "run_figures"),
+        ("figures drawn", execute, "run_figures"),
         ("results sent", Job, "log"),
     ]
     for phase, owner, name in watched:

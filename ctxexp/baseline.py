@@ -1,4 +1,4 @@
-"""What a baseline must offer: random groups of occurrences, and the level that they give each measure."""
+"""The contract of baselines: random groups of occurrences, and the level that they give each measure."""
 
 from __future__ import annotations
 
@@ -15,33 +15,41 @@ from ctxexp.measuring.reader import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
 
 
-class Levels(NamedTuple):
-    """A measure's chance level in every layer."""
+class BaselineValues(NamedTuple):
+    """A measure's baseline in every layer."""
 
-    of_group: np.ndarray  # (n_groups, n_layers) each group's own, or (n_layers,) where all have one
+    by_group: np.ndarray  # (n_groups, n_layers) each group's own, or (n_layers,) where all have one
     curve: Curve  # its mean over the groups that have a score
 
 
 class Subject(NamedTuple):
-    """A measure in one layer, and which of its kind's groups it takes (None: all)."""
+    """A measure in one layer, and the indices of the groups of its kind that it gets (None: all)."""
 
     metric: GroupMean
-    chosen: np.ndarray | None
+    indices: np.ndarray | None
 
 
-class Chance(ABC):
-    """The chance level of measures over one kind of groups: it looks at each layer, then tells the levels."""
+class ScoredGroups(NamedTuple):
+    """A measure's groups with their scores."""
+
+    scores: np.ndarray  # (n_groups, n_layers) NaN where undefined
+    indices: np.ndarray | None = None  # among the groups of their kind; None: all of them
+    weights: np.ndarray | None = None  # (n_groups,) in the mean over groups; None: equal
+
+
+class GroupBaseline(ABC):
+    """Baselines of measures over one kind of groups: observes each layer, then gives the values."""
 
     @abstractmethod
-    def look(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
-        """Take one layer's levels of the measures, by label; with `influence`, how much units move them too."""
+    def observe_layer(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
+        """Take one layer's baselines of the measures, by label; with `influence`, that of clusters on them too."""
 
     @abstractmethod
-    def levels(self, label: str, scores: np.ndarray, chosen: np.ndarray | None) -> Levels:
-        """The levels of the measure whose groups have these scores (n_groups, n_layers)."""
+    def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
+        """The baselines of a measure, of the groups that it scored."""
 
-    def words(self, metric: Metric) -> str:
-        """How the measure's level came about: `exact`, `drawn`, `size-matched`, or nothing where it has none to speak
+    def baseline_source(self, metric: Metric) -> str:
+        """The source of the measure's baseline: `exact`, `drawn`, `size-matched`, or nothing where it has none to speak
         of."""
         return "drawn"
 
@@ -50,18 +58,41 @@ class Baseline(ABC):
     """Random groups of occurrences, the same rows in every layer.
 
     The first is the reported baseline; the others, redraws of it, are for metrics over samples that tell their spread.
-    A measure's level is its value on the first (`null`), unless `chance` gives groups levels of their own. `closed`:
-    over what random occurrences are drawn, where the mean cosine's expectation takes the place of the draw.
+    A measure's baseline is its value on the first (`baseline_value`), unless `group_baseline` gives groups baselines of
+    their own. `expectation`: over what random occurrences are drawn, where the mean cosine's expectation takes the
+    place of the draw. A metric may name further baselines, registered under their names (`Metric.baselines`).
+
+    Example:
+        >>> class AnyRows(Baseline):
+        ...     name = "any_rows"
+        ...     def groups(self, occurrences, rng):
+        ...         yield rng.permutation(occurrences.rows)[:1000]
+        >>> AnyRows().group_baseline(None, "word", seed=0) is None
+        True
     """
 
     name: ClassVar[str] = ""
-    matched: ClassVar[bool] = False  # whether groups have levels of their own
-    closed: Among | None = None
+    has_group_baselines: ClassVar[bool] = False  # whether groups have baselines of their own
+    expectation: Among | None = None
 
     @abstractmethod
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Arrays of row numbers, each without repetition: no occurrence is compared with itself."""
+        """The random groups, the reported baseline first.
 
-    def chance(self, occurrences: Occurrences, over: Over, seed: int) -> Chance | None:
-        """What gives the groups of a kind levels of their own (optional); None: all have that of the first group."""
+        Args:
+            occurrences: The measured rows.
+            rng: The source of all draws.
+
+        Returns:
+            Arrays of row numbers, each without repetition: no occurrence is compared with itself.
+        """
+
+    def group_baseline(self, occurrences: Occurrences, over: Over, seed: int) -> GroupBaseline | None:
+        """The source of baselines of single groups of a kind (optional); None: all have that of the first random group.
+
+        Args:
+            occurrences: The measured rows.
+            over: The kind of groups.
+            seed: The seed of its draws.
+        """
         return None

@@ -20,34 +20,96 @@ class Control:
     Words, sentences and baselines then see the same rest. Override any of `corpus`, `left_out`, `skips` (only
     one of these two) and `note`.
 
-    `name` is what the command calls it, `words` what labels, figures and captions do (by default the name).
+    `name` is its name on the command line, `label` that in labels, figures and captions (by default the name).
+
+    Example:
+        >>> class FirstTen(Control):
+        ...     name = "first_ten"
+        ...     def corpus(self, corpus, seed):
+        ...         return Corpus(corpus.name, corpus.sentences[:10])
+        >>> FirstTen().label, FirstTen().changes_text, FirstTen().leaves_out
+        ('first ten', True, False)
     """
 
     name: str = ""
-    words: str = ""
+    label: str = ""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.name or cls.__name__
-        if "name" in vars(cls) and "words" not in vars(cls):
-            cls.words = cls.name.replace("_", " ").strip()
+        if "name" in vars(cls) and "label" not in vars(cls):
+            cls.label = cls.name.replace("_", " ").strip()
 
     def corpus(self, corpus: Corpus, seed: int) -> Corpus:
-        """The corpus to encode: the given one, or a new one whose pairs and senses point to what they did."""
+        """The corpus to encode.
+
+        Args:
+            corpus: The data set's corpus; it stays unchanged.
+            seed: The run's seed: the same seed gives the same corpus.
+
+        Returns:
+            The given corpus, or a new one whose pairs and senses refer to the same sentences and words.
+
+        Example:
+            >>> text = Corpus.of("text", [["a", "bank"]])
+            >>> Control().corpus(text, seed=0) is text
+            True
+        """
         return corpus
 
     def require(self, encoder: Encoder) -> None:  # optional
-        """Raise ConfigError, before anything is encoded, where what this encoder gives is not enough for it."""
+        """Check, before anything is encoded, that the encoder gives what this control needs.
+
+        Args:
+            encoder: The model that will be measured.
+
+        Raises:
+            ConfigError: It doesn't.
+        """
 
     def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray | None:
-        """(n_rows,) bool: the store's rows that are not measured; None for none. `occurrences` holds all of them."""
+        """The rows that are not measured.
+
+        Args:
+            store: The vectors.
+            occurrences: The words, sentences and places of all rows.
+
+        Returns:
+            A mask (n_rows,) bool, True for a row that is left out; None for none.
+        """
         return self.skips(occurrences.places)
 
     def skips(self, places: np.ndarray) -> np.ndarray | None:
-        """The same, (n,) bool, where rows are judged by their places in their sentences (n,) alone, 0 first."""
+        """The same where rows are judged by their places alone; without one of these two nothing is left out.
+
+        Args:
+            places: The place of each row in its sentence (n,), 0 first.
+
+        Returns:
+            A mask (n,) bool; None for none.
+
+        Example:
+            >>> import numpy as np
+            >>> class NoFirstTwo(Control):
+            ...     def skips(self, places):
+            ...         return places < 2
+            >>> NoFirstTwo().skips(np.arange(4)).tolist()
+            [True, True, False, False]
+        """
         return None
 
     def note(self, start: TextStart | None) -> str:
-        """What is to be said of it where `start` stands before each text, never measured; empty for nothing."""
+        """A remark for figures and reports.
+
+        Args:
+            start: The tokens before each text, never measured; None: not known.
+
+        Returns:
+            The remark; empty for none.
+
+        Example:
+            >>> Control().note(None)
+            ''
+        """
         return ""
 
     @property

@@ -1,20 +1,18 @@
-"""What is measured: sentences as words with their character spans, gold pairs, sense labels."""
+"""The measured text: sentences as words with their character spans, gold pairs, sense labels."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
-from ctxexp.datasets.bound import Bound
-from ctxexp.errors import DataError, is_text
+from ctxexp.datasets.bound import CorpusBound
+from ctxexp.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +21,19 @@ class Sentence:
 
     `text[start:end] == word` for each word and its span; spans ascend and don't overlap. Characters between
     spans (white space, and nothing else for the built-in word tokenizers) belong to no word.
+
+    Args:
+        text: The text.
+        words: Its words, in order.
+        spans: A (start, end) per word, in characters of the text.
+
+    Raises:
+        DataError: Words and spans are not equally many.
+
+    Example:
+        >>> sentence = Sentence("a bank.", ("a", "bank", "."), ((0, 1), (2, 6), (6, 7)))
+        >>> len(sentence), Sentence.of(["a", "bank"]).text
+        (3, 'a bank')
     """
 
     text: str
@@ -35,7 +46,18 @@ class Sentence:
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Sentence:
-        """The sentence whose text is `words` joined by single spaces."""
+        """The sentence whose text is these words joined by single spaces.
+
+        Args:
+            words: The words, in order.
+
+        Returns:
+            The sentence.
+
+        Example:
+            >>> Sentence.of(["a", "bank"])
+            Sentence(text='a bank', words=('a', 'bank'), spans=((0, 1), (2, 6)))
+        """
         words = tuple(words)
         spans: list[tuple[int, int]] = []
         at = 0
@@ -53,7 +75,12 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sentences (by index in the corpus) with a gold similarity; `subset` names the part of the set."""
+    """Two sentences (by index in the corpus) with a gold similarity; `subset` names the part of the set.
+
+    Example:
+        >>> Pair(0, 1, gold=4.2, subset="STS12/MSRpar").gold
+        4.2
+    """
 
     first: int
     second: int
@@ -63,7 +90,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """The labelled sense of one occurrence: word `position` of sentence `sentence`."""
+    """The labelled sense of one occurrence: word `position` of sentence `sentence`.
+
+    Example:
+        >>> Sense(sentence=0, position=1, label="river").label
+        'river'
+    """
 
     sentence: int
     position: int
@@ -76,13 +108,25 @@ Tags = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences of one data set, with whatever gold annotation it brings.
+    """Sentences of one data set with its gold annotation.
 
-    `choices` names every choice that shaped the sentences (tokenizer, case, deduplication, ...): they are
-    logged with each run. `documents` numbers the document of each sentence, where it is known: sentences of one are not
-    independent, so that intervals draw whole documents. `tags` are what else is known of words, by kind (`lemma`,
-    `pos`, `period` ...). Data sets may derive from it to hold more; what they hold may point to words by their tags,
-    which follow them, never by numbers.
+    Data sets may derive from it to hold more; their own fields may point to words by tags, never by numbers.
+
+    Args:
+        name: Its name in figures and tables.
+        sentences: The sentences.
+        pairs: Gold pairs of sentences.
+        senses: Labelled senses of occurrences.
+        choices: Every choice that shaped the sentences (tokenizer, case, deduplication, ...), logged with each run.
+        documents: The document's number of each sentence, or None where unknown: sentences of one document are not
+            independent, so that intervals resample whole documents.
+        tags: Other annotation of words by kind (`lemma`, `pos`, `period` ...).
+        bound: The occurrences that are measured of a corpus with bounded contexts; None: every word.
+
+    Example:
+        >>> corpus = Corpus.of("two", [["a", "bank"], ["the", "bank", "of", "a", "river"]])
+        >>> corpus.n_words, corpus.sentences[0].text
+        (7, 'a bank')
     """
 
     name: str
@@ -92,11 +136,23 @@ class Corpus:
     choices: dict[str, str] = field(default_factory=dict)
     documents: tuple[int, ...] | None = None
     tags: dict[str, Tags] = field(default_factory=dict)
-    bound: Bound | None = None  # None: every word is measured
+    bound: CorpusBound | None = None  # None: every word is measured
 
     @classmethod
     def of(cls, name: str, sentences: Iterable[Sequence[str]]) -> Corpus:
-        """A corpus of word lists; handy in tests and plugins."""
+        """A corpus of word lists; handy in tests and plugins.
+
+        Args:
+            name: Its name.
+            sentences: The words of each sentence.
+
+        Returns:
+            The corpus, without annotation.
+
+        Example:
+            >>> [s.text for s in Corpus.of("two", [["a", "bank"], ["the", "river"]]).sentences]
+            ['a bank', 'the river']
+        """
         return cls(name, tuple(Sentence.of(words) for words in sentences))
 
     @property
@@ -116,29 +172,39 @@ class Corpus:
         )
 
     @property
-    def entire(self) -> Corpus:
+    def unbounded(self) -> Corpus:
         """The corpus that a bounded one was taken from, where memory holds it; else itself."""
-        return self if self.bound is None or self.bound.entire is None else self.bound.entire
+        return self if self.bound is None or self.bound.source is None else self.bound.source
 
     @property
     def running(self) -> Sequence[Sentence]:
         """Sentences in which words are as frequent as in the text: all, or the whole ones of a bounded corpus."""
-        bound = self.entire.bound
-        return self.entire.sentences if bound is None else [self.sentences[i] for i in np.flatnonzero(bound.whole)]
+        bound = self.unbounded.bound
+        return self.unbounded.sentences if bound is None else [self.sentences[i] for i in np.flatnonzero(bound.whole)]
 
     @cached_property
     def content(self) -> str:
         """Hex digest (32 digits) of all that measures read: sentences, gold pairs, senses, whatever else it holds."""
-        held = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "sentences", "choices")}
-        whole = "" if self.entire is self else self.entire.content
-        return hashlib.blake2b(f"{self.fingerprint} {held}{whole}".encode(), digest_size=16).hexdigest()
+        values = {f.name: vars(self)[f.name] for f in fields(self) if f.name not in ("name", "sentences", "choices")}
+        source_digest = "" if self.unbounded is self else self.unbounded.content
+        return hashlib.blake2b(f"{self.fingerprint} {values}{source_digest}".encode(), digest_size=16).hexdigest()
 
 
-class Shards(ABC):
-    """Text that is read again whenever it is needed, part by part, and never held whole: what a data set gives in
-    place of a Corpus where that may not fit the memory. It is pickled to be read by other processes.
+class TextStream(ABC):
+    """Text that is read part by part whenever it is needed, and never held in memory as a whole: a data set gives one
+    in place of a Corpus where that may not fit. Other processes read it too, so it can be pickled.
 
     `parts` are small, and are read in any order; a document lies in one part. `choices` are those of a Corpus.
+
+    Example:
+        >>> class Lines(TextStream):
+        ...     name, choices, parts = "lines", {}, ["a bank", "the river"]
+        ...     def texts(self, part):
+        ...         yield None, part
+        ...     def sentence(self, text):
+        ...         return Sentence.of(text.split())
+        >>> Lines().corpus(limit=1).sentences[0].words
+        ('a', 'bank')
     """
 
     name: str
@@ -147,19 +213,47 @@ class Shards(ABC):
 
     @abstractmethod
     def texts(self, part: object) -> Iterator[tuple[int | None, str | Sentence]]:
-        """The texts of a part, or sentences where words are known, each after its document's number; None: documents
-        aren't known. A document's texts follow each other."""
+        """The texts of a part.
+
+        Args:
+            part: One of `parts`.
+
+        Returns:
+            Pairs of a document's number (None: not known) and a text, or a sentence where words are known already. The
+            texts of a document follow each other.
+        """
 
     @abstractmethod
     def sentence(self, text: str) -> Sentence:
-        """A text as words."""
+        """A text as words.
+
+        Args:
+            text: A text that `texts` yielded.
+
+        Returns:
+            The sentence.
+        """
 
     def words(self, text: str | Sentence) -> Sentence:
-        """What `texts` gave, as words."""
+        """A text, or a sentence, as a sentence.
+
+        Args:
+            text: What `texts` yielded.
+
+        Returns:
+            The sentence.
+        """
         return self.sentence(text) if isinstance(text, str) else text
 
     def corpus(self, limit: int | None = None) -> Corpus:
-        """All of it in memory, or its first sentences."""
+        """The stream in memory.
+
+        Args:
+            limit: The number of sentences to read; None: all.
+
+        Returns:
+            The corpus of these sentences.
+        """
         sentences: list[Sentence] = []
         documents: list[int] = []
         number: dict[tuple[int, int | None], int] = {}
@@ -167,8 +261,8 @@ class Shards(ABC):
         for i, document, text in islice(every, limit):
             sentences.append(self.words(text))
             documents.append(-1 if document is None else number.setdefault((i, document), len(number)))
-        known = None if -1 in documents else tuple(documents)
-        return Corpus(self.name, tuple(sentences), choices=dict(self.choices), documents=known)
+        document_numbers = None if -1 in documents else tuple(documents)
+        return Corpus(self.name, tuple(sentences), choices=dict(self.choices), documents=document_numbers)
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:
@@ -182,116 +276,7 @@ def fingerprint(sentences: Iterable[Sentence]) -> str:
     return digest.hexdigest()
 
 
-def deduplicated(corpus: Corpus) -> Corpus:
-    """The corpus with each text once, first occurrences in order; pairs, senses and tags follow their sentence.
-
-    Five copies of a sentence are one context, not five: without this a word can look context-independent because its
-    sentences are equal. One with a bound holds none twice.
-    """
-    if corpus.bound is not None:
-        return corpus
-    first: dict[Sentence, int] = {}
-    position = [first.setdefault(s, len(first)) for s in corpus.sentences]
-    pairs = tuple(Pair(position[p.first], position[p.second], p.gold, p.subset) for p in corpus.pairs)
-    senses = tuple(dict.fromkeys(Sense(position[s.sentence], s.position, s.label) for s in corpus.senses))
-    documents = None
-    if corpus.documents is not None:
-        kept = dict(zip(reversed(position), reversed(corpus.documents), strict=True))  # where each first stands
-        documents = tuple(kept[i] for i in range(len(first)))
-    return replace(
-        corpus,
-        sentences=tuple(first),
-        pairs=pairs,
-        senses=senses,
-        choices={**corpus.choices, "deduplicate": "true"},
-        documents=documents,
-        tags={kind: _once(tags, position, len(first)) for kind, tags in corpus.tags.items()},
-    )
-
-
-def _once(tags: Tags, position: Sequence[int], n: int) -> Tags:
-    """The tags of n sentences, of which each may be there several times: the first tag of each word."""
-    held: list[tuple[str, ...]] = [()] * n
-    for i, of in zip(position, tags, strict=True):
-        held[i] = tuple(a or b for a, b in zip(held[i], of, strict=True)) if held[i] else of
-    return tuple(held)
-
-
-def check_corpus(corpus: Corpus) -> None:
-    """Raise `DataError` unless the corpus keeps what the classes above say; they themselves trust who makes them."""
-    if not isinstance(corpus.name, str) or not corpus.name.strip() or not is_text(corpus.name):
-        raise DataError(f"a corpus's name is {corpus.name!r}; expected a text for charts and tables")
-    if not isinstance(corpus.sentences, tuple) or not corpus.sentences:
-        raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {str(corpus.sentences)[:40]}")
-    if wrong := {k: v for k, v in corpus.choices.items() if not isinstance(k, str) or not isinstance(v, str)}:
-        raise DataError(f"corpus {corpus.name!r}: choices are texts by name, got {str(wrong)[:80]}")
-    if corpus.documents is not None and len(corpus.documents) != len(corpus.sentences):
-        raise DataError(
-            f"corpus {corpus.name!r}: documents of {len(corpus.documents)} sentences, but it has "
-            f"{len(corpus.sentences)}; expected one document number a sentence, or none at all"
-        )
-    check_sentences(corpus)
-    check_gold(corpus)
-    for kind, tags in corpus.tags.items():
-        if list(map(len, tags)) != list(map(len, corpus.sentences)):
-            raise DataError(f"corpus {corpus.name!r}: tags {kind!r} are not one a word of each of its sentences")
-
-
-def check_sentences(corpus: Corpus) -> None:
-    """Raise `DataError` unless each word of each sentence is what the text has at its span, and no text is damaged."""
-    seen: set[int] = set()
-    for i, sentence in enumerate(corpus.sentences):
-        if id(sentence) not in seen:
-            seen.add(id(sentence))
-            if wrong := _wrong(sentence):
-                raise DataError(f"corpus {corpus.name!r}, sentence {i}{wrong}")
-
-
-_NO_TEXT = re.compile("[\\0\ud800-\udfff]")
-
-
-def _wrong(sentence: object) -> str:
-    """What is wrong with a sentence, to stand after its number; empty if nothing is."""
-    if not isinstance(sentence, Sentence):
-        return f": expected a ctxexp.Sentence, got {type(sentence).__name__}"
-    parts: tuple[object, object, object] = (
-        sentence.text,
-        sentence.words,
-        sentence.spans,
-    )  # annotations hold nobody to them
-    text, words, spans = parts
-    if not isinstance(text, str) or not isinstance(words, tuple) or not isinstance(spans, tuple):
-        return ": expected a text, a tuple of words and a tuple of spans"
-    where = f", {text[:40]!r}"
-    if _NO_TEXT.search(text):
-        return f"{where}: it holds a NUL or half of a surrogate pair, which no text does; was it decoded as what it is?"
-    try:
-        held = tuple(text[a:b] for a, b in spans)
-        ends = list(chain.from_iterable(spans))
-    except (TypeError, ValueError):
-        return f"{where}: a span is a pair of whole numbers, the first and the one after the last character"
-    if held != words:
-        k = next(k for k, (a, b) in enumerate(zip(held, words, strict=True)) if a != b)
-        return f"{where}: the span {spans[k]} holds {held[k]!r}, the word is {words[k]!r}"
-    if not all(map(str.strip, words)) or ends != sorted(ends) or (ends and (ends[0] < 0 or ends[-1] > len(text))):
-        return f"{where}: spans ascend without overlap within the text, and no word is blank; got {spans[:8]}"
-    return ""
-
-
-def check_gold(corpus: Corpus) -> None:
-    """Raise `DataError` unless pairs and senses point to sentences and words that are there, and gold is a number."""
-    n = len(corpus.sentences)
-    for pair in corpus.pairs:
-        if not (0 <= pair.first < n and 0 <= pair.second < n and math.isfinite(pair.gold)):
-            raise DataError(
-                f"corpus {corpus.name!r}: {pair} points outside the {n} sentences, or its gold is no number"
-            )
-    for sense in corpus.senses:
-        if not 0 <= sense.sentence < n or not 0 <= sense.position < len(corpus.sentences[sense.sentence]):
-            raise DataError(f"corpus {corpus.name!r}: {sense} points to no word of the corpus")
-
-
 def overlap(text: Corpus, corpus: Corpus) -> float:
     """The share of the corpus's distinct sentences that are in the text, in [0, 1]."""
-    measured = {sentence.text for sentence in corpus.sentences}
-    return len(measured & {sentence.text for sentence in text.sentences}) / len(measured)
+    corpus_texts = {sentence.text for sentence in corpus.sentences}
+    return len(corpus_texts & {sentence.text for sentence in text.sentences}) / len(corpus_texts)

@@ -1,4 +1,4 @@
-"""What an engine must offer: work done on many items, by as many workers as it has."""
+"""The contract of engines: work on many items, by as many workers as the engine has."""
 
 from __future__ import annotations
 
@@ -30,16 +30,30 @@ class Engine(ABC):
     shard_tokens: int = 32_768  # of the model's tokens that are encoded as one item
 
     @abstractmethod
-    def each(self, make: Callable[[], Callable[[T], R]], items: Iterable[T]) -> Iterator[R]:
-        """What `make()` gives of each item, in whatever order.
+    def map_unordered(self, make: Callable[[], Callable[[T], R]], items: Iterable[T]) -> Iterator[R]:
+        """The results of `make()` for each item.
 
-        A worker calls `make` once, and keeps what it gives: it loads the model, say. `make` and items can be pickled,
-        by cloudpickle where they are a notebook's. Whatever they raise is raised here; an item whose worker dies is
-        given to another, `MOST_DEATHS` times in all (`Deaths`). No worker outlives the driver.
+        Args:
+            make: Called once by each worker, whose items its result then handles: it loads the model, say. It can be
+                pickled, by cloudpickle where it is a notebook's.
+            items: The items, which can be pickled as well.
+
+        Returns:
+            The results, in any order. An item whose worker dies is given to another, `MOST_DEATHS` times in all
+            (`WorkerDeaths`). No worker outlives the driver.
+
+        Raises:
+            EngineError: Workers died too often.
+            Exception: Whatever `make` or the handling of an item raised.
+
+        Example:
+            >>> from ctxexp.engines.local import Local
+            >>> sorted(Local().map_unordered(lambda: abs, [-1, 2, -3]))
+            [1, 2, 3]
         """
 
 
-class Deaths:
+class WorkerDeaths:
     """Counts the workers that die, so that no item is tried for ever: one that kills its worker kills the next too.
 
     Args:

@@ -21,7 +21,7 @@ The command line prints the message of these without a traceback: a user's mista
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -60,43 +60,39 @@ def is_text(text: str) -> bool:
 
 def line(text: str, most: int = 1000) -> str:
     """The text in one line of at most so many characters."""
-    joined = " ".join(text.split())
-    return joined if len(joined) <= most else f"{joined[: most - 3]}..."
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= most else f"{one_line[: most - 3]}..."
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The error's type and words, `KeyError: 'x'`, in one line of at most 500 characters, whatever they are."""
+    if isinstance(error, SystemExit):
+        return f"RuntimeError: it called sys.exit({error.code!r})"
     try:
-        words = str(error)
-    except Exception:  # a stranger's exception may not even print
-        words = "(its message can't be shown)"
-    return line(f"{type(error).__name__}: {words}".removesuffix(": "), 500)
+        message = str(error)
+    except Exception:  # a plugin's exception may not even print
+        message = "(its message can't be shown)"
+    return line(f"{type(error).__name__}: {message}".removesuffix(": "), 500)
 
 
 class Terminated(SystemExit):
     """SIGTERM asks this process to end: no fault of the code that it interrupts."""
 
 
-@contextmanager
-def stranger() -> Iterator[None]:
-    """Code that isn't ours runs inside: its `sys.exit()` is an exception like any other, not the end of the command."""
-    try:
-        yield
-    except (Exception, KeyboardInterrupt, GeneratorExit, Terminated):
-        raise
-    except SystemExit as error:
-        raise RuntimeError(f"it called sys.exit({error.code!r})") from error
-    except BaseException as error:
-        raise RuntimeError(f"it raised {said(error)}") from error
-
-
 class CtxexpError(Exception):
-    """Base class: what was expected, what came, where, and what to do.
+    """Base class of errors whose message says what was expected, what came, where, and what to do.
 
-    `of` is kind and label of what is at fault (`metric`, `self_similarity`), where that is known.
+    `part` is kind and label of the part at fault (`metric`, `self_similarity`), where that is known.
+
+    Example:
+        >>> try:
+        ...     raise UnknownName("model", "brt", ["bert", "gpt2"])
+        ... except CtxexpError as error:
+        ...     print(error)
+        no model 'brt'; did you mean 'bert'? (bert, gpt2)
     """
 
-    of: tuple[str, str] | None = None
+    part: tuple[str, str] | None = None
 
 
 class ConfigError(CtxexpError):
@@ -130,6 +126,8 @@ class EncodingError(CtxexpError):
 class TransformError(CtxexpError):
     """A transform's input or output breaks its contract."""
 
+    part = ("transform", "")  # whoever calls it
+
 
 class MetricError(CtxexpError):
     """A metric's input or output breaks its contract."""
@@ -159,20 +157,47 @@ class TrackingError(CtxexpError):
     """Results could not be sent to the tracking server; they are safe on disk."""
 
 
+Message = Callable[[BaseException], str]
+_CLASSES: dict[str, type[CtxexpError]] = {
+    "model": ModelError,
+    "encoder": EncodingError,
+    "transform": TransformError,
+    "control": MetricError,
+    "baseline": MetricError,
+    "metric": MetricError,
+    "sink": TrackingError,
+}
+
+
 @contextmanager
-def blamed(kind: str) -> Iterator[None]:
-    """What is raised inside is this kind's fault (`model`, `control`, `transform`), unless it says whose it is."""
+def plugin_call(
+    kind: str, name: str = "", failure: str | Message = "failed", *, within: str | Message | None = None
+) -> Iterator[None]:
+    """The guard of plugin code: whatever the block raises, its `sys.exit()` too, becomes a CtxexpError that is
+    attributed (`part`) to this part unless it is attributed already. What ends the process passes.
+
+    Args:
+        kind: The part's kind, such as `metric`; of one that is none of a config's, the error is a PluginError.
+        name: The part's name, or its label.
+        failure: The predicate of the message about a foreign exception, as in "metric 'x' failed: KeyError: 'a'"; or a
+            function that writes the whole message.
+        within: The same for ctxexp's own errors, as in "metric 'x' at layer 3: ..."; None: their message stays.
+    """
+    part = f"{kind} {name!r}" if name else f"the {kind}"
     try:
         yield
-    except CtxexpError as error:
-        if error.of is None and (kind != "transform" or isinstance(error, TransformError)):
-            error.of = kind, ""
+    except (KeyboardInterrupt, GeneratorExit, Terminated):
         raise
-    except Exception as error:  # a stranger's code may raise anything
-        if kind not in ("model", "control"):
+    except BaseException as error:  # plugin code may raise anything
+        is_own = isinstance(error, CtxexpError)
+        phrase = within if is_own else failure
+        if callable(phrase):
+            message = phrase(error)
+        else:
+            message = f"{part}{phrase}: {error}" if is_own else f"{part} {phrase}: {error_text(error)}"
+        attributed = error if is_own and phrase is None else _CLASSES.get(kind, PluginError)(message)
+        assert isinstance(attributed, CtxexpError)
+        attributed.part = attributed.part or ("model" if kind == "encoder" else kind, name)
+        if attributed is error:
             raise
-        failure = (ModelError if kind == "model" else MetricError)(
-            f"the {kind} failed: {type(error).__name__}: {error}"
-        )
-        failure.of = kind, ""
-        raise failure from error
+        raise attributed from error

@@ -1,99 +1,48 @@
-"""What a metric must offer: complete groups of rows in, numbers out."""
+"""The contract of metrics: complete groups of rows in, numbers out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeGuard
 
 import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.maths.influence import by_leaving_out, of_mean_cosine
-from ctxexp.maths.summary import summary
-from ctxexp.measuring.described import Described
-from ctxexp.model import EmbeddingTable
+from ctxexp.maths.summary import aggregate
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.results.described import Described
 
 if TYPE_CHECKING:
     from ctxexp.measuring.occurrences import Text
 
-AgainstLevel = Literal["run", "size_matched"]
-"""Which level a measure's `baseline` and `adjusted` are: that of the run's `baseline=`, or of random groups of each
-group's own size."""
+RUN = "run"  # among a metric's baselines, that of the run's `baseline=`
 
 Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
 the sentence vectors of a sub-set of gold pairs; a random group of the baseline; all rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """What is known of a sub-set's pairs of sentences."""
+class GroupScores(NamedTuple):
+    """The scores of a metric's groups, in the order of the updates."""
 
-    gold: np.ndarray  # (n,) float64
-    texts: Sequence[tuple[str, str]]
-    ends: np.ndarray | None = None  # (n, 2) int64, the two sentences' numbers; None: no two pairs share one
-
-    def __len__(self) -> int:
-        return len(self.gold)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Rows that belong together, in one layer, mix of layers or embedding table.
-
-    `x` is only lent: its memory holds the next group after the call. Copy what must be kept.
-    """
-
-    key: Hashable  # a word, a sentence's number, a sub-set of pairs (`task/part`, or the task), a table's name
-    x: np.ndarray  # (n, d) float32 or float64; of pairs (n, 2, d)
-    labels: tuple[str, ...] = ()  # of a sense group: a label a row
-    pairs: Pairs | None = None
-    table: EmbeddingTable | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Groups of equal size, side by side."""
-
-    keys: Sequence[Hashable]
-    x: np.ndarray  # (w, n, d); of pairs (1, n, 2, d)
-    rows: np.ndarray | None = None  # (w, n) their numbers
-    labels: Sequence[tuple[str, ...]] = ()
-    pairs: Pairs | None = None
-    table: EmbeddingTable | None = None
-
-    @classmethod
-    def of(cls, group: Group) -> Block:
-        """The group by itself."""
-        return cls([group.key], group.x[None], None, [group.labels], group.pairs, group.table)
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __iter__(self) -> Iterator[Group]:
-        for i, (key, x) in enumerate(zip(self.keys, self.x, strict=True)):
-            yield Group(key, x, self.labels[i] if self.labels else (), self.pairs, self.table)
-
-    def apart(self) -> Block:
-        """Each row as a group of its own, its key its number."""
-        assert self.rows is not None
-        rows = self.rows.reshape(-1, 1)
-        return Block(rows[:, 0].tolist(), self.x.reshape(-1, 1, self.x.shape[-1]), rows)
-
-    def taken(self, which: np.ndarray) -> Block:
-        """Only these groups."""
-        rows = None if self.rows is None else self.rows[which]
-        labels = [self.labels[i] for i in which.tolist()] if self.labels else ()
-        return Block([self.keys[i] for i in which.tolist()], self.x[which], rows, labels, self.pairs, self.table)
+    keys: list[Hashable]
+    scores: np.ndarray  # (groups,) float64
+    weights: np.ndarray | None = None  # (groups,) in the mean over groups; None: equal
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statistic with its 95% interval, and the bootstrap replicates that runs are compared by."""
+    """A statistic with its 95% interval, and the bootstrap replicates that runs are compared by.
+
+    Example:
+        >>> Estimate(0.5, low=0.4, high=0.6).value
+        0.5
+    """
 
     value: float
     low: float
@@ -101,46 +50,91 @@ class Estimate:
     replicates: np.ndarray | None = None  # (r,)
 
 
+class Output:
+    """Something that a metric makes of one place and that is kept as files, such as a spectrum or points to draw."""
+
+    def write(self, folder: Path) -> None:
+        """Write the files of one place.
+
+        Args:
+            folder: The place's, `<label>/layer_03`.
+        """
+
+    def write_together(self, by_place: Mapping[str, Self], folder: Path, *, n_layers: int, title: str) -> None:
+        """Write what needs all places, once they are measured; called on one of them.
+
+        Args:
+            by_place: This output of each place, by the name of the place's folder (`layer_03`, `table_input`).
+            folder: The metric's, which holds those of the places.
+            n_layers: How many layers the model has.
+            title: The run's.
+        """
+
+
 class Metric(Described, ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    What it says of itself (`title`, `unit`, `definition`, `variant` ...) are the attributes of `Described`.
+    Its metadata (`title`, `unit`, `definition`, `variant` ...) are the attributes of `Described`.
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
     may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them. `tables`: embedding
     tables are measured too, each a group of its own, whose `table` tells its tokens.
 
-    `cosine_level` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is
-    the chance level (`null` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which
-    then takes the place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `null` as it is.
+    `cosine_statistic` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that
+    is the baseline (`baseline_value` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form,
+    which then takes the place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `baseline_value` as
+    it is.
 
-    `baseline` says what `adjusted` is raw less of: `run`, the level of the run's `baseline=`; `size_matched`, for a
-    score that depends on the number of rows, the mean score of random groups of each group's own size (unless the
-    run's baseline gives groups levels of their own, which are of their size too). `size_matched=True` asks for the
-    latter beside the former, as `size_matched_baseline` and `size_matched_adjusted`.
+    `baselines` names what a metric with scores is held against, each by `run` (the run's `baseline=`) or by the name of
+    a baseline that is registered: `baseline` and `adjusted` are of the first, `<name>_baseline` and `<name>_adjusted`
+    of each other one. A run's baseline that gives groups baselines of their own comes first in any case. A score that
+    depends on the number of rows, even for noise, needs random groups of each group's own size
+    (`ctxexp.baselines.SizeMatched`).
+
+    Example:
+        >>> class Rows(Metric):
+        ...     over = "word"
+        ...     def __init__(self):
+        ...         self.sizes = []
+        ...     def update(self, group):
+        ...         self.sizes.append(len(group.x))
+        ...     def compute(self):
+        ...         return {"raw": float(np.mean(self.sizes))}
+        >>> metric = Rows()
+        >>> metric.update(Group("bank", np.zeros((4, 8), np.float32)))
+        >>> metric.compute()
+        {'raw': 4.0}
     """
 
     over: ClassVar[Over]
     tables: ClassVar[bool] = False
     scored: ClassVar[bool] = False  # whether every group has a score: a GroupMean
-    cosine_level: ClassVar[str] = ""
+    cosine_statistic: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
     min_rows: ClassVar[int] = 1
     extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
     sample: int | None = None  # so many random groups only
-    size_matched: bool = False
-    baseline: AgainstLevel = "run"
+    baselines: tuple[str, ...] = (RUN,)
 
     def require(self, corpus: Corpus) -> None:  # optional
-        """Raise DataError unless the corpus has what is measured: called before anything is encoded."""
+        """Check, before anything is encoded, that the corpus has what is measured.
 
-    def meet(self, text: Text) -> None:  # optional
-        """What is measured, before the first group, for metrics that need to know more of a block's `rows` than which
-        of them belong together; not called where pairs or tables are measured."""
+        Raises:
+            DataError: It doesn't.
+        """
+
+    def bind_text(self, text: Text) -> None:  # optional
+        """Take the measured text before the first group, for metrics that need more than groups of rows (optional).
+
+        Not called where pairs or tables are measured."""
 
     @abstractmethod
     def update(self, group: Group) -> None:
-        """Take one complete group."""
+        """Take one complete group.
+
+        Args:
+            group: The rows of a word, a sentence or a table, in the corpus's order.
+        """
 
     def update_block(self, block: Block) -> None:
         """Take many groups of equal size at once. Override where a batch is faster."""
@@ -148,162 +142,158 @@ class Metric(Described, ABC):
             self.update(group)
 
     def resample(self, rng: np.random.Generator, replicates: int) -> None:  # optional
-        """What intervals are to be drawn from, before `compute`; `rng` is in the same state in every layer, so that
+        """Take the source of bootstrap resamples, before `compute`; `rng` is in the same state in every layer, so that
         resamples are the same; without replicates (0) intervals are NaN. Of metrics over pairs (optional)."""
 
     @abstractmethod
     def compute(self) -> Mapping[str, float | Estimate]:
-        """The layer's statistics by name; undefined is NaN. A metric over pairs may name a task, as in `STS12/all`."""
+        """The layer's statistics, once all groups were taken.
 
-    def null(self, x: np.ndarray) -> float:
-        """The measure's value on a random group `x` (n, d): its chance level; NaN if it has none."""
+        Returns:
+            Values by name, NaN where undefined. A metric over pairs may name a task, as in `STS12/all`.
+        """
+
+    def baseline_value(self, x: np.ndarray) -> float:
+        """The measure's value on a random group `x` (n, d): its baseline; NaN if it has none."""
         return float("nan")
 
-    def null_influence(self, x: np.ndarray) -> np.ndarray | None:
-        """How much each row of a random group (n, d) moves `null`: (n,) float64; None where that isn't known."""
-        return of_mean_cosine(x) if self.cosine_level else None
-
-    def level(self, x: np.ndarray) -> float:
-        """`null` of the random group x (1, n, d)."""
-        return self.null(x[0])
-
-    def level_influence(self, x: np.ndarray) -> np.ndarray | None:
-        """`null_influence` of the random group x (1, n, d)."""
-        return self.null_influence(x[0])
-
-    def contributions(self, block: Block) -> np.ndarray | None:
-        """How much each row moves its group's score (w, n), float64, for intervals; None where groups have none."""
-        return None
-
-    def collected(self) -> tuple[list[Hashable], np.ndarray] | None:
-        """Keys and scores (groups,) float64 in the order of the updates; None where groups have no scores."""
-        return None
+    def baseline_influence(self, x: np.ndarray) -> np.ndarray | None:
+        """The influence of each row of a random group (n, d) on `baseline_value`, (n,) float64; None where that isn't
+        known."""
+        return of_mean_cosine(x) if self.cosine_statistic else None
 
     @property
-    def has_null(self) -> bool:
-        """Whether there is a chance level to speak of."""
-        return bool(self.cosine_level) or type(self).null is not Metric.null
+    def has_baseline(self) -> bool:
+        """Whether there is a baseline to speak of."""
+        return bool(self.cosine_statistic) or type(self).baseline_value is not Metric.baseline_value
 
-    @property
-    def score_is_cosine(self) -> bool:
-        """Whether each group's score itself, and not the chance level alone, is its mean cosine."""
-        return False
-
-    def table_rows(self) -> list[dict[str, object]]:
-        """Rows of the measure's table for this layer, such as one a sub-set; the layer is added to them (optional)."""
-        return []
-
-    def save(self, folder: Path) -> None:  # optional: most metrics have nothing to write
-        """Write tables or vectors beside the curves (optional)."""
-
-    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:  # optional
-        """Draw what needs all layers and tables, in the folder that holds each place's files (optional)."""
+    def outputs(self) -> Mapping[str, Output | list[dict[str, object]]]:
+        """The place's results beside the statistics, by name, after `compute` (optional): files, or rows of the
+        measure's table, such as one a sub-set, to which the layer is added."""
+        return {}
 
 
 class GroupMean(Metric):
     """The mean over groups of a pure function of one group: most of the field.
 
-    A subclass defines `score`, and `null` where the paper's chance level is another function than the score.
-    `sample` limits the groups to a seeded random sample (None: all). `size_matched` asks for the second chance level,
-    the same score on random groups of the same size, where that isn't the first one (`baseline`).
+    A subclass defines `score`, and `baseline_value` where the paper's baseline is another function than the score.
+    `sample` limits the groups to a seeded random sample (None: all). `baselines`: see `Metric`.
+
+    Example:
+        >>> class Spread(GroupMean):
+        ...     over = "word"
+        ...     def score(self, x):
+        ...         return x.std(axis=-2).mean(axis=-1)
+        >>> metric = Spread()
+        >>> metric.update(Group("bank", np.array([[0.0, 0.0], [2.0, 2.0]])))
+        >>> metric.compute()["raw"]
+        1.0
     """
 
     scored: ClassVar[bool] = True
     min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
 
-    def __init__(self, *, sample: int | None = None, size_matched: bool = False) -> None:
+    def __init__(self, *, sample: int | None = None, baselines: Sequence[str] = (RUN,)) -> None:
         if sample is not None and sample < 1:
             raise MetricError(f"sample={sample}: expected a positive number of groups, or null for all")
-        self.sample, self.size_matched = sample, size_matched
+        if not baselines or isinstance(baselines, str):
+            raise MetricError(f"baselines={baselines!r}: expected names of baselines, {RUN} among them or not")
+        self.sample, self.baselines = sample, tuple(baselines)
         self._keys: list[Hashable] = []
         self._scores: list[np.ndarray] = []
+        self._sizes: list[int] = []
 
     @abstractmethod
     def score(self, x: np.ndarray) -> np.ndarray:
-        """Scores (...,) of groups (..., n, d), float64; NaN where undefined."""
+        """The scores of groups.
 
-    def null(self, x: np.ndarray) -> float:
+        Args:
+            x: Groups of equal size (..., n, d). Functions of `ctxexp.maths.geometry` share their work with other
+                metrics if this is marked by `ctxexp.maths.prepared.takes_prepared`, and so do influences.
+
+        Returns:
+            Scores (...,) float64; NaN where undefined.
+        """
+
+    def baseline_value(self, x: np.ndarray) -> float:
         return float(self.score(x[None])[0]) if len(x) >= self.min_rows else float("nan")
 
     def influence(self, x: np.ndarray) -> np.ndarray:
-        """How much each row moves its group's score (..., n), float64 (`ctxexp.maths.influence`), for intervals.
+        """The influence of each row on its group's score, (..., n) float64 (`ctxexp.maths.influence`), for intervals.
 
         By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
         """
         return by_leaving_out(x, self.score)
 
-    def contributions(self, block: Block) -> np.ndarray:
-        """The influences of a block's groups, (w, n); override for scores that need more than the rows."""
-        return self.influence(block.x)
+    def weights(self, sizes: np.ndarray) -> np.ndarray | None:
+        """The weights (groups,) in the mean over groups of groups of so many rows (groups,); None: equal."""
+        return None
 
-    def level(self, x: np.ndarray) -> float:
-        if self.null_is_score and x.shape[1] >= self.min_rows:
-            return float(self.score(x)[0])  # the same as null(x[0]), but on the array whose work is shared
-        return self.null(x[0])
-
-    def level_influence(self, x: np.ndarray) -> np.ndarray | None:
-        return self.influence(x) if self.null_is_score else self.null_influence(x[0])
+    def row_influence(self, block: Block) -> np.ndarray:
+        """The influence of each row on its group's score, (w, n) float64, for intervals; override for scores that need
+        more than the rows."""
+        return block.prepared_rows.apply(self.influence)
 
     @property
-    def null_is_score(self) -> bool:
-        """Whether the chance level is the score of a random group."""
-        return type(self).null is GroupMean.null
+    def baseline_is_score(self) -> bool:
+        """Whether the baseline is the score of a random group."""
+        return type(self).baseline_value is GroupMean.baseline_value
 
     @property
-    def has_null(self) -> bool:
+    def has_baseline(self) -> bool:
         return True
 
     @property
     def score_is_cosine(self) -> bool:
-        return bool(self.cosine_level) and self.null_is_score
+        """Whether each group's score itself, and not the baseline alone, is its mean cosine."""
+        return bool(self.cosine_statistic) and self.baseline_is_score
 
-    def null_influence(self, x: np.ndarray) -> np.ndarray:
-        if self.null_is_score:
+    def baseline_influence(self, x: np.ndarray) -> np.ndarray:
+        if self.baseline_is_score:
             result: np.ndarray = self.influence(x[None])[0]
             return result
-        left: np.ndarray = by_leaving_out(x[None], lambda groups: np.array([self.null(group) for group in groups]))[0]
-        return left
+        values = by_leaving_out(x[None], lambda groups: np.array([self.baseline_value(group) for group in groups]))
+        left_out: np.ndarray = values[0]
+        return left_out
 
     def update(self, group: Group) -> None:
         self.update_block(Block.of(group))
 
     def update_block(self, block: Block) -> None:
-        x, w = block.x, len(block)
-        self.keep(block.keys, np.asarray(self.score(x)) if x.shape[1] >= self.min_rows else np.full(w, np.nan))
+        has_scores = block.x.shape[1] >= self.min_rows
+        scores = np.asarray(block.prepared_rows.apply(self.score)) if has_scores else np.full(len(block), np.nan)
+        self.keep(block, scores)
 
-    def keep(self, keys: Sequence[Hashable], scores: np.ndarray) -> None:
-        """Take the scores (w,) of groups."""
+    def keep(self, block: Block, scores: np.ndarray) -> None:
+        """Take the scores (w,) of a block's groups."""
         if scores.dtype.kind not in "fiub":
             raise MetricError(f"{type(self).__name__}.score gave {scores.dtype} scores; expected float64")
-        if scores.shape != (len(keys),):
+        if scores.shape != (len(block),):
             raise MetricError(
-                f"{type(self).__name__}.score gave shape {scores.shape} for {len(keys)} groups; "
+                f"{type(self).__name__}.score gave shape {scores.shape} for {len(block)} groups; "
                 "expected one score per group"
             )
-        self._keys.extend(keys)
+        self._keys.extend(block.keys)
+        self._sizes += [block.x.shape[1]] * len(block)
         self._scores.append(scores.astype(np.float64, copy=False))
 
-    def collected(self) -> tuple[list[Hashable], np.ndarray]:
-        """Keys and scores (groups,) float64 in the order of the updates."""
-        return self._keys, np.concatenate(self._scores) if self._scores else np.empty(0)
+    def group_scores(self) -> GroupScores:
+        """The scores of the groups so far."""
+        scores = np.concatenate(self._scores) if self._scores else np.empty(0)
+        return GroupScores(self._keys, scores, self.weights(np.array(self._sizes, np.int64)))
 
     def scores(self) -> dict[Hashable, float]:
         """Each group's score by key, keys sorted, so that the order of updates never shows."""
-        keys, flat = self.collected()
-        pairs = zip(keys, flat.tolist(), strict=True)
+        groups = self.group_scores()
+        pairs = zip(groups.keys, groups.scores.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda kv: (str(type(kv[0])), kv[0])))
 
     def compute(self) -> Mapping[str, float | Estimate]:
         """raw (mean), median, sd (ddof 1) over defined groups; n groups; undefined groups."""
-        values = self.collected()[1]
-        return {**summary(values[np.isfinite(values)]), "undefined": float(np.count_nonzero(~np.isfinite(values)))}
+        groups = self.group_scores()
+        return aggregate(groups.scores, groups.weights)
 
 
-def paired(group: Group) -> Pairs:
-    """What is known of the group's pairs; MetricError unless its rows (n, 2, d) and texts are as many."""
-    if group.pairs is None or group.x.ndim != 3 or not len(group.x) == len(group.pairs) == len(group.pairs.texts):
-        known = "no pairs" if group.pairs is None else f"{len(group.pairs)} gold values, {len(group.pairs.texts)} texts"
-        raise MetricError(
-            f"sub-set {group.key!r}: vectors of shape {group.x.shape} and {known}; expected (n, 2, d) and n of each"
-        )
-    return group.pairs
+def has_scores(metric: Metric) -> TypeGuard[GroupMean]:
+    """Whether every group has a score."""
+    return metric.scored

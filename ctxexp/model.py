@@ -1,10 +1,9 @@
-"""What a model must offer: sentences in, one vector per unit and layer out."""
+"""The contract of models: sentences in, one vector per unit and layer out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from numbers import Integral
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import CtxexpError, EncodingError, is_text, said, short, stranger
+from ctxexp.errors import EncodingError, is_text, short
 from ctxexp.vectors.code_version import class_version
 
 if TYPE_CHECKING:
@@ -22,11 +21,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedSentence:
     """The vectors of one sentence.
 
     `units` are the strings that got a vector: the sentence's words, or a tokenizer's pieces if that was asked for.
     `layers[0]` is the model's input layer, `layers[-1]` its last hidden layer.
+
+    Args:
+        units: The units, in order.
+        layers: Vectors (layers, units, dim), float32, or float16 where the run's dtype is a half type.
+
+    Example:
+        >>> EncodedSentence(("a", "bank"), np.zeros((3, 2, 8), np.float32)).layers.shape
+        (3, 2, 8)
     """
 
     units: tuple[str, ...]
@@ -53,7 +60,7 @@ class EmbeddingTable:
 
 @dataclass(frozen=True)
 class TextStart:
-    """What stands first when a model reads a text.
+    """The tokens that stand before each text that a model reads.
 
     `tokens` are the pieces before the text's own, as the vocabulary spells them, the very first one first; none where
     the text's own first piece stands first. `source` is whose doing that is: the `tokenizer`'s, that of `model.prefix`
@@ -67,8 +74,8 @@ class TextStart:
         if not self.tokens:
             why = "the tokenizer adds nothing before it" if self.source == "tokenizer" else "model.prefix=none"
             return f"the text's own first piece ({why})"
-        shown = " ".join(self.tokens[:_SHOWN_TOKENS]) + " ..." * (len(self.tokens) > _SHOWN_TOKENS)
-        return f"{shown} ({_SOURCES[self.source]})"
+        pieces = " ".join(self.tokens[:_SHOWN_TOKENS]) + " ..." * (len(self.tokens) > _SHOWN_TOKENS)
+        return f"{pieces} ({_SOURCES[self.source]})"
 
 
 _SHOWN_TOKENS = 6
@@ -84,8 +91,7 @@ class Encoder(ABC):
 
     `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
     `details` are logged as run parameters (checkpoint, revision, file hash ...); `title` is what figures call a model
-    that no config named. `made` says what `name` leaves open, once vectors are made: it is kept with them, and logged
-    with `details`. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
+    that no config named. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
     `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
     that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
     words). `causal`: True promises that a unit's vector depends on nothing to its right, so that the first unit of a
@@ -93,6 +99,15 @@ class Encoder(ABC):
     it (None: not known). `start`: what stands before each text (None: not known). `reads_ahead`: `lengths` and
     `unknown` may be asked in another thread while `encode` goes on. `corpus`: the only text that it has vectors of.
     `layers`: which of the model's `n_layers` layers it gives, ascending; None: all.
+
+    Example:
+        >>> class Lengths(Encoder):
+        ...     name, n_layers, dim = "lengths", 1, 1
+        ...     def encode(self, batch):
+        ...         for s in batch:
+        ...             yield EncodedSentence(s.words, np.array([[[len(word)] for word in s.words]], np.float32))
+        >>> next(Lengths().encode([Sentence.of(["a", "bank"])])).layers.tolist()
+        [[[1.0], [4.0]]]
     """
 
     name: str
@@ -101,7 +116,6 @@ class Encoder(ABC):
     dtype: str = "float32"
     title: str = ""
     details: Mapping[str, str | int | float | bool] = MappingProxyType({})
-    made: Mapping[str, str] = MappingProxyType({})
     sequential: bool = False
     reads_ahead: bool = False
     positional: bool | None = None
@@ -112,7 +126,7 @@ class Encoder(ABC):
     layers: tuple[int, ...] | None = None
 
     @property
-    def given(self) -> tuple[int, ...]:
+    def layer_numbers(self) -> tuple[int, ...]:
         """The numbers of the layers that it gives, in the order of their vectors."""
         return tuple(range(self.n_layers)) if self.layers is None else self.layers
 
@@ -122,63 +136,106 @@ class Encoder(ABC):
         return class_version(type(self))
 
     @abstractmethod
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
-        """One `Encoded` per sentence of the batch, in the batch's order, each with memory of its own.
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        """One `EncodedSentence` per sentence of the batch, in the batch's order, each with memory of its own.
 
-        The vectors of a sentence must not depend on the other sentences of the batch, unless `sequential` is true.
+        Args:
+            batch: Sentences, whose vectors must not depend on each other unless `sequential` is true.
+
+        Returns:
+            The encoded sentences.
         """
 
     def tensors(self, batch: Sequence[Sentence]) -> Iterable[tuple[tuple[str, ...], Tensor]]:
-        """The same as torch's tensors, left on the device where they were computed: units and (layers, units, dim)."""
+        """The same as torch's tensors, left on the device where they were computed.
+
+        Args:
+            batch: As for `encode`.
+
+        Returns:
+            Units and (layers, units, dim) of each sentence.
+        """
         import torch
 
-        encoded = list(islice(self.encode(batch), len(batch) + 1))  # it may never end
-        for i, one in enumerate(encoded):
+        encodings = list(islice(self.encode(batch), len(batch) + 1))  # it may never end
+        for i, one in enumerate(encodings):
             check_encoded(self, i, one)
-        check_separate(self, encoded)
-        return [(one.units, torch.from_numpy(np.require(one.layers, requirements="W"))) for one in encoded]
-
-    def settle(self, made: Mapping[str, str]) -> None:  # noqa: B027  # optional
-        """Make vectors as another encoder of its name did that says `made` of it."""
+        check_separate(self, encodings)
+        return [(one.units, torch.from_numpy(np.require(one.layers, requirements="W"))) for one in encodings]
 
     def lengths(self, sentences: Sequence[Sentence]) -> Sequence[int]:
-        """Each sentence's cost in the model's own tokens: batches of equal length are formed by it under a budget."""
+        """The cost of each sentence; batches of equal length are formed by it under a budget.
+
+        Args:
+            sentences: Sentences of the corpus.
+
+        Returns:
+            Numbers of the model's own tokens.
+
+        Example:
+            >>> from ctxexp import from_arrays
+            >>> from_arrays([np.zeros((2, 8))], [["a", "bank"]]).lengths([Sentence.of(["a", "bank"])])
+            [2]
+        """
         return [len(sentence) for sentence in sentences]
 
     def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
-        """How many of their pieces the model's tokenizer doesn't know, and of how many: each run states the share."""
+        """The pieces that the model's tokenizer doesn't know; each run states their share.
+
+        Args:
+            sentences: Sentences of the corpus.
+
+        Returns:
+            The number of unknown pieces, and that of all.
+        """
         return 0, 0
 
     def tokens(self, sentences: Sequence[Sentence]) -> Iterable[np.ndarray]:
-        """Where each unit of each sentence stands among the model's own tokens: (units, 2), the number of its first
-        and how many are pooled in it."""
+        """The place of each unit among the model's own tokens.
+
+        Args:
+            sentences: Sentences of the corpus.
+
+        Returns:
+            Arrays (units, 2) by sentence: the number of the unit's first token, and how many are pooled in it.
+        """
         return (np.stack([np.arange(len(s)), np.ones(len(s), np.int64)], axis=1) for s in sentences)
 
     def pieces(self, sentences: Sequence[Sentence]) -> Iterable[Sequence[Hashable]]:
-        """What each unit of each sentence is to the model: its exact pieces, a value a unit, equal where these are.
+        """A hashable value for each unit, equal for units that are the same pieces to the model.
 
-        By default the unit's spelling. A tokenizer's pieces tell more, such as a blank before the word, or less, such
-        as the case that it drops.
+        Args:
+            sentences: Sentences of the corpus.
+
+        Returns:
+            The values by sentence. By default the units' spelling; a tokenizer's pieces tell more, such as a blank
+            before the word, or less, such as the case that it drops.
         """
         return (s.words for s in sentences)
 
     def sentences(self) -> Encoder | None:
-        """A view that gives vectors of whole sentences, for metrics over pairs (`ctxexp.vectors.pool`); None: it has
-        none.
+        """A view that gives vectors of whole sentences, for metrics over pairs (`ctxexp.vectors.pool`).
 
-        Its `poolings` name the units that its `encode` gives each sentence, one row each (`mean`, `cls` ...; a `pooler`
-        counts in the last layer only), fewer where there is nothing to pool.
+        Returns:
+            An encoder whose `poolings` name the units that its `encode` gives each sentence, one row each (`mean`,
+            `cls` ...; a `pooler` counts in the last layer only), fewer where there is nothing to pool; None: none.
         """
         return None
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
-        """The tables of context-free vectors behind the layers, for metrics that measure them, with counts in these
-        sentences."""
+        """The tables of context-free vectors behind the layers, for metrics that measure them.
+
+        Args:
+            sentences: Sentences in which their tokens are counted.
+
+        Returns:
+            The tables.
+        """
         return []
 
 
-def lacking(encoder: object) -> str:
-    """What keeps this from being an encoder, in words that follow its name; empty if nothing does."""
+def contract_violation(encoder: object) -> str:
+    """The reason why an object is no valid encoder, to follow its name in a message; empty for a valid one."""
     if not isinstance(encoder, Encoder):
         return f"is no encoder: {type(encoder).__name__} doesn't derive from ctxexp.Encoder"
     if missing := [key for key in ("name", "n_layers", "dim") if not hasattr(encoder, key)]:
@@ -192,7 +249,7 @@ def lacking(encoder: object) -> str:
     return ""
 
 
-def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
+def check_separate(encoder: Encoder, results: Iterable[EncodedSentence]) -> None:
     """Raise `EncodingError` if two of these results lie in the same memory, as views of a buffer that is used again do:
     by now it holds the last one's vectors."""
     inputs = [one.layers[0] for one in results if one.layers.size]
@@ -204,22 +261,10 @@ def check_separate(encoder: Encoder, results: Iterable[Encoded]) -> None:
         )
 
 
-@contextmanager
-def reading(encoder: Encoder, method: str) -> Iterator[None]:
-    """Whatever that method of the encoder raises inside that isn't ctxexp's becomes an `EncodingError`."""
-    try:
-        with stranger():
-            yield
-    except CtxexpError:
-        raise
-    except Exception as error:  # an encoder is anyone's code
-        raise EncodingError(f"encoder {encoder.name!r} could not read the corpus ({method}): {said(error)}") from error
-
-
-def check_encoded(encoder: Encoder, index: int, encoded: Encoded) -> None:
+def check_encoded(encoder: Encoder, index: int, encoded: EncodedSentence) -> None:
     """Raise `EncodingError` if the vectors of sentence `index` break the contract."""
     who, got = f"encoder {encoder.name!r}", encoded.layers
-    expected = (len(encoder.given), len(encoded.units), encoder.dim)
+    expected = (len(encoder.layer_numbers), len(encoded.units), encoder.dim)
     if not isinstance(got, np.ndarray):
         raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
     if got.ndim == 3 and got.shape[0] == expected[0] and got.shape[2] == expected[2] and got.shape[1] != expected[1]:

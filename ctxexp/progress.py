@@ -102,12 +102,11 @@ class _Bar:
     def __init__(self, name: str, total: float, unit: str, stream: TextIO | _Cell) -> None:
         from tqdm import tqdm
 
-        where: dict[str, Any] = (
-            {"leave": False, "position": 0} if isinstance(stream, _Cell) else {"dynamic_ncols": True}
-        )
+        is_cell = isinstance(stream, _Cell)
         self.bar: Any = tqdm(
-            desc=name, total=total, unit=" " + unit, unit_scale=True, file=stream, smoothing=0.1, **where
-        )
+            desc=name, total=total, unit=" " + unit, unit_scale=True, file=stream, smoothing=0.1,
+            leave=not is_cell, position=0 if is_cell else None, dynamic_ncols=not is_cell,
+        )  # fmt: skip
 
     def advance(self, n: float, **info: object) -> None:
         if info:
@@ -144,9 +143,9 @@ class _Cell(io.TextIOBase):
     def write(self, text: str) -> int:
         from IPython.display import display
 
-        shown = {"text/plain": text.strip()}
+        bundle = {"text/plain": text.strip()}
         if self.line is not None:
-            self.line.update(shown, raw=True)
+            self.line.update(bundle, raw=True)
         elif text.strip():
-            self.line = display(shown, raw=True, display_id=True)
+            self.line = display(bundle, raw=True, display_id=True)
         return len(text)

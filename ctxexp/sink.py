@@ -18,7 +18,13 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One job, as a sink is told of it when it starts; no text in it holds credentials."""
+    """A job's description, which a sink gets when the job starts; no text in it holds credentials.
+
+    Example:
+        >>> folder = Path("mlruns/results/sweep/job")
+        >>> Run(name="bert", key="k", id="1", folder=folder, store=Path("mlruns"), began=0).name
+        'bert'
+    """
 
     name: str  # what charts call it
     key: str  # what is computed: the same for the same config, data and code
@@ -53,7 +59,7 @@ class Sweep:
 
 
 @dataclass
-class Row:
+class SweepRow:
     """How one job of a sweep ended."""
 
     label: str  # no two alike
@@ -69,9 +75,9 @@ class Row:
 
 @dataclass
 class SweepReport:
-    """What became of a sweep; `error` says what kept its comparison from being made or sent."""
+    """The outcome of a sweep; `error` is the reason why its comparison wasn't made or sent."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SweepRow] = field(default_factory=list)
     status: Status = "FINISHED"
     compared: list[tuple[str, Results]] = field(default_factory=list)  # in the comparison, by label
     error: str | None = None
@@ -86,47 +92,110 @@ class Sink:
     `secrets` names the arguments that are credentials, such as `("api_key",)`: their values reach the sink, and are
     written nowhere. A command line or a config that gives one in clear text is written with a reference to an
     environment variable in its place.
+
+    Example:
+        >>> class Lines(Sink):
+        ...     def log(self, results, folder):
+        ...         print(f"{len(results.frame)} values")
+        >>> Lines().log(Results(), Path("."))
+        0 values
     """
 
     secrets: ClassVar[tuple[str, ...]] = ()
 
     def start(self, run: Run) -> None:
-        """Open the run, before anything is computed."""
+        """Open the run, before anything is computed.
+
+        Args:
+            run: Its description.
+        """
 
     def log(self, results: Results, folder: Path) -> None:
-        """Send the values of `results.frame` with their layer as the step, and what else of `folder` is wanted."""
+        """Send the results: the values of `results.frame` with their layer as the step, and files as wanted.
+
+        Args:
+            results: The run's results.
+            folder: The run's files, which hold the results too.
+        """
 
     def finish(self, status: Status, error: str | None = None) -> None:
-        """Close the run; `error` says why it isn't FINISHED."""
+        """Close the run.
 
-    def about(self) -> Mapping[str, str]:
-        """What finds the run again, for the job's status.json; `link` is what a person opens."""
+        Args:
+            status: How it ended.
+            error: The reason where it isn't FINISHED.
+        """
+
+    def metadata(self) -> Mapping[str, str]:
+        """Texts that identify the run at the destination, for the job's status.json.
+
+        Returns:
+            Texts by name; `link` is for a person to open.
+        """
         return {}
 
     def read(self) -> Iterable[tuple[str, int, float]] | None:
-        """What the destination holds of the run: (name, layer, value) of each value. None: it can't be read back."""
+        """Read the run's values back from the destination.
+
+        Returns:
+            Each as (name, layer, value); None: they can't be read back.
+        """
         return None
 
     # Of commands and sweeps, in the process that starts the jobs.
 
     def prepare(self, store: Path) -> Mapping[str, object]:
-        """Before the first job: make what the jobs share, or raise TrackingError. What is returned takes the place of
-        the sink's own arguments in the jobs."""
+        """Make, before the first job, the things that jobs share.
+
+        Args:
+            store: The tracking folder.
+
+        Returns:
+            Arguments that replace the sink's own in the jobs.
+
+        Raises:
+            TrackingError: The destination can't be used.
+        """
         return {}
 
-    def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
-        """After the last job: settle the runs, send the comparison in `sweep.summary`. `about` says what was said of
-        each row's run."""
+    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
+        """Settle the runs after the last job, and send the comparison in `sweep.summary`.
+
+        Args:
+            sweep: The sweep.
+            report: The outcome of its jobs.
+            metadata: The sink's `metadata()` of each row's run.
+        """
 
     def charts(self, sweep: Sweep) -> str:
-        """Where a person finds the sweep's curves side by side; empty if nowhere."""
+        """The place where a person finds the sweep's curves side by side.
+
+        Args:
+            sweep: The sweep.
+
+        Returns:
+            Its address; empty for none.
+        """
         return ""
 
     # Of resume=true, in place of `start`, `log` and `finish`.
 
     def fetch(self, run: Run, folder: Path) -> bool:
-        """Put the files of the newest finished run of the same key into `folder`; False if there is none."""
+        """Fetch the newest finished run of the same key.
+
+        Args:
+            run: The run that is about to start.
+            folder: The folder that its files are put into.
+
+        Returns:
+            Whether there was one.
+        """
         return False
 
     def adopt(self, run: Run, saved: Run) -> None:
-        """Count the finished run of the same key to `run.sweep`; send `saved`, the one on disk, if none was sent."""
+        """Count the finished run of the same key to `run.sweep`, and send it if it wasn't sent.
+
+        Args:
+            run: The run that needs no computing.
+            saved: The finished one, on disk.
+        """

@@ -1,4 +1,4 @@
-"""What a transform must offer, and a store seen through one: each layer's space is calibrated before any metric."""
+"""The contract of transforms, and a store seen through one: each layer's space is calibrated before any metric."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import numpy as np
 
-from ctxexp.errors import CtxexpError, TransformError, said, stranger
+from ctxexp.errors import TransformError, plugin_call
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.vectors.layers import Layers, lent
+from ctxexp.vectors.layers import Layers, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,47 +31,86 @@ class Transform(ABC):
     pieces may have any size. Both get float32 and leave it as it is; statistics belong in float64.
 
     One that can't be fitted on the rows at hand refuses them with a TransformError.
+
+    Example:
+        >>> class Center(Transform):
+        ...     def fit(self, x):
+        ...         self.mean = x.mean(axis=0, dtype=np.float64)
+        ...         return self
+        ...     def apply(self, x):
+        ...         return (x - self.mean).astype(np.float32)
+        >>> x = np.array([[0.0, 1.0], [2.0, 3.0]], np.float32)
+        >>> Center().fit(x).apply(x).tolist()
+        [[-1.0, -1.0], [1.0, 1.0]]
     """
 
     identity: bool = False  # whether it leaves every row as it is: it is then never called
-    fitted: bool = True  # whether it takes anything from the rows that it is fitted on
+    needs_fit: bool = True  # whether it takes anything from the rows that it is fitted on
 
     @abstractmethod
     def fit(self, x: np.ndarray) -> Self:
-        """The transform, fitted on all measured rows x (n, d)."""
+        """Fit the transform on all measured rows of a layer.
+
+        Args:
+            x: Rows (n, d) float32, read-only.
+
+        Returns:
+            The fitted transform, usually itself.
+
+        Raises:
+            TransformError: It can't be fitted on these rows.
+        """
 
     @abstractmethod
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """Rows (n, d) float32 mapped to (n, d) float32, or to `width(d)` columns."""
+        """Map rows, each by itself.
+
+        Args:
+            x: Rows (n, d) float32, read-only; n may be anything, 0 too.
+
+        Returns:
+            New rows (n, width(d)) float32.
+        """
 
     def width(self, dim: int) -> int:
-        """How many columns it makes of `dim`, 1 to `dim`; asked before anything is fitted."""
+        """The number of columns that `apply` returns; asked before anything is fitted.
+
+        Args:
+            dim: The number of columns that it gets.
+
+        Returns:
+            1 to `dim`.
+        """
         return dim
 
     def record(self) -> Record:
-        """What its fit leaves to look at; nothing unless this is overridden."""
+        """A record of the fit, such as its loss by step.
+
+        Returns:
+            Columns of equal length by name; empty for none.
+        """
         return {}
 
 
-class Rows(Protocol):
+class FitText(Protocol):
     """Text that a transform may be fitted on: its rows, layer by layer."""
 
     def layer(self, i: int) -> np.ndarray: ...  # (n, dim) float32, measured rows only
 
 
-def transformed(
+def transform_layers(
     store: Layers,
     occurrences: Occurrences,
     calibration: Calibration,
     *,
-    text: Rows | None = None,
+    text: FitText | None = None,
 ) -> Layers:
     """The store with every layer transformed, fitted anew per layer; the store itself if the transform is `none`.
 
     The fit sees the rows of `text`; without it, the store's own measured rows (transductive). Raises TransformError,
     naming transform and layer, if what the factory builds breaks the contract.
     """
-    return store if calibration.identity else Transformed(store, occurrences, calibration, text)
+    return store if calibration.identity else TransformedLayers(store, occurrences, calibration, text)
 
 
 class Calibration:
@@ -84,7 +123,7 @@ class Calibration:
         if not isinstance(probe, Transform):
             raise TransformError(f"transform {name!r}: expected a ctxexp.Transform, got {type(probe).__name__}")
         self.probe = probe
-        self.identity, self.fitted = probe.identity, probe.fitted and not probe.identity
+        self.identity, self.needs_fit = probe.identity, probe.needs_fit and not probe.identity
         self.records: dict[str, Record] = {}  # of the fits, by where
 
     def width(self, dim: int) -> int:
@@ -99,7 +138,7 @@ class Calibration:
 
     def fit(self, x: np.ndarray, where: str) -> Transform:
         """A new transform, fitted on x (n, d); `where` (`layer 3`) is for messages."""
-        fitted: object = self._call(where, "fit()", lambda: self.factory().fit(lent(x)))
+        fitted: object = self._call(where, "fit()", lambda: self.factory().fit(read_only(x)))
         if not isinstance(fitted, Transform):
             raise TransformError(
                 f"transform {self.name!r}: fit() gave {type(fitted).__name__} at {where}; end it with `return self`"
@@ -117,20 +156,15 @@ class Calibration:
         behind which x is left with zeros (which no length or cosine sees).
         """
         width = self.width(x.shape[1])
-        for a, b in pieces(len(x), chunk or chunk_rows(x.shape[1])):
-            y = self._call(where, "apply()", partial(fitted.apply, lent(x[a:b])))
+        for a, b in chunks(len(x), chunk or chunk_rows(x.shape[1])):
+            y = self._call(where, "apply()", partial(fitted.apply, read_only(x[a:b])))
             x[a:b, :width] = self._checked(where, (b - a, width), y)
         x[:, width:] = 0
         return x[:, :width]
 
     def _call(self, at: str, what: str, call: Callable[[], T]) -> T:
-        try:
-            with stranger():
-                return call()
-        except CtxexpError as error:
-            raise TransformError(f"transform {self.name!r}, {what} at {at}: {error}") from error
-        except Exception as error:  # a stranger's transform may raise anything
-            raise TransformError(f"transform {self.name!r} failed in {what} at {at}: {said(error)}") from error
+        with plugin_call("transform", self.name, f"failed in {what} at {at}", within=f", {what} at {at}"):
+            return call()
 
     def _checked(self, at: str, shape: tuple[int, int], y: object) -> np.ndarray:
         where = f"transform {self.name!r}, apply() at {at}"
@@ -143,8 +177,10 @@ class Calibration:
 
 
 def fit_table(recorded: Mapping[str, Mapping[str, Record]]) -> pd.DataFrame | None:
-    """What the fits of a run recorded, by what they were over (words or sentences) and at (`layer 3`, or a mix): a
-    table whose first columns these are; None if nothing."""
+    """A table of the records of a run's fits, or None if there are none.
+
+    Its first columns are `over` (words or sentences) and `at` (`layer 3`, or a mix).
+    """
     columns: dict[str, list[object]] = {}
     done = 0
     for over, records in recorded.items():
@@ -161,7 +197,7 @@ def fit_table(recorded: Mapping[str, Mapping[str, Record]]) -> pd.DataFrame | No
     return pd.DataFrame(columns)
 
 
-class Transformed:
+class TransformedLayers:
     """Layers of a store after the transform: `layer(i)` is a (n_rows, dim) float32 array, whose rows that are not
     measured hold zeros. One layer and a piece of bounded size are in memory at a time."""
 
@@ -170,7 +206,7 @@ class Transformed:
         store: Layers,
         occurrences: Occurrences,
         calibration: Calibration,
-        text: Rows | None = None,
+        text: FitText | None = None,
     ) -> None:
         self.store, self.calibration, self.text = store, calibration, text
         self.n_layers, self.numbers = store.n_layers, store.numbers
@@ -186,21 +222,21 @@ class Transformed:
         vectors, rows = self.store.layer(i), self.rows
         out = np.zeros((len(vectors), self.store.dim), np.float32)
         x = out[: len(rows)]  # the measured rows lie in front until they are moved to their places
-        for a, b in pieces(len(rows), self.chunk):
+        for a, b in chunks(len(rows), self.chunk):
             x[a:b] = vectors[rows[a:b]]
         del vectors
         if fitted is None:
             fitted = self.calibration.fit(x if self.of_text is None else x[self.of_text], where)
         self.calibration.apply(fitted, x, where, self.chunk)
         if len(rows) < len(out):
-            for a, b in reversed(list(pieces(len(rows), self.chunk))):  # from behind: row k goes to k or after
-                moved = x[a:b].copy()
+            for a, b in reversed(list(chunks(len(rows), self.chunk))):  # from behind: row k goes to k or after
+                block = x[a:b].copy()
                 x[a:b] = 0
-                out[rows[a:b]] = moved
+                out[rows[a:b]] = block
         return np.ascontiguousarray(out[:, : self.dim])
 
 
-class Measured:
+class MeasuredRows:
     """The measured rows of a store, each once: what a transform is fitted on where that is another text."""
 
     def __init__(self, store: Layers, occurrences: Occurrences) -> None:
@@ -215,7 +251,7 @@ def chunk_rows(dim: int) -> int:
     return max(1, CHUNK_BYTES // (4 * dim))
 
 
-def pieces(n: int, chunk: int) -> Iterator[tuple[int, int]]:
+def chunks(n: int, chunk: int) -> Iterator[tuple[int, int]]:
     """Bounds (a, b) of n rows in pieces of at most `chunk`."""
     for a in range(0, n, chunk):
         yield a, min(a + chunk, n)

@@ -26,14 +26,14 @@ def check_name(name: str) -> str:
         raise SystemExit(f"error: NAME={name}: leave out 'ctxexp-', it is put in front: NAME={dashed[7:]}")
     if dashed in RESERVED:
         raise SystemExit(f"error: NAME={name}: the command line gives this word a meaning of its own; take another")
-    taken = taken_by(dashed.replace("-", "_"))
-    if taken:
-        raise SystemExit(f"error: NAME={name}: {taken}; take another name")
+    user = user_of(dashed.replace("-", "_"))
+    if user:
+        raise SystemExit(f"error: NAME={name}: {user}; take another name")
     return dashed
 
 
-def taken_by(name: str) -> str:
-    """Who uses the name already, empty if nobody: an installed plugin, or what ctxexp itself registers."""
+def user_of(name: str) -> str:
+    """The user of the name, an installed plugin or ctxexp itself; empty if nobody uses it."""
     for entry in entry_points(group="ctxexp"):
         if entry.name == name:
             return f"the installed distribution {entry.dist.name if entry.dist else '?'} brings a plugin of this name"
@@ -41,9 +41,9 @@ def taken_by(name: str) -> str:
         from ctxexp.plugins import build_registry
     except ImportError:
         return ""  # ctxexp is not installed here, so nothing is known
-    for kind, held in build_registry(installed=False).offers:
-        if held in (name, f"{name}_spread"):
-            return f"ctxexp has a {kind} {held!r}"
+    for kind, offer in build_registry(installed=False).offers:
+        if offer in (name, f"{name}_spread"):
+            return f"ctxexp has a {kind} {offer!r}"
     return ""
 
 
@@ -56,27 +56,27 @@ def render(name: str, to: Path) -> list[Path]:
     def fill(text: str) -> str:
         return text.replace("plugin_name", snake).replace("plugin-name", name).replace("PluginName", camel)
 
-    written = []
+    paths = []
     try:
         for source in sorted((HERE / "template").rglob("*")):
             if source.is_file() and "__pycache__" not in source.parts and source.suffix != ".pyc":
                 target = to / fill(str(source.relative_to(HERE / "template")))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(fill(source.read_text(encoding="utf-8")), encoding="utf-8")
-                written.append(target)
+                paths.append(target)
     except OSError:
         shutil.rmtree(to, ignore_errors=True)
         raise
-    return written
+    return paths
 
 
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="new_plugin.py", description=__doc__)
     parser.add_argument("name", help="lower-case letters, digits and dashes, as in my-model")
     parser.add_argument("--to", type=Path, help="the new folder (plugins/ctxexp-NAME)")
-    asked = parser.parse_args(argv)
-    name = check_name(asked.name)
-    to = asked.to or HERE / f"ctxexp-{name}"
+    options = parser.parse_args(argv)
+    name = check_name(options.name)
+    to = options.to or HERE / f"ctxexp-{name}"
     for path in render(name, to):
         print(path)
     print(f"\nNext: pip install -e '{to}[test]' && pytest {to}")

@@ -17,10 +17,10 @@ def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) ->
 
     compose.prepare()
     with compose._hydra():
-        values = compose.resolved(hydra_compose("config", overrides=list(overrides)))
+        values = compose.plain_values(hydra_compose("config", overrides=list(overrides)))
     return check({**values, **nodes}, registry or compose.registry())
 
 
 def of(config: Config, corpus: Corpus) -> Config:
     """The config with this corpus as its data set."""
-    return config.having("dataset", {corpus.name: lambda: corpus})
+    return config.with_factories("dataset", {corpus.name: lambda: corpus})

@@ -72,8 +72,9 @@ def _places_of_its_own(common: Path) -> None:
     os.environ["CTXEXP_CACHE"] = str(common / "cache")
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True)
 def _interrupts_are_heard() -> None:
-    """A shell's background job starts with interrupts ignored, and so would the processes that tests interrupt."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    """A shell's background job starts with interrupts ignored, and so would the processes that tests interrupt; a
+    command that ended in this process left them to the system."""
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL):
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,14 +12,15 @@ from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.measuring import measure as path
+from ctxexp.measuring.groups import Group, Pairs
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.pairs import PairRows
 from ctxexp.measuring.reader import BLOCK_BYTES
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import Group, Metric, Pairs
+from ctxexp.metric import Metric
 from ctxexp.results import Results
 from ctxexp.testing.report import numbers
-from ctxexp.transform import Calibration, transformed
+from ctxexp.transform import Calibration, transform_layers
 from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.pool import SentenceVectors
 
@@ -55,7 +56,7 @@ def calibrated(
     store: Layers, occurrences: Occurrences, factory: Callable[[], Any], *, name: str = "transform", text: Any = None
 ) -> Layers:
     """The store in the space of a transform."""
-    return transformed(store, occurrences, Calibration(factory, name), text=text)
+    return transform_layers(store, occurrences, Calibration(factory, name), text=text)
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from ctxexp.results.run_info import (
     MeasureInfo,
     ModelInfo,
     PoolingInfo,
-    Resampled,
+    ResamplingInfo,
     RunInfo,
     TableInfo,
     TransformInfo,
 )
-from ctxexp.results.values import LAYER, Held, Key, Values, named
+from ctxexp.results.values import LAYER, Estimates, Key, Values, metric_key
 
 
 def results_with(
@@ -45,10 +45,10 @@ def results_with(
             base = rest.removesuffix("_ci_low").removesuffix("_ci_high")
             if base == rest or base not in statistics:
                 ends = {end: statistics.get(f"{rest}_ci_{end}") for end in ("low", "high")}
-                values.add(named(measure, rest, place), value, **ends)
+                values.add(metric_key(measure, rest, place), value, **ends)
     for name, drawn in (replicates or {}).items():
         (measure, place), rest = _subject(name)
-        values.replicates[named(measure, rest, place)] = drawn
+        values.replicates[metric_key(measure, rest, place)] = drawn
     return Results.of(values, tables=tables, info=info or RunInfo())
 
 
@@ -74,7 +74,7 @@ def told(**facts: Any) -> RunInfo:
 
 _KINDS: dict[str, Any] = {
     "model": ModelInfo, "corpus": CorpusInfo, "transform": TransformInfo, "baseline": BaselineInfo,
-    "pooling": PoolingInfo, "resampled": Resampled,
+    "pooling": PoolingInfo, "resampled": ResamplingInfo,
 }  # fmt: skip
 _PLACES = {
     **{name: ("model", name) for name in ("name", "encoder", "weights", "dtype", "n_layers", "dim", "details")},
@@ -102,8 +102,8 @@ def saying(results: Results, **facts: Any) -> Results:
 def with_curves(results: Results, **curves: Any) -> Results:
     """The same results but for these curves, by `measure__statistic`, which keep their intervals."""
     values = Values()
-    values.held = dict(results.held)
+    values.by_key = dict(results.by_key)
     for name, curve in curves.items():
-        key = Key(*name.split("__"))
-        values.held[key] = values.held.get(key, Held(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
+        key = Key.of(*name.split("__"))
+        values.by_key[key] = values.by_key.get(key, Estimates(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
     return replace(results, frame=values.frame())

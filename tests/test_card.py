@@ -52,7 +52,7 @@ def standing(name: str) -> dict[str, float]:
 def test_the_first_sentences_give_what_the_card_says(model: str, tmp_path: Path) -> None:
     found = card.beginning(model, "mini", f"cache.folder={tmp_path}", "bootstrap=0")
     said = figures(f"self-similarity, raw, first {card.FIRST} sentences alone", model)
-    assert said == pytest.approx(found.named["self_similarity/raw"].tolist(), abs=0.0011)  # its three figures
+    assert said == pytest.approx(found.by_name["self_similarity/raw"].tolist(), abs=0.0011)  # its three figures
 
 
 RAW, ADJUSTED, SENSES = "self-similarity, raw", "self-similarity, adjusted", "same sense minus other sense, cosine"
@@ -140,7 +140,7 @@ def test_every_figure_of_the_cards_words_is_in_its_tables() -> None:
     assert set(re.findall(r"\d*\.\d+", PROSE)) <= set(re.findall(r"\d*\.\d+", TABLES))
 
 
-def test_what_became_of_bert_s_sts_agrees_with_the_other_tables() -> None:
+def test_the_cards_sts_numbers_agree_with_other_tables() -> None:
     """The parts' row of the shipped weights has the loss and the score that the card's own tables have."""
     section = TEXT.partition("## Better language modelling")[2].split("## Text")[0]
     [shipped] = [line for line in section.splitlines() if "(as shipped)" in line]
@@ -188,7 +188,7 @@ def test_numbers_have_three_figures(value: float, said: str) -> None:
     assert card.number(value) == said
 
 
-def test_the_tables_and_words_of_the_training_are_those_of_the_records() -> None:
+def test_training_tables_and_words_come_from_the_records() -> None:
     for mark, table in card.recorded().items():
         assert marked(card.CARD, mark) == table
     bert, elmo = (json.loads((minis.folder(model) / "run.json").read_text()) for model in ("bert", "elmo"))
@@ -200,7 +200,7 @@ def test_the_tables_and_words_of_the_training_are_those_of_the_records() -> None
     assert f"not moved them {recipe['extend'] - grown} steps after" in " ".join(TEXT.split())
 
 
-def test_positions_make_the_shares_of_layer_0_that_the_card_says() -> None:
+def test_positions_make_the_cards_shares_of_layer_0() -> None:
     said = "a third of the variance of bert-mini's layer 0 and a fifth of gpt2-mini's"
     assert said in " ".join(TEXT.split())
     numbers = what_is_context.PART.read().query("corpus == 'polysemy' and words == 'all' and layer == 0")

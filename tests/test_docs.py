@@ -125,7 +125,7 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
 
 
 @pytest.mark.slow
-def test_the_readme_s_two_lines_measure_one_s_own_text_and_model(
+def test_the_readmes_two_lines_measure_any_text_and_model(
     common: Path, tmp_path: Path, template: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a clone: a file of 60 sentences and a checkpoint's folder are put where they say; so in Python, and what the
@@ -185,13 +185,13 @@ def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
     from composed import composed
 
     from ctxexp.command import compose
-    from ctxexp.command.help import names
-    from ctxexp.command.overrides import choices, parse
+    from ctxexp.command.help import option_names
+    from ctxexp.command.overrides import override_values, parse
 
     compose.prepare()
     for typed in unrun():
         words = [word for word in typed.split() if word != "-m"]
-        jobs = choices(parse(words, names, None), names, multirun=True)
+        jobs = override_values(parse(words, option_names, None), option_names, multirun=True)
         composed(*[values[-1] for values in jobs])
 
 

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp import face
 from ctxexp.baselines import Uniform
-from ctxexp.command import compose
+from ctxexp.command import compose, face
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, TrackingError
@@ -56,12 +55,12 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(a: ctxexp.Results, b: ctxexp.Results) -> None:
-    assert a.named.keys() == b.named.keys()
-    for key, curve in a.named.items():
-        np.testing.assert_array_equal(curve, b.named[key], err_msg=key)
+    assert a.by_name.keys() == b.by_name.keys()
+    for key, curve in a.by_name.items():
+        np.testing.assert_array_equal(curve, b.by_name[key], err_msg=key)
 
 
-def test_a_path_measured_here_is_the_command_s_run_to_the_last_bit(command: Path) -> None:
+def test_a_measured_path_equals_the_commands_run_bit_for_bit(command: Path) -> None:
     here = ctxexp.measure("bert", command / "text.txt", options=FAST, progress=False)
     (label, there), *others = ctxexp.runs(command / "mlruns", sweep="last").items()
     assert (label, others) == ("bert", [])
@@ -85,7 +84,7 @@ def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
     )
 
 
-def test_a_model_in_memory_is_its_checkpoint_to_the_last_bit() -> None:
+def test_a_model_in_memory_equals_its_checkpoint_bit_for_bit() -> None:
     from transformers import AutoModel, AutoTokenizer
 
     from ctxexp.models import minis
@@ -135,7 +134,7 @@ class Mine(Control):
         ({"baseline": Uniform(size=5)}, "elmo", lambda info: info.baseline.name, "uniform"),
     ],
 )
-def test_parts_may_be_objects_and_results_call_them_by_their_names(
+def test_parts_may_be_objects_with_names_of_their_own(
     part: dict[str, object], label: str, said: Callable[[RunInfo], str], value: str
 ) -> None:
     results = ctxexp.measure("elmo", SENTENCES, metrics="anisotropy", options=FAST, progress=False, **part)
@@ -143,7 +142,7 @@ def test_parts_may_be_objects_and_results_call_them_by_their_names(
     assert said(results.info) == value
 
 
-def test_a_transform_object_is_the_named_one_to_the_last_bit() -> None:
+def test_a_transform_object_equals_the_named_one_bit_for_bit() -> None:
     chosen = {"metrics": "self_similarity", "options": FAST, "progress": False}
     same(
         ctxexp.measure("elmo", SENTENCES, transform=Center, **chosen),
@@ -151,7 +150,7 @@ def test_a_transform_object_is_the_named_one_to_the_last_bit() -> None:
     )
 
 
-def test_a_control_object_is_the_named_one_to_the_last_bit(command: Path) -> None:
+def test_a_control_object_equals_the_named_one_bit_for_bit(command: Path) -> None:
     """Of the text that the command would read, too."""
     chosen = {"metrics": "self_similarity", "progress": False}
     options = [*FAST, "dataset=text", f"dataset.path={command / 'text.txt'}"]
@@ -176,7 +175,7 @@ def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
             u = np.stack([x[layer, place] for x in unit]).astype(np.float64)
             score.append(((u @ u.T).sum() - 6) / 30)
         naive.append(np.mean(score))
-    np.testing.assert_allclose(results.named["mine/raw"], naive, atol=1e-6)
+    np.testing.assert_allclose(results.by_name["mine/raw"], naive, atol=1e-6)
     flat = ctxexp.from_arrays([x[0] for x in vectors], words)
     assert (flat.n_layers, flat.dim) == (1, 8)
     folded = ctxexp.from_arrays([x.reshape(4, 4, 4) for x in vectors], words)
@@ -211,9 +210,9 @@ def test_the_frame_is_what_a_person_would_filter(command: Path) -> None:
     frame = results.frame
     assert list(frame.columns) == ["measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
     rows = frame[(frame.measure == "self_similarity") & (frame.statistic == "adjusted")]
-    np.testing.assert_array_equal(rows.value, results.named["self_similarity/adjusted"])
-    np.testing.assert_array_equal(rows.low, results.named["self_similarity/adjusted_ci_low"])
-    np.testing.assert_array_equal(rows.n, results.named["self_similarity/n"])
+    np.testing.assert_array_equal(rows.value, results.by_name["self_similarity/adjusted"])
+    np.testing.assert_array_equal(rows.low, results.by_name["self_similarity/adjusted_ci_low"])
+    np.testing.assert_array_equal(rows.n, results.by_name["self_similarity/n"])
     assert list(results.curve("self_similarity", "adjusted").index) == list(range(results.n_layers))
     with pytest.raises(MetricError, match=r"no curve 'self_similarity/ra'.*did you mean 'self_similarity/raw'"):
         results.curve("self_similarity", "ra")
@@ -231,7 +230,7 @@ def test_results_show_themselves_in_a_notebook(command: Path) -> None:
         results.plot("self_simlarity")
 
 
-def test_what_is_undefined_in_every_layer_is_not_drawn_and_the_error_says_why() -> None:
+def test_curves_undefined_everywhere_are_not_drawn_but_explained() -> None:
     found = ctxexp.measure("bert", SENTENCES[:2], metrics="self_similarity", options=FAST, progress=False)
     assert np.isnan(found.values("self_similarity", "adjusted")).all()
     for draw in (found.plot, partial(found.plot, "self_similarity"), ctxexp.compare([found, found]).plot):
@@ -252,6 +251,20 @@ def test_first_guesses_name_the_right_word_or_do_it(tmp_path: Path) -> None:
         ctxexp.measure("gpt2", 5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"no argument 'checkpoint'.*options=\[\"model\.checkpoint=\.\.\.\"\]"):
         ctxexp.measure("gpt2", SENTENCES, checkpoint="x")  # type: ignore[call-arg]
+    for options, words in (
+        (5, "got int"), ([5], "got int in it"), ({"seed": 1}, "got dict"), ("a='", "No closing quotation"),
+        ("bootstrap", "'bootstrap' is no override, which is key=value"), ("seed=1,2", "seed has several values"),
+        ("model=gpt2", "model is given twice, model=bert and model=gpt2"),  # the last won silently
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            ctxexp.measure("bert", SENTENCES, options=options)  # type: ignore[arg-type]
+    for text in ([1], [None], ["a b", 2.5]):
+        with pytest.raises(ConfigError, match="text: expected sentences, each a string or a list of words, got "):
+            ctxexp.measure("bert", text)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="text: expected words, got none in 2 sentences"):
+        ctxexp.measure("bert", ["", []])
+    with pytest.raises(ConfigError, match="metrics: expected names, got int among them"):
+        ctxexp.measure("bert", SENTENCES, metrics=["sts", 5])  # type: ignore[list-item]
     with pytest.raises(TrackingError, match="no folder nope: expected a run's"):
         ctxexp.load("nope")
     found, same_ = (
@@ -298,3 +311,18 @@ def test_names_that_no_file_and_no_chart_takes_are_refused() -> None:
             ctxexp.measure("bert", SENTENCES, metrics={label: SelfSimilarity})
     with pytest.raises(DataError, match=r"a corpus's name is .*expected a text for charts"):
         ctxexp.measure("bert", ctxexp.Corpus.of("a\udc80", [["a"]]), options=FAST, progress=False)
+
+
+def test_one_sentence_is_refused_before_torch_is_imported() -> None:
+    code = """
+import sys, ctxexp
+try:
+    ctxexp.measure("bert", [["a", "bank"]] * 9, progress=False)
+except ctxexp.CtxexpError as error:
+    print(error)
+print("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    message, has_torch = done.stdout.splitlines()
+    assert "all measured words stand in 1 (equal sentences count once)" in message
+    assert has_torch == "False"

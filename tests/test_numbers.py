@@ -29,7 +29,7 @@ def told() -> str:
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 def test_a_page_says_what_the_kept_numbers_say(part: Part) -> None:
-    said = part.paragraph(part.read())
+    said = part.table(part.read())
     assert said == part.said()
     assert len(said) > 100
     for name in part.figures:
@@ -57,7 +57,7 @@ def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_step_is_what_the_docs_say_and_what_is_there(name: str) -> None:
+def test_a_step_is_documented_and_available(name: str) -> None:
     step = STEPS[name]
     lines = step.commands.splitlines()
     if step.made:
@@ -70,7 +70,7 @@ def test_a_step_is_what_the_docs_say_and_what_is_there(name: str) -> None:
             assert importlib.util.find_spec(words[2]) if words[1] == "-m" else (ROOT / words[1]).is_file()
 
 
-def test_what_is_measured_in_an_empty_folder_is_what_the_part_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_in_an_empty_folder_measures_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[Path, list[str]]] = []
     part = Part("", "", "", lambda made: pd.DataFrame(), str)
     monkeypatch.setattr(Part, "write", lambda _, made: taken.append((made, [path.name for path in made.iterdir()])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
@@ -9,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, similarities
-from ctxexp_first_word.words import sink_layers
-from ctxexp_multiverse.specifications import CHOICES
+from ctxexp_papers.first_word.words import sink_layers
+from ctxexp_papers.multiverse.specifications import CHOICES
 
 from docs.numbers import (
     by_class,
@@ -25,36 +27,62 @@ from docs.numbers import (
     what_is_context,
 )
 from docs.numbers.marked import marked
-from docs.numbers.part import ROOT
+from docs.numbers.part import ROOT, Part
 from tests.made import results_with
 
 ISS = "intra_sentence_similarity"
 
 
-def test_the_multiverse_s_words_name_the_choice_that_most_hangs_on() -> None:
-    numbers = pd.DataFrame({choice: ["a", "b", "a", "b"] for choice in CHOICES})
-    numbers = numbers.assign(model="mine", text="one", baseline=["none", "none", "some", "some"])
-    joint = pd.DataFrame({"name": ["median effect"] * 2, "value": [-0.1234] * 2, "p": [0.15, 0.002]})
-    joint = joint.assign(null=["layers shuffled, 20 orders", "untrained twin"], expected=[0.0, -0.01], draws=[20, 1001])
+def quoted(page: str, after: str, *, until: str = "\n#") -> str:
+    """The sentences by hand that follow a marked table."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return " ".join(text.partition(f"<!-- {after}: end -->")[2].partition(until)[0].split())
 
-    def kept(*verdicts: str) -> pd.DataFrame:
-        return pd.concat([numbers.assign(verdict=verdicts), joint])
 
-    said = multiverse.paragraph(kept("rises", "rises", "falls", "open"))
-    assert said == (
-        "For `mine` the measures change by -0.123 from the first layer to the last, the median of 4 ways: as low for "
-        "15% of the 20 pairs of layers, and -0.010 for its untrained twin (p = 0.002). They fall in 1, rise in 2 and "
-        "are open in 1. Most hangs on the definition: with *a* they fall in 1 of 2, with *b* in 0 of 2. It is one "
-        "training run of one model."
-    )
-    said = multiverse.paragraph(kept("rises", "rises", "falls", "falls"))
-    assert "Most hangs on the baseline: with *some* they fall in 2 of 2, with *none* in 0 of 2." in said
-    alone = multiverse.paragraph(numbers.assign(verdict="falls", effect=-0.5))
-    assert "-0.500" in alone
-    assert "4 fall" not in alone
-    assert alone.endswith("How many fall is not said without what chance gives.")
-    either = numbers.assign(norm=["x or y", "x", "y", "x or y"], verdict=["falls", "rises", "rises", "falls"])
-    assert "Most hangs on the norm: with *x*" not in multiverse.paragraph(pd.concat([either, joint]))
+def numbers_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?%?", text))
+
+
+def shares(numbers: pd.DataFrame, choice: str) -> dict[str, str]:
+    """Of the specifications with each option of the choice those that fall: `44 of 48`."""
+    single = numbers[numbers.verdict.notna()]
+    each = single.assign(option=single[choice].str.split(" or ")).explode("option")
+    return {str(name): f"{(of.verdict == 'falls').sum()} of {len(of)}" for name, of in each.groupby("option")}
+
+
+def test_the_multiverse_is_quoted_as_counted() -> None:
+    numbers = multiverse.PART.read()
+    said = quoted(multiverse.PART.page, "multiverse")
+    counts = numbers.verdict.value_counts()
+    assert f"Of the {counts.sum()} ways to measure `{numbers.model.iloc[0]}`" in said
+    assert f"fall in {counts.falls}. They rise in {counts.rises} and are open in {counts.open}." in said
+    by_choice = {choice: shares(numbers, choice) for choice in CHOICES}
+    falls = {choice: [Fraction(text.replace(" of ", "/")) for text in of.values()] for choice, of in by_choice.items()}
+    top = max(falls, key=lambda choice: max(falls[choice]) - min(falls[choice]))
+    assert f"Most hangs on the {top}" in said
+    options = re.findall(r"with \*([^*]+)\* (?:they fall )?in (\d+ of \d+)", said)
+    assert len(options) == 2
+    assert all(by_choice[top][name] == share for name, share in options)
+
+
+@pytest.mark.parametrize(("part", "known"), [
+    (usages.PART, {"50%", "5%", "95%", "57.7%", "59.3%", "65.5%", "2019"}),  # chance, and what others published
+    (what_is_context.PART, {"0"}),
+    (two_spaces.PART, {"0", "1"}),
+])  # fmt: skip
+def test_sentences_quote_numbers_of_their_table(part: Part, known: set[str]) -> None:
+    said = numbers_in(quoted(part.page, part.mark))
+    assert said
+    assert said - known <= numbers_in(part.said())
+
+
+def test_the_joint_statistics_are_a_table() -> None:
+    joint = pd.DataFrame({"name": ["median effect", "share that falls"], "value": [-0.1234, 0.5], "p": [0.15, np.nan]})
+    joint = joint.assign(null="untrained twin", expected=[-0.01, 0.25], verdict=np.nan)
+    assert multiverse.table(joint).splitlines()[2:] == [
+        "| median effect | -0.123 | untrained twin | -0.010 | 0.150 |",
+        "| share that falls | 50% | untrained twin | 25% |  |",
+    ]
 
 
 def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:
@@ -66,7 +94,7 @@ def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:
     ]
     pd.DataFrame(rows).assign(gain_ci_low=-1.0, gain_ci_high=6.004).to_csv(tmp_path / "table_league.csv", index=False)
     gain = "+2.50 [-1.00, 6.00]"
-    assert league.paragraph(league.last_layers(tmp_path)).splitlines()[2:] == [
+    assert league.table(league.last_layers(tmp_path)).splitlines()[2:] == [
         *(f"| {model} | 40.12 | {gain} | {gain} | {gain} |" for model in ("one", "two")),
         "",
         "Each model is one training run.",  # intervals are over pairs here, over seeds of the flow there
@@ -76,16 +104,16 @@ def test_a_league_s_last_layers_are_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", [by_class, league, table_1, two_spaces, usages, what_is_context])
 def test_what_compares_models_says_that_each_is_one_training_run(part: ModuleType) -> None:
     numbers = part.PART.read()
-    said = part.paragraph(numbers)
+    said = part.table(numbers)
     assert said.count("Each model is one training run") == 1
     if "model" in numbers:
-        alone = part.paragraph(numbers[numbers.model == numbers.model.iloc[0]])
+        alone = part.table(numbers[numbers.model == numbers.model.iloc[0]])
         assert "training run" not in alone
     page = (ROOT / first_word.PART.page).read_text(encoding="utf-8")
     assert "Each model is one training run." in " ".join(page.partition("<!-- first word: end -->")[2].split())[:600]
 
 
-def test_flow_gains_more_than_a_mean_explains_and_not_clearly_more_than_whitening() -> None:
+def test_flow_exceeds_the_mean_but_not_clearly_whitening() -> None:
     said = "it gains much over the raw vectors, more than a mean explains, and not clearly more than whitening"
     assert said in (ROOT / league.PART.page).read_text(encoding="utf-8")
     by = {name: rows.set_index("model") for name, rows in league.PART.read().groupby("transform")}
@@ -102,7 +130,7 @@ def test_tables_of_the_probe_become_a_column_a_network(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         rows.to_csv(tmp_path / name / "probe.csv", index=False)
-    assert probe.paragraph(probe.collected(tmp_path)).splitlines() == [
+    assert probe.table(probe.collected(tmp_path)).splitlines() == [
         "| accuracy | one | two |",
         "|---|---|---|",
         "| chance | .400 [.310, .990] | .400 [.310, .990] |",
@@ -113,7 +141,7 @@ def test_tables_of_the_probe_become_a_column_a_network(tmp_path: Path) -> None:
     ]
 
 
-def test_the_mix_is_above_layer_0_and_like_the_last_and_all() -> None:
+def test_the_mix_is_above_layer_0_and_like_others() -> None:
     numbers = probe.PART.read()
     mini = numbers[numbers.network == "mini"].set_index(["use", "layer"])
     above = mini.loc["frozen"].minus_mix_ci_high < 0
@@ -130,7 +158,7 @@ def test_spaces_most_alike_are_named(tmp_path: Path) -> None:
     few = two_spaces.kept(tmp_path)
     assert len(few) == 2 * 6
     i, j = np.unravel_index(np.argmax(found.matrices["cka"].value[:2, 2:]), (2, 2))
-    assert f"by CKA one's layer {i} and other's layer {j}" in two_spaces.paragraph(few)
+    assert two_spaces.table(few).splitlines()[2].startswith(f"| most alike of two models by CKA | one {i}, other {j} |")
 
 
 def test_table_1_holds_what_was_measured(tmp_path: Path) -> None:
@@ -139,37 +167,35 @@ def test_table_1_holds_what_was_measured(tmp_path: Path) -> None:
         | {name: [0.5, -0.25] for name in table_1.HEADINGS}
         | {f"{name}_covered": [None, 0.4] for name in table_1.HEADINGS}
     ).to_csv(tmp_path / "table_1.csv", index=False)
-    lines = table_1.paragraph(table_1.measured(tmp_path)).splitlines()
+    lines = table_1.table(table_1.measured(tmp_path)).splitlines()
     assert lines[0].startswith("| model, layer | SimLex (40%) | MEN (40%)")
     assert lines[2:] == ["| mine, 2 |" + " -.250 |" * 9]
     assert set(table_1.PART.read().model) == {"glove", "minilm", "smollm2"}
 
 
-def test_what_is_said_of_components_is_what_the_numbers_are() -> None:
+def test_components_stand_in_a_table() -> None:
     rows = []
     for words in ("all", "ambiguous"):
         for layer, context in enumerate((0.01, 0.4, 0.3)):
             row = {"model": "m", "corpus": "c", "words": words, "layer": layer, "position": 0.1 * layer, "rest": 0.2}
             row |= {"context": context, "context_low": context - 0.01, "context_high": context + 0.01}
             rows.append(row | {"sense": context / 10, "sense_low": 0.0, "sense_high": 0.05, "sentence": 0.1})
-    assert what_is_context.paragraph(pd.DataFrame(rows)) == (
-        "- `m` on c: the floor, layer 0, is 1.0% [0.0, 2.0]; context is at most 40.0% [39.0, 41.0] of the variance "
-        "(layer 1) and 30.0% [29.0, 31.0] in the last layer (2), of which sentence 10%, rest 20%; position takes up to "
-        "20% (layer 2); of ambiguous words the sense is 4.0% [0.0, 5.0] at most (layer 1)."
-    )
+    assert what_is_context.table(pd.DataFrame(rows)).splitlines()[2:] == [
+        "| `m` | c | 1.0% [0.0, 2.0] | 40.0% [39.0, 41.0] (layer 1) | 30.0% [29.0, 31.0] |  | 10% | 20% | "
+        "20% (layer 2) | 4.0% [0.0, 5.0] (layer 1) |  |"
+    ]
 
 
-def test_what_is_said_of_usages_is_what_the_numbers_are() -> None:
+def test_usages_stand_in_a_table() -> None:
     told = [
         {"dtype": "bfloat16", "model": "m", "corpus": "wic", "task": task, "statistic": name, "layer": layer,
          "value": v, "low": v - 0.01, "high": v + 0.01, "measure": "wic"}
         for task in ("dev", "test") for name in ("accuracy", "form", "position")
         for layer, v in enumerate((0.5, 0.6 if task == "dev" else 0.58, 0.55))
     ]  # fmt: skip
-    assert usages.paragraph(pd.DataFrame(told)).startswith(
-        "- `m`, bfloat16, Word in Context: 58.0% [57.0, 59.0] of the test pairs in layer 1, the best of the dev pairs "
-        "(60.0% [59.0, 61.0]), 55.0% [54.0, 56.0] in the last layer (2) and 50.0% [49.0, 51.0] in layer 0; spelling "
-        "alone has 50.0%, place alone 50.0%. Published"
+    assert usages.table(pd.DataFrame(told)).splitlines()[2] == (
+        "| `m`, bfloat16 | 1 | 60.0% [59.0, 61.0] | 58.0% [57.0, 59.0] | 55.0% [54.0, 56.0] | 50.0% [49.0, 51.0] | "
+        "50.0% | 50.0% |"
     )
 
 
@@ -184,7 +210,7 @@ def test_what_is_said_of_classes_is_their_last_layer(tmp_path: Path) -> None:
                 rows.append({**row, "value": value, "low": value - 0.1, "high": value + 0.1})
         rows.append({**rows[-1], "class": "few", "value": None, "low": None, "high": None})
     pd.DataFrame(rows).to_csv(tmp_path / "table_by_class.csv", index=False)
-    assert by_class.paragraph(by_class.last_layers(tmp_path)).splitlines() == [
+    assert by_class.table(by_class.last_layers(tmp_path)).splitlines() == [
         "| | class | m, layer 1 |",
         "|---|---|---|",
         "| sense separation | NOUN | 0.250 [0.150, 0.350] |",
@@ -229,9 +255,9 @@ def first_words() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_the_table_of_what_stands_first_is_made_of_the_numbers() -> None:
+def test_the_first_positions_table_is_made_of_the_numbers() -> None:
     head = "| what stands first | layer 1 | layers within .05 of 0 | length-matched, layer 1 | within .05 of 0 |"
-    assert first_word.paragraph(first_words()).splitlines() == [
+    assert first_word.table(first_words()).splitlines() == [
         f"{head} STS-B, layer 1 | plain moves at most by |",
         "| --- | --- | --- | --- | --- | --- | --- |",
         "| as tokenized | −0.01 | 1 of 2 | −0.21 | 0 of 2 | 9.9 |  |",
@@ -239,7 +265,7 @@ def test_the_table_of_what_stands_first_is_made_of_the_numbers() -> None:
         "| unit norm | 0.23 | 0 of 2 | 0.03 | 1 of 2 | as tokenized |  |",
     ]
     words = first_words()
-    assert first_word.paragraph(words[words.measure == ISS]).splitlines()[0] == f"{head} plain moves at most by |"
+    assert first_word.table(words[words.measure == ISS]).splitlines()[0] == f"{head} plain moves at most by |"
 
 
 def test_a_known_sink_moves_smollm2_alone() -> None:

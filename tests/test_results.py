@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ import pandas as pd
 import pytest
 
 from ctxexp.errors import MetricError, TrackingError
-from ctxexp.files.manifest import seal
+from ctxexp.files.manifest import find_damage, seal
+from ctxexp.jobs.state import read_state, write_json
 from ctxexp.results import Results
-from ctxexp.results.values import Key, Values, named
-from ctxexp.sinks.disk.state import read_state, write_json
+from ctxexp.results.values import Key, Values, metric_key
 from tests.made import results_with, told
 
 
@@ -36,7 +37,7 @@ def results() -> Results:
     )
 
 
-@pytest.mark.parametrize("name", ["../words", "/tmp/words", "a b", "", "words\n"])
+@pytest.mark.parametrize("name", ["../words", "/tmp/words", "a b", "", "words\n", "w" * 201])
 def test_a_table_whose_name_is_not_loaded_is_not_saved(name: str, tmp_path: Path) -> None:
     made = results()
     odd = Results(made.frame, {**made.tables, name: made.tables["years"]}, made.replicates, made.info)
@@ -90,8 +91,8 @@ def test_the_frame_is_what_every_reader_sees(tmp_path: Path) -> None:
 
 
 def test_what_a_metric_names_is_taken_apart_once() -> None:
-    assert named("sts", "STS12/MSRpar/all") == Key("sts", "all", "STS12/MSRpar")
-    assert named("sts", "all", "last2") == Key("sts", "all", "", "last2")
+    assert metric_key("sts", "STS12/MSRpar/all") == Key("sts", "all", "STS12/MSRpar")
+    assert metric_key("sts", "all", "last2") == Key("sts", "all", "", "last2")
 
 
 @pytest.mark.parametrize("name", ["../words", "/etc/words", "a/b", ""])
@@ -105,6 +106,31 @@ def test_a_table_s_name_leads_nowhere(tmp_path: Path, name: str) -> None:
     (folder / "results.json").write_text(json.dumps(document))
     with pytest.raises(TrackingError, match="a table's name is"):
         Results.load(folder)
+
+
+@pytest.mark.parametrize("name", ["results.json", "words.csv", "replicates.npz", "files.json"])
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, name: str) -> None:
+    folder, outside = tmp_path / "run", tmp_path / "outside"
+    for place in (folder, outside):
+        results().save(place)
+        seal(place)
+    (folder / name).unlink()
+    (folder / name).symlink_to(outside / name)
+    with pytest.raises(TrackingError, match=r"leads out of the folder|files\.json is damaged"):
+        Results.load(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to((outside / name).rename(folder / "real"))
+    (tmp_path / "latest").symlink_to(folder)
+    assert Results.load(tmp_path / "latest").tables.keys() == results().tables.keys()
+
+
+def test_files_outside_the_folder_are_never_read(tmp_path: Path) -> None:
+    results().save(tmp_path / "run")
+    seal(tmp_path / "run")
+    os.mkfifo(tmp_path / "pipe")  # which would be waited for
+    for name in ("../pipe", str(tmp_path / "pipe"), "/dev/zero"):
+        (tmp_path / "run" / "files.json").write_text(json.dumps({name: "0" * 32}))
+        assert find_damage(tmp_path / "run") == f"{name!r} leads out of the folder: put the file itself there"
 
 
 def test_load_says_what_is_wrong(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Baselines drawn from the whole corpus: one level for all groups of a measure."""
+"""Baselines drawn from the whole corpus: one value for all groups of a measure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OnePerSentence(Baseline):
 
     def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
         self.size, self.redraws = _size(size), _redraws(redraws)
-        self.closed: Among | None = "sentence" if exact else None
+        self.expectation: Among | None = "sentence" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
@@ -49,7 +49,7 @@ class Uniform(Baseline):
 
     def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
         self.size, self.redraws = _size(size), _redraws(redraws)
-        self.closed: Among | None = "row" if exact else None
+        self.expectation: Among | None = "row" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         rows = occurrences.distinct.rows

@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, Chance, Levels, Subject
+from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, ScoredGroups, Subject
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
-from ctxexp.maths.geometry import sharing
-from ctxexp.measuring.bootstrap import Curve, Units, mean, weighted
+from ctxexp.maths.prepared import PreparedRows
+from ctxexp.maths.summary import mean
+from ctxexp.measuring.bootstrap import Curve, Units
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import WordReader
 from ctxexp.measuring.streams import Stream
@@ -21,14 +22,14 @@ from ctxexp.results.run_info import SIZE_MATCHED
 
 
 @dataclass(frozen=True)
-class Matched:
-    """Random groups at a ladder of sizes, and how to read a chance level between its rungs."""
+class SizeLadder:
+    """Random groups at a ladder of sizes, and the interpolation of a baseline between its rungs."""
 
     sizes: np.ndarray  # (k,) ascending
     draws: list[np.ndarray]  # k arrays (draws, size) of row numbers
 
     def weights(self, counts: np.ndarray) -> np.ndarray:
-        """(len(counts), k): what each rung counts for groups of these sizes: linear in 1 / n, flat beyond the last."""
+        """(len(counts), k): each rung's weight for groups of these sizes: linear in 1 / n, flat beyond the last."""
         at = 1.0 / np.clip(counts, self.sizes[0], self.sizes[-1])
         high = np.clip(np.searchsorted(self.sizes, counts), 1, max(1, len(self.sizes) - 1))
         result = np.zeros((len(counts), len(self.sizes)))
@@ -53,7 +54,7 @@ class SizeMatched(Baseline):
     """
 
     name = "size_matched"
-    matched = True
+    has_group_baselines = True
 
     def __init__(
         self,
@@ -90,75 +91,77 @@ class SizeMatched(Baseline):
             rungs.add(int(above[-1]))
         return np.array(sorted(rungs), np.int64)
 
-    def chance(self, occurrences: Occurrences, over: Over, seed: int) -> Chance | None:
+    def group_baseline(self, occurrences: Occurrences, over: Over, seed: int) -> GroupBaseline | None:
         if over in ("sense", "sample", "pair"):  # labels have their own chance level, samples no groups
             return None
         counts = occurrences.groups(over).counts
         if not len(counts):
             return None
         rng = np.random.default_rng([seed, Stream.MATCHED])
-        return Ladder(counts, self.draw(counts, occurrences, rng), occurrences.units)
+        return LadderBaseline(counts, self.draw(counts, occurrences, rng), occurrences.units)
 
-    def draw(self, counts: np.ndarray, occurrences: Occurrences, rng: np.random.Generator) -> Matched:
+    def draw(self, counts: np.ndarray, occurrences: Occurrences, rng: np.random.Generator) -> SizeLadder:
         """Random groups for groups of these sizes."""
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
         n_sentences = len(starts) - 1
         sizes = self.ladder(np.minimum(counts, len(rows)))
-        drawn = []
+        draws = []
         for size in sizes.tolist():
             groups: list[np.ndarray] = []
-            wanted = int(np.clip(self.draws * (self.exact / size) ** 1.5, 2, self.draws))
-            while len(groups) < wanted:
+            n_draws = int(np.clip(self.draws * (self.exact / size) ** 1.5, 2, self.draws))
+            while len(groups) < n_draws:
                 if size > n_sentences:
                     groups.append(rows[rng.choice(len(rows), size, replace=False)])
                     continue
                 order = rng.permutation(n_sentences)
-                for at in range(0, min(n_sentences // size, wanted - len(groups)) * size, size):
+                for at in range(0, min(n_sentences // size, n_draws - len(groups)) * size, size):
                     sentences = order[at : at + size]
                     groups.append(rows[rng.integers(starts[sentences], starts[sentences + 1])])
-            drawn.append(np.stack(groups))
-        return Matched(sizes, drawn)
+            draws.append(np.stack(groups))
+        return SizeLadder(sizes, draws)
 
 
-class Ladder(Chance):
-    """Each group's level read off random groups of about its size."""
+class LadderBaseline(GroupBaseline):
+    """Each group's baseline read off random groups of about its size."""
 
-    def __init__(self, counts: np.ndarray, matched: Matched, units: Units) -> None:
-        self.counts, self.matched, self.units = counts, matched, units
-        self._levels: dict[str, list[list[float]]] = {}  # label -> layer -> rung
-        self._moved: dict[str, list[np.ndarray]] = {}  # label -> layer -> (rungs, n_blocks)
+    def __init__(self, counts: np.ndarray, ladder: SizeLadder, units: Units) -> None:
+        self.counts, self.ladder, self.units = counts, ladder, units
+        self._means: dict[str, list[list[float]]] = {}  # label -> layer -> rung
+        self._influence: dict[str, list[np.ndarray]] = {}  # label -> layer -> (rungs, n_blocks)
 
-    def words(self, metric: Metric) -> str:
+    def baseline_source(self, metric: Metric) -> str:
         return SIZE_MATCHED
 
-    def look(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
-        levels: dict[str, list[float]] = {label: [] for label in subjects}
-        moved: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
-        for draws in self.matched.draws:
-            x = reader.gather(draws)
+    def observe_layer(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
+        means: dict[str, list[float]] = {label: [] for label in subjects}
+        of_clusters: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
+        for draws in self.ladder.draws:
+            groups = PreparedRows(reader.gather(draws), reader.eps)
             where = f"random groups of {draws.shape[1]} rows"
-            with sharing(x):
-                for label, (metric, _) in subjects.items():
-                    scores = reader.guard(label, metric, where, partial(metric.score, x))
-                    levels[label].append(float(mean(scores)))
-                    by_unit = np.zeros(self.units.n_blocks)
-                    if influence:
-                        found = reader.guard(label, metric, where, partial(metric.influence, x))
-                        n = max(np.isfinite(scores).sum(), 1)
-                        by_unit = self.units.summed(self.units.of_row[draws], found) / n
-                    moved[label].append(by_unit)
+            for label, (metric, _) in subjects.items():
+                scores = reader.guard(label, metric, where, partial(groups.apply, metric.score))
+                means[label].append(float(mean(scores)))
+                by_cluster = np.zeros(self.units.n_blocks)
+                if influence:
+                    of_rows = reader.guard(label, metric, where, partial(groups.apply, metric.influence))
+                    n = max(np.isfinite(scores).sum(), 1)
+                    by_cluster = self.units.summed(self.units.of_row[draws], of_rows) / n
+                of_clusters[label].append(by_cluster)
         for label in subjects:
-            self._levels.setdefault(label, []).append(levels[label])
-            self._moved.setdefault(label, []).append(np.stack(moved[label]))
+            self._means.setdefault(label, []).append(means[label])
+            self._influence.setdefault(label, []).append(np.stack(of_clusters[label]))
 
-    def levels(self, label: str, scores: np.ndarray, chosen: np.ndarray | None) -> Levels:
-        levels = np.array(self._levels[label])  # (layers, rungs)
-        weights = self.matched.weights(self.counts if chosen is None else self.counts[chosen])
-        each = weights @ np.nan_to_num(levels.T)  # (groups, layers)
-        each[(weights > 0) @ np.isnan(levels.T)] = np.nan  # a group has a level if its rungs have
-        usual = np.isfinite(scores).T.astype(np.float64) @ weights  # (layers, rungs)
-        known = usual * np.isfinite(levels)
+    def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
+        means = np.array(self._means[label])  # (layers, rungs)
+        weights = self.ladder.weights(self.counts if groups.indices is None else self.counts[groups.indices])
+        by_group = weights @ np.nan_to_num(means.T)  # (groups, layers)
+        by_group[(weights > 0) @ np.isnan(means.T)] = np.nan  # a group has a baseline if its rungs have
+        of_groups = np.isfinite(groups.scores).T.astype(np.float64)  # (layers, groups)
+        if groups.weights is not None:
+            of_groups *= groups.weights
+        of_rungs = of_groups @ weights  # (layers, rungs)
+        defined = of_rungs * np.isfinite(means)
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = known / known.sum(axis=1, keepdims=True)
-        moved = np.stack([w @ rungs for w, rungs in zip(share, self._moved[label], strict=True)])
-        return Levels(each, Curve(weighted(usual, levels), moved))
+            share = defined / defined.sum(axis=1, keepdims=True)
+        influence = np.stack([w @ rungs for w, rungs in zip(share, self._influence[label], strict=True)])
+        return BaselineValues(by_group, Curve(mean(means, of_rungs, axis=-1), influence))

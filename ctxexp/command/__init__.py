@@ -1,1 +1,1 @@
-"""The command `ctxexp`: Hydra's configs to studies, jobs, sweeps, and the verbs beside them."""
+"""The command `ctxexp`: Hydra's configs and what they build, and the verbs beside them."""

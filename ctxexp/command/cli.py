@@ -9,16 +9,17 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 
+from ctxexp.command.arguments import HELP, call, usage
 from ctxexp.command.help import help_of
 from ctxexp.command.names import registry
-from ctxexp.command.words import HELP, call, usage
 from ctxexp.errors import CtxexpError, line
+from ctxexp.jobs.credentials import mask
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
-from ctxexp.sinks.disk.credentials import mask
 from ctxexp.vectors.code_version import __version__
 
 
@@ -26,15 +27,18 @@ def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
     gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took a twentieth of a start
     atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took a seventh of a start
-    sys.exit(command(sys.argv[1:]))
+    status = command(sys.argv[1:])
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is written: Ctrl-C ends the exit, without a traceback
+    sys.exit(status)
 
 
-def command(words: Sequence[str]) -> int | str | None:
-    """The exit status of these words of the command line, after all that they ask for."""
+def command(args: Sequence[str]) -> int | str | None:
+    """Carry out these arguments of the command line; returns the exit status."""
     logging.raiseExceptions = False  # whatever the verb: a closed stderr is no reason for tracebacks on it
     status: int | str | None
     try:
-        status = _dispatch(list(words))
+        status = _dispatch(list(args))
     except CtxexpError as error:
         show(f"error: {mask(str(error))}", sys.stderr)
         status = 2
@@ -54,38 +58,39 @@ def command(words: Sequence[str]) -> int | str | None:
     return status
 
 
-def _dispatch(words: list[str]) -> int:
-    """The exit status of the verb that comes first, or of an experiment; a plugin's file first may bring the verb."""
-    if "--version" in words:
+def _dispatch(args: list[str]) -> int:
+    """Call the verb that comes first, else run an experiment; returns the exit status. A plugin's file may stand before
+    its verb."""
+    if "--version" in args:
         show(f"ctxexp {__version__}")
         return 0
-    files = [word for word in words if word.startswith("plugins=") and (word is words[0] or HELP & set(words))]
+    files = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
     if files:
         from ctxexp.command.compose import take_plugins
 
         take_plugins(files)
-    rest = words[1:] if files and words[0] in files else words
+    rest = args[1:] if files and args[0] in files else args
     verb = registry().offers.get((COMMAND, rest[0])) if rest else None
     if verb:
         return call(verb.name, verb.factory, rest[1:])
-    return experiment(words)
+    return experiment(args)
 
 
-def experiment(words: list[str]) -> int:
-    """The exit status of a run or a sweep, or of what its flags ask for instead."""
-    if HELP & set(words):
-        return explain(words)
+def experiment(args: list[str]) -> int:
+    """Run an experiment, one job or a sweep, or print its help; returns the exit status."""
+    if HELP & set(args):
+        return explain(args)
     from ctxexp.command.experiment import measure
 
-    return measure(words)
+    return measure(args)
 
 
-def explain(words: list[str]) -> int:
-    """Print the help on the words that are no flags, on everything if there are none."""
+def explain(args: list[str]) -> int:
+    """Print the help on the arguments that are no flags, on everything if there are none; returns the exit status 0."""
     for broken in registry().broken:
         show(f"warning: {line(broken)}", sys.stderr)
-    asked = [word for word in words if not word.startswith(("-", "plugins="))]
-    verbs = [registry().offers[COMMAND, word] for word in asked if (COMMAND, word) in registry().offers]
+    topics = [word for word in args if not word.startswith(("-", "plugins="))]
+    verbs = [registry().offers[COMMAND, word] for word in topics if (COMMAND, word) in registry().offers]
     texts = [usage(verb.name, verb.factory) for verb in verbs]
-    show("\n\n".join(texts or [help_of(asked)]))
+    show("\n\n".join(texts or [help_of(topics)]))
     return 0

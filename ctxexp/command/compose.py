@@ -22,15 +22,16 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, check
-from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry, use, used
-from ctxexp.command.overrides import choices, parse, plain
-from ctxexp.command.run import check_objective, preflight
+from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
+from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
+from ctxexp.command.overrides import normalize_overrides, override_values, parse
 from ctxexp.command.secrets import hide, hide_overrides
-from ctxexp.errors import ConfigError, CtxexpError, line, near, said, suggestions
+from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, KINDS, Factory, arguments
-from ctxexp.plugins.published import brought_by
+from ctxexp.plugins.published import install_hint
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
@@ -44,14 +45,14 @@ _stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prep
 
 
 def take_plugins(overrides: Sequence[str]) -> list[str]:
-    """Use the files of `plugins=[...]` among the overrides; the overrides with their paths absolute, for workers.
+    """Load the files of `plugins=[...]`; returns the overrides with the paths of these files absolute, for workers.
 
     Hydra must know the names before it composes, so the command line is the only place for them. Raises ConfigError.
     """
-    taken: list[str] = []
+    args: list[str] = []
     for text in overrides:
         if not text.lstrip("+").startswith("plugins="):
-            taken.append(text)
+            args.append(text)
             continue
         try:
             (override,) = OverridesParser.create().parse_overrides(overrides=[text])
@@ -63,9 +64,9 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
             raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
         files = [str(user_path(v.text if isinstance(v, QuotedString) else v).absolute()) for v in value]
-        use(files)
-        taken.append(f"plugins=[{','.join(map(quote, files))}]")
-    return taken
+        load_plugin_files(files)
+        args.append(f"plugins=[{','.join(map(quote, files))}]")
+    return args
 
 
 def quote(value: str) -> str:
@@ -117,56 +118,58 @@ def _is_plain(value: object) -> bool:
     return True
 
 
-def resolved(cfg: DictConfig) -> dict[str, object]:
-    """The config as plain values, interpolations resolved, Hydra's own part left out."""
-    plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), resolve=True)
-    assert isinstance(plain, dict)
-    return {str(k): v for k, v in plain.items()}
+def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
+    """The config as plain values, interpolations resolved unless `resolve` is false, Hydra's own part left out."""
+    own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    values = OmegaConf.to_container(own, resolve=resolve)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
 
 
 def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
-    """Why jobs of this command will fail, a sentence each: values, files or devices that they can't have.
+    """Reasons why jobs of this command will fail, a sentence each: values, files or devices that they can't have.
 
     Every job that the command line asks for is composed and checked before any of them starts. Raises ConfigError with
     one sentence for what is no config at all: what is wrong and which names are near.
     """
     problems: dict[str, None] = {}
     with _hydra() as loader:
-        parsed = parse(plain(overrides), _options, loader)
+        parsed = parse(normalize_overrides(overrides), _options, loader)
         planned = _planned(parsed, loader) if multirun else []
-        jobs = itertools.product(*choices([*planned, *parsed], _options, multirun=multirun))
+        jobs = itertools.product(*override_values([*planned, *parsed], _options, multirun=multirun))
         for job in itertools.islice(jobs, MAX_CHECKED):
-            whole = _composed(job)
+            whole = _compose_job(job)
             try:
                 _check_hydra(whole.hydra, multirun=multirun, objective=whole.get("objective"))
-                plain_values = resolved(whole)
+                values = plain_values(whole)
             except ConfigError:
                 raise
             except Exception as error:  # an interpolation's, whatever its resolver raises
                 raise ConfigError(explain(error, job)) from None
-            config = check(plain_values, registry())
-            if [Path(file) for file in config.plugins] != list(used()):
+            config = check(values, registry())
+            if [Path(file) for file in config.plugins] != list(plugin_files()):
                 raise ConfigError(
                     f"plugins={config.plugins}: files of plugins are named on the command line only, since their "
                     "names must be known before configs are read"
                 )
-            check_objective(config)
+            built = Built(config)
+            built.check_objective()
             try:
-                preflight(config)
+                built.check()
             except CtxexpError as error:
                 problems[line(str(error))] = None
     return list(problems)
 
 
-def _composed(overrides: Sequence[str]) -> DictConfig:
+def _compose_job(overrides: Sequence[str]) -> DictConfig:
     """The job's config with Hydra's part. Raises ConfigError: for odd values Hydra raises ValueError, TypeError, ..."""
     from hydra import compose
 
     try:
-        made: DictConfig = compose("config", overrides=list(overrides), return_hydra_config=True)
+        config: DictConfig = compose("config", overrides=list(overrides), return_hydra_config=True)
     except Exception as error:
         raise ConfigError(explain(error, overrides)) from None
-    return made
+    return config
 
 
 def _check_hydra(hydra: DictConfig, *, multirun: bool, objective: object) -> None:
@@ -190,27 +193,28 @@ def config_of(overrides: Sequence[str]) -> Config:
 
     Raises ConfigError with one sentence. Hydra is left as it was, not started.
     """
-    overrides = hide_overrides(take_plugins(plain(overrides)))
+    overrides = hide_overrides(take_plugins(normalize_overrides(overrides)))
     prepare()
-    with _hydra():
-        return check(resolved(_composed(overrides)), registry())
+    with _hydra() as loader:
+        override_values(parse(overrides, _options, loader), _options, multirun=False)
+        return check(plain_values(_compose_job(overrides)), registry())
 
 
 def keep_secrets(overrides: Sequence[str]) -> None:
     """Make the credentials known that the config of these overrides holds, so that what is printed is masked."""
     with _hydra():
-        hide(_composed(overrides))
+        hide(_compose_job(overrides))
 
 
-def saved(folder: Path) -> Config:
+def config_of_run(folder: Path) -> Config:
     """The config of the run whose results are in that folder; sends nothing anywhere. Raises ConfigError."""
     try:
-        held = OmegaConf.load(folder / "config.yaml")
-        assert isinstance(held, DictConfig)
-        values = resolved(held)
+        config = OmegaConf.load(folder / "config.yaml")
+        assert isinstance(config, DictConfig)
+        values = plain_values(config)
     except Exception as error:  # YAML's, OmegaConf's, a disk's
-        raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {said(error)}") from error
-    use(values.get("plugins"))
+        raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
+    load_plugin_files(values.get("plugins"))
     prepare()
     return check({**values, "sink": {}}, registry())
 
@@ -228,15 +232,15 @@ def _hydra() -> Iterator[ConfigLoader]:
 
 
 def _planned(parsed: Sequence[Override], loader: ConfigLoader) -> list[Override]:
-    """What the composed config itself sweeps over (hydra.sweeper.params), as an experiment may; the command line's own
-    values take their place."""
-    first = [values[0] for values in choices(parsed, _options, multirun=True)]
+    """Overrides of the config's own sweep (hydra.sweeper.params), as an experiment may have; keys that the command line
+    gives are left out."""
+    first = [values[0] for values in override_values(parsed, _options, multirun=True)]
     try:
-        params = _composed(first).hydra.sweeper.get("params") or {}
+        params = _compose_job(first).hydra.sweeper.get("params") or {}
     except ConfigError:
         return []  # the check of the jobs says what is wrong
-    given = {o.get_key_element() for o in parsed}
-    return parse([f"{key}={value}" for key, value in params.items() if key not in given], _options, loader)
+    own_keys = {o.get_key_element() for o in parsed}
+    return parse([f"{key}={value}" for key, value in params.items() if key not in own_keys], _options, loader)
 
 
 def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
@@ -253,26 +257,30 @@ def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
 def _explain(text: str, overrides: Sequence[str]) -> str:
     from hydra import compose
 
-    if found := re.search(r"Could not override '([^']+)'", text):
-        key = found.group(1)
+    if match := re.search(r"Could not override '([^']+)'", text):
+        key = match.group(1)
+        if key in RENAMED:
+            return f"no config key {key!r}: it is {RENAMED[key]!r} now"
         if key.startswith("hydra"):
             return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
         if key == "dataset.path":
             return "dataset.path: the data set that is chosen has no path; a file of text needs dataset=text beside it"
         if "@" in key or "No match in the defaults list" in text:
             return f"no config group {key!r}{near(key, GROUPS)}"
-        chosen = [o for o in overrides if o.partition("=")[0] in GROUPS]
-        known = _flatten(resolved_keys(compose("config", overrides=chosen)))
+        group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
+        all_keys = _flatten(plain_values(compose("config", overrides=group_choices), resolve=False))
         place, _, last = key.rpartition(".")
-        here = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == place]
-        close = [f"{place}.{k}" if place else k for k in suggestions(last, here)] or suggestions(key, known)
+        siblings = [k.rpartition(".")[2] for k in all_keys if k.rpartition(".")[0] == place]
+        close = [f"{place}.{k}" if place else k for k in suggestions(last, siblings)] or suggestions(key, all_keys)
         hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
-        return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(here) or 'no such place'})"
-    if found := re.search(r"Could not (?:find|load) '([^']+)'", text):
-        group, _, name = found.group(1).rpartition("/")
-        return f"no {group} {name!r}{brought_by(group, name)}{near(name, _options(group))}"
-    if found := re.search(r"You must specify '([^']+)'", text):
-        return f"{found.group(1)} needs a value, as in {found.group(1)}=NAME"
+        if RENAMED_ARGUMENTS.get(last) in siblings:
+            hint = f": it is {place + '.' + RENAMED_ARGUMENTS[last]!r} now"
+        return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
+    if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
+        group, _, name = match.group(1).rpartition("/")
+        return f"no {group} {name!r}{install_hint(group, name)}{near(name, _options(group))}"
+    if match := re.search(r"You must specify '([^']+)'", text):
+        return f"{match.group(1)} needs a value, as in {match.group(1)}=NAME"
     return line(text)
 
 
@@ -286,12 +294,6 @@ def _options(group: str) -> list[str]:
     inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
     names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
     return list(map(str, names))
-
-
-def resolved_keys(cfg: DictConfig) -> dict[str, object]:
-    plain = OmegaConf.to_container(cfg, resolve=False)
-    assert isinstance(plain, dict)
-    return {str(k): v for k, v in plain.items() if k != "hydra"}
 
 
 def _flatten(node: Mapping[str, object], prefix: str = "") -> list[str]:

@@ -7,26 +7,20 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_type_hints
-
-from annotated_types import Ge, Le
+from typing import Any, TypeGuard, TypeVar, cast, get_type_hints
 
 from ctxexp.command.names import LISTS
-from ctxexp.command.types import Seed, type_text, typed
+from ctxexp.command.options import RENAMED, RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
-from ctxexp.files.paths import user_path
+from ctxexp.metric import RUN
 from ctxexp.plugins import KINDS, Factory, Offer, Registry, Source, arguments
-from ctxexp.results.objective import Objective
-from ctxexp.results.run_info import PluginInfo
+from ctxexp.plugins.types import Seed, convert_value, type_text
 from ctxexp.sink import Sink
-from ctxexp.vectors.mixes import check_mixes
 
 MISSING = "???"
-DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
-FIT_ON = ("target", "train", "all", "nli:<path>")
-CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # built at once: they say what they think of values
+CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}
 # No number comes from these.
 PLACES = ("tracking", "sink", "cache", "engine", "resume", "figures", "objective", "experiment", "plugins")
 
@@ -35,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Part:
-    """What a config names of a kind, and the arguments that it gives it."""
+    """An option that a config chooses of a kind (model, metric, ...), and the arguments that the config gives it."""
 
     kind: str
     name: str
@@ -44,146 +38,40 @@ class Part:
 
     @property
     def offer(self) -> Offer:
-        """Who supplies it, and what builds it. Raises UnknownName."""
+        """The registered offer: its supplier and its factory. Raises UnknownName."""
         return self.registry.find(self.kind, self.name)
 
     @property
     def source(self) -> Source | None:
-        """The plugin that brought it; None: ctxexp, or Python."""
+        """The plugin that supplied the part; None: ctxexp itself, or an object of Python."""
         return self.registry.source(self.kind, self.name)
 
-    def credit(self) -> AbstractContextManager[None]:
-        """Whatever is raised inside names the plugin that brought it."""
-        return self.registry.credit(self.kind, self.name)
+    def plugin_call(self) -> AbstractContextManager[None]:
+        """A context whose errors name the plugin that supplied the part."""
+        return self.registry.plugin_call(self.kind, self.name)
 
     def make(self, **others: object) -> Any:
-        """What its factory makes of its arguments, `others` in their place."""
-        with self.credit():
+        """Build the part from its arguments, with `others` in place of those of the same name."""
+        with self.plugin_call():
             try:
-                return self.offer.factory(**{**self.arguments, **others})
+                instance = self.offer.factory(**{**self.arguments, **others})
             except (ConfigError, MetricError) as error:
                 whose = re.search(rf"\b({self.kind}|{re.escape(self.name)})\b", str(error))
                 if whose or type(error) not in (ConfigError, MetricError):
                     raise
                 raise type(error)(f"{self.kind} {self.name!r}: {error}") from error  # whose argument it speaks of
+            if (contract := CONTRACTS.get(self.kind)) and not isinstance(instance, contract):
+                got = type(instance).__name__
+                raise ConfigError(f"{self.kind} {self.name!r}: expected a {contract.__name__}, got {got}")
+            return instance
 
-    def known(self) -> dict[str, tuple[object, object]] | None:
-        """Type and default of each argument that its factory takes; None: any."""
+    def signature(self) -> dict[str, tuple[object, object]] | None:
+        """Type and default of each argument that the factory takes; None: it takes any."""
         return arguments(self.offer.factory)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
-    """From text to words, the same for every model."""
-
-    tokenizer: Literal["english", "unicode", "whitespace"]
-    lower: bool
-    fold_case: bool
-    punctuation: Literal["drop", "keep"]
-    deduplicate: bool
-    max_contexts: Annotated[int | None, Ge(2)]
-    max_sentences: Annotated[int, Ge(2)]
-    sample: Annotated[int | None, Ge(1)]
-    one_pass: Annotated[int | None, Ge(1), Le(4096)] = None
-
-    def __post_init__(self) -> None:
-        read = [key for key in ("max_contexts", "one_pass") if vars(self)[key] is not None]
-        if not read and self.sample is not None:
-            raise ConfigError(f"words.sample={self.sample} needs words.max_contexts, such as 256: both bound the text")
-        if len(read) == 2:
-            raise ConfigError("words.one_pass takes all contexts, words.max_contexts bounds them; leave one out")
-        if read and not self.deduplicate:
-            raise ConfigError(f"words.{read[0]} counts equal sentences as one context: leave deduplicate=false out")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sentence:
-    """How a sentence gets one vector."""
-
-    pooling: str
-    mixes: list[Any]
-
-    def __post_init__(self) -> None:
-        check_mixes(self.mixes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cache:
-    """Where vectors are kept, and how many."""
-
-    folder: str | None
-    limit_gb: Annotated[float, Ge(0), Le(10**9)] | Literal["auto"] | None  # no disk holds more
-
-    def __post_init__(self) -> None:
-        _check_folder("cache.folder", self.folder)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tracking:
-    """Where results go."""
-
-    folder: str
-    sweep: str | None
-
-    def __post_init__(self) -> None:
-        _check_folder("tracking.folder", self.folder)
-        if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
-            raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """What figures show beside the run."""
-
-    published: bool
-    explorer: Annotated[int, Ge(0)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """Which checkpoints models take."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choices:
-    """The config's own keys."""
-
-    seed: Seed
-    device: str
-    dtype: Literal["float32", "bfloat16", "float16"]
-    batch_tokens: Annotated[int, Ge(1)]
-    min_contexts: Annotated[int, Ge(2)]
-    bootstrap: Annotated[int, Ge(0), Le(10**6)]  # what no memory holds
-    resume: bool
-    fit_on: str
-    sentence: Sentence
-    words: Words
-    cache: Cache
-    tracking: Tracking
-    figures: Figures
-    weights: Weights
-    plugins: list[str]
-    objective: str | None = None
-    experiment: object = None
-
-    def __post_init__(self) -> None:
-        most = self.words.max_contexts
-        if most is not None and most < self.min_contexts:
-            raise ConfigError(
-                f"words.max_contexts={most} is below min_contexts={self.min_contexts}: no word could have enough"
-            )
-        if not re.fullmatch(r"target|train|all|nli:(?!<).+", self.fit_on):
-            raise ConfigError(f"fit_on={short(self.fit_on)}: no such choice{near(self.fit_on, FIT_ON)}")
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
-            raise ConfigError(f"device={short(self.device)}: no such choice{near(self.device, DEVICES)}")
-        if self.objective is not None:
-            Objective.read(self.objective)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config(Choices):
+class Config(RunOptions):
     """A whole, checked config: its own keys, and its parts."""
 
     model: Part
@@ -196,25 +84,27 @@ class Config(Choices):
     engine: Part
 
     def parts(self) -> Iterator[Part]:
-        """Everything that numbers come from, in the order of the flow."""
+        """The parts that decide the run's numbers, in the order of the flow."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
+        named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
+        yield from (Part("baseline", name, {}, self.baseline.registry) for name in sorted(named))
 
-    def having(self, kind: str, made: Mapping[str, Factory]) -> Config:
-        """The config with what these factories of Python make, by name, in place of what it names of the kind."""
+    def with_factories(self, kind: str, factories: Mapping[str, Factory]) -> Config:
+        """The config with these factories, by name, in place of the options that it chooses of the kind."""
         registry = replace(self.model.registry, offers=dict(self.model.registry.offers))
-        for name, factory in made.items():
+        for name, factory in factories.items():
             if kind in LISTS:
                 _check_label(kind, name)
             registry.offers[kind, name] = Offer(kind, name, factory, "python")
-        parts = {name: Part(kind, name, {}, registry) for name in made}
-        changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(made))]}
+        parts = {name: Part(kind, name, {}, registry) for name in factories}
+        changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(factories))]}
         return replace(self, **changed)
 
 
 def check(node: Mapping[str, object], registry: Registry) -> Config:
     """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first that can't be used."""
     own = {key: value for key, value in node.items() if key not in KINDS}
-    choices = _filled(Choices, own)
+    choices = _filled(RunOptions, _with_present_names(own))
     parts: dict[str, Any] = {}
     for kind in KINDS:
         if kind in LISTS:
@@ -226,6 +116,16 @@ def check(node: Mapping[str, object], registry: Registry) -> Config:
     if not parts["metric"]:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
     return Config(**vars(choices), **parts)
+
+
+def _with_present_names(node: dict[str, object]) -> dict[str, object]:
+    """The node with the keys of former versions, as in an earlier run's config, under their present names."""
+    for former, present in RENAMED.items():
+        (section, key), (new_section, new_key) = former.split("."), present.split(".")
+        if isinstance(values := node.get(section), Mapping) and key in values:
+            rest = {name: value for name, value in values.items() if name != key}
+            node = {**node, section: rest, new_section: {new_key: values[key]}}
+    return node
 
 
 def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
@@ -253,15 +153,16 @@ def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
             raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
     values: dict[str, object] = {}
     for key, expected in hints.items():
-        if key not in node and key not in vars(kind):  # it has no default
-            raise ConfigError(f"{place}{key} is missing from the config")
-        if is_dataclass(expected):
+        if key not in node:
+            if key not in vars(kind):  # it has no default
+                raise ConfigError(f"{place}{key} is missing from the config")
+        elif is_dataclass(expected):
             if not isinstance(inner := node[key], Mapping):
                 keys = ", ".join(each.name for each in fields(expected))
                 raise ConfigError(f"{key}={short(inner)}: expected keys with values ({keys})")
             values[key] = _filled(cast(type, expected), inner, f"{key}.")
-        elif key in node:
-            values[key] = typed(place + key, node[key], expected)
+        else:
+            values[key] = convert_value(place + key, node[key], expected)
     return kind(**values)
 
 
@@ -273,34 +174,16 @@ def part_of(kind: str, place: str, node: Mapping[str, object], registry: Registr
     """The part that a node describes. Raises ConfigError unless its keys are the arguments of what it names, of their
     types, and complete."""
     part = Part(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
-    known = part.known()
-    expected = known or {}
-    for key, value in part.arguments.items() if known is not None else ():
+    signature = part.signature()
+    expected = signature or {}
+    for key, value in part.arguments.items() if signature is not None else ():
         if key not in expected:
             raise ConfigError(f"{kind} {part.name!r} has no argument {key!r}{near(key, expected)}")
         if value == MISSING:
             needed = type_text(expected[key][0]).removesuffix(" | null")
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{needed}>")
-        typed(f"{place}.{key}", value, Seed if key == "seed" and expected[key][0] is int else expected[key][0])
+        convert_value(f"{place}.{key}", value, Seed if key == "seed" and expected[key][0] is int else expected[key][0])
     for key, (type_of, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(type_of)}>")
-    if (contract := CONTRACTS.get(kind)) and not isinstance(made := part.make(), contract):
-        with part.credit():
-            raise ConfigError(f"{kind} {part.name!r}: expected a {contract.__name__}, got {type(made).__name__}")
     return part
-
-
-def _check_folder(key: str, folder: str | None) -> None:
-    if folder is not None and not folder.strip():
-        raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
-    user_path(folder or ".")
-
-
-def supplied_by(config: Config) -> tuple[PluginInfo, ...]:
-    """The plugins that supply something to this run, with what they supply."""
-    brought: dict[Source, dict[str, None]] = {}
-    for part in config.parts():
-        if source := part.source:
-            brought.setdefault(source, {})[f"{part.kind} {part.name}"] = None
-    return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in brought.items())

@@ -7,69 +7,81 @@ import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import hydra
+import yaml
 from hydra._internal.utils import get_args_parser
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.command import compose, jobs
-from ctxexp.command.names import config_folder, look_in, registry
-from ctxexp.command.overrides import plain
-from ctxexp.command.secrets import hide_overrides
+from ctxexp.command import compose
+from ctxexp.command.build import Built
+from ctxexp.command.callback import current_job
+from ctxexp.command.config import PLACES, check
+from ctxexp.command.labels import supplied_by
+from ctxexp.command.names import add_config_folder, config_folder, load_plugin_files, registry
+from ctxexp.command.overrides import normalize_overrides
+from ctxexp.command.secrets import as_written, environment_texts, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
-from ctxexp.files.writing import full, unwritten
-from ctxexp.progress import show
-from ctxexp.sinks.disk.credentials import mask
+from ctxexp.files.writing import is_disk_full, write_error
+from ctxexp.jobs.credentials import mask
+from ctxexp.jobs.execute import JobSpec, execute, print_error_once
+from ctxexp.jobs.state import new_id
+from ctxexp.jobs.sweep import run_application
+from ctxexp.progress import Progress, show
 
 
-def _asked(argv: list[str]) -> Namespace:
-    """What Hydra's parser makes of the words. Raises ConfigError for flags that it doesn't know or can't combine."""
+def _parse_flags(argv: list[str]) -> Namespace:
+    """The flags and overrides in the words, by Hydra's parser. Raises ConfigError for flags that it doesn't know or
+    that can't be combined."""
 
     def refuse(message: str) -> NoReturn:
         raise ConfigError(f"{message}; ctxexp --help says what there is")
 
     parser = get_args_parser()
     parser.error = refuse
-    asked: Namespace = parser.parse_args(argv)
-    if asked.cfg and asked.multirun:
+    flags: Namespace = parser.parse_args(argv)
+    if flags.cfg and flags.multirun:
         raise ConfigError("--cfg shows the config of one run: leave -m out")
-    if asked.resolve and not asked.cfg:
+    if flags.resolve and not flags.cfg:
         raise ConfigError("--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve")
-    exclusive = {"--run": asked.run, "--multirun": asked.multirun, "--cfg": asked.cfg, "--info": asked.info}
-    if len(given := [flag for flag, value in exclusive.items() if value]) > 1:
-        raise ConfigError(f"{' and '.join(given)}: expected one of them")
-    for flag, value in (("--config-name", asked.config_name), ("--config-path", asked.config_path)):
+    exclusive = {"--run": flags.run, "--multirun": flags.multirun, "--cfg": flags.cfg, "--info": flags.info}
+    if len(modes := [flag for flag, value in exclusive.items() if value]) > 1:
+        raise ConfigError(f"{' and '.join(modes)}: expected one of them")
+    for flag, value in (("--config-name", flags.config_name), ("--config-path", flags.config_path)):
         if value:
             raise ConfigError(f"{flag}: ctxexp's config is its own; a plugin's config_folders adds options")
-    if asked.experimental_rerun:
+    if flags.experimental_rerun:
         raise ConfigError("--experimental-rerun runs a pickle; repeat the command with resume=true instead")
-    return asked
+    return flags
 
 
 def measure(argv: list[str]) -> int:
-    """The exit status of a run or a sweep, or of what shows its config."""
+    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
     _log_to_stderr()
-    asked = _asked(argv)
-    if not asked.shell_completion:
-        taken = hide_overrides(compose.take_plugins(plain(asked.overrides)))
-        absolute = dict(zip(asked.overrides, taken, strict=True))
+    flags = _parse_flags(argv)
+    if not flags.shell_completion:
+        overrides = hide_overrides(compose.take_plugins(normalize_overrides(flags.overrides)))
+        absolute = dict(zip(flags.overrides, overrides, strict=True))
         sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
-        asked.overrides = taken
-    look_in(asked.config_dir)
+        flags.overrides = overrides
+    add_config_folder(flags.config_dir)
     compose.prepare()
-    if not asked.shell_completion:
+    if not flags.shell_completion:
         for broken in registry().broken:
             show(f"warning: {line(broken)}", sys.stderr)
-    only_shows = asked.hydra_help or asked.cfg or asked.shell_completion or asked.info
+    only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
     if not only_shows:
-        for problem in compose.check_command(asked.overrides, multirun=asked.multirun):
-            jobs.tell(problem)  # at once; the job that it is of fails with it, is recorded, and a sweep's others go on
+        for problem in compose.check_command(flags.overrides, multirun=flags.multirun):
+            print_error_once(
+                problem
+            )  # at once; the job that it is of fails with it, is recorded, and a sweep's others go on
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
@@ -77,9 +89,9 @@ def measure(argv: list[str]) -> int:
     )(task)
     if only_shows:
         try:
-            if asked.cfg:
-                compose.keep_secrets(asked.overrides)
-            with _masked_output() if asked.cfg or asked.info else nullcontext():
+            if flags.cfg:
+                compose.keep_secrets(flags.overrides)
+            with _masked_output() if flags.cfg or flags.info else nullcontext():
                 application()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(compose.explain(error)) from error
@@ -89,13 +101,13 @@ def measure(argv: list[str]) -> int:
             raise CtxexpError(f"what is printed can't be written: {error.strerror}") from error
         return 0
     try:
-        return jobs.conduct(application, multirun=asked.multirun)
+        return run_application(application, multirun=flags.multirun)
     except (HydraException, OmegaConfBaseException) as error:
         raise CtxexpError(compose.explain(error)) from error
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        if full(error):
-            folder = [o.partition("=")[2].strip("'\"") for o in asked.overrides if o.startswith("tracking.folder=")]
-            raise DiskError(unwritten(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
+        if is_disk_full(error):
+            folder = [o.partition("=")[2].strip("'\"") for o in flags.overrides if o.startswith("tracking.folder=")]
+            raise DiskError(write_error(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
         raise ConfigError(
             f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
         ) from error
@@ -103,7 +115,7 @@ def measure(argv: list[str]) -> int:
 
 @contextmanager
 def _masked_output() -> Iterator[None]:
-    """What is printed inside comes out at the end, without credentials."""
+    """Hold back what the block prints, and print it at the end without credentials."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         yield
@@ -112,9 +124,40 @@ def _masked_output() -> Iterator[None]:
 
 
 def task(cfg: DictConfig) -> float | None:
-    """One job; its objective. Runs in a worker process under some launchers: importable, it prepares itself."""
+    """Execute one job; returns its objective. Some launchers call it in a worker process, so it is importable and
+    registers the options itself."""
     _log_to_stderr()
-    return jobs.execute(cfg)
+    return execute(partial(_job_spec, cfg))
+
+
+def _job_spec(cfg: DictConfig) -> JobSpec:
+    """The job of a composed config. Raises CtxexpError where no run of it can begin."""
+    values, document = compose.plain_values(cfg), as_written(cfg)
+    load_plugin_files(values.get("plugins"))
+    compose.prepare()
+    config = check(values, registry())
+    folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
+    decisive = _own({key: value for key, value in document.items() if key not in PLACES}, cfg)
+    versions = {p.plugin: f"{p.distribution} {p.version}" for p in supplied_by(config)}
+    return JobSpec(
+        built=Built(config, Progress()),
+        folder=folder,
+        overrides=overrides,
+        params={**decisive, "plugins": versions},
+        text=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
+        environment=environment_texts(cfg),
+    )
+
+
+def _own(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
+    """The values that aren't taken from another key."""
+    own: dict[str, object] = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            own[key] = _own(value, cfg[key])
+        elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
+            own[key] = value
+    return own
 
 
 def _log_to_stderr() -> None:

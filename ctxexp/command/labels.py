@@ -1,55 +1,75 @@
-"""What a run is called in charts and tables, told from its config."""
+"""The names of a run in charts, tables and its `RunInfo`, from its config."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ctxexp.command.config import Config
+from ctxexp.control import Control
 from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.models.transformer.checkpoints import called
+from ctxexp.models.transformer.checkpoints import label_of
+from ctxexp.plugins import Source
+from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
 
-def label(config: Config) -> str:
-    """What charts call the run: the model, by its checkpoint where one was given, weights and a prefix that aren't the
+def run_title(config: Config, control: Control) -> str:
+    """The run's name in charts: the model, by its checkpoint where one was given, weights and a prefix that aren't the
     default, the control and the transform unless they are none, with the text that it was fitted on."""
-    chosen = config.model.arguments.get("weights")
+    choice = config.model.arguments.get("weights")
     parts = [config.model.name]
-    if given := _given(config):
-        parts = [given] if config.model.arguments.get("checkpoint") else [*parts, given]
-        parts += ["(untrained)"] if chosen == "untrained" else []
-    elif chosen not in (None, "mini"):
-        parts.append(f"({chosen})")
+    if checkpoint := _checkpoint_name(config):
+        parts = [checkpoint] if config.model.arguments.get("checkpoint") else [*parts, checkpoint]
+        parts += ["(untrained)"] if choice == "untrained" else []
+    elif choice not in (None, "mini"):
+        parts.append(f"({choice})")
     if prefix := _prefix(config):
         parts.append(f"(prefix {prefix})")
-    if words := config.control.make().words:
-        parts.append(f"({words})")
-    if (transform := calibration(config)) != "none":
+    if control.label:
+        parts.append(f"({control.label})")
+    if (transform := transform_label(config)) != "none":
         parts += ["+", transform]
         if config.fit_on != "target":
             parts.append(f"fitted on {text_name(config.fit_on)}")
     return " ".join(parts)
 
 
+def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
+    """The config's names for the run, to be added to its study's metadata."""
+    return RunInfo(
+        title=title,
+        model=ModelInfo(name=config.model.name, weights=weights(config) or "", dtype=config.dtype),
+        corpus=CorpusInfo(choices={key: str(value) for key, value in vars(config.words).items()}),
+        transform=TransformInfo(
+            name=transform_label(config),
+            arguments={"name": config.transform.name, **config.transform.arguments},
+            fit=fit and replace(fit, text=text_name(config.fit_on)),
+        ),
+        published=config.figures.published,
+        plugins=supplied_by(config),
+    )
+
+
 def weights(config: Config) -> str | None:
-    """Which weights the run used: the group's choice, or the user's own files in its place."""
-    chosen, given = config.model.arguments.get("weights"), _given(config)
-    return f"untrained {given}" if given and chosen == "untrained" else given or chosen
+    """The weights of the run: the group's choice, or the user's own files in its place."""
+    choice, checkpoint = config.model.arguments.get("weights"), _checkpoint_name(config)
+    return f"untrained {checkpoint}" if checkpoint and choice == "untrained" else checkpoint or choice
 
 
 def _prefix(config: Config) -> str:
-    """What the config puts before each text, a text of its own in quotes; empty where it leaves that to the
+    """The prefix that the config puts before each text, in quotes if it is a text; empty where that is left to the
     tokenizer."""
-    chosen = str(config.model.arguments.get("prefix") or AS_TOKENIZER)
-    if chosen == AS_TOKENIZER:
+    prefix = str(config.model.arguments.get("prefix") or AS_TOKENIZER)
+    if prefix == AS_TOKENIZER:
         return ""
-    return chosen if chosen in ("none", "bos") else repr(chosen)
+    return prefix if prefix in ("none", "bos") else repr(prefix)
 
 
-def _given(config: Config) -> str:
+def _checkpoint_name(config: Config) -> str:
     """The name of a checkpoint or file that the user gave; empty if none."""
     files = (config.model.arguments.get(key) for key in ("checkpoint", "weight_file", "options_file", "path"))
-    given = next(filter(None, files), "")
-    return called(str(given)) if given else ""
+    path = next(filter(None, files), "")
+    return label_of(str(path)) if path else ""
 
 
 def text_name(fit_on: str) -> str:
@@ -57,12 +77,21 @@ def text_name(fit_on: str) -> str:
     return Path(fit_on.removeprefix("nli:")).name if fit_on.startswith("nli:") else fit_on
 
 
-def calibration(config: Config) -> str:
-    """The transform and its arguments, those that differ from its factory's defaults: `none`, `drop_top (k=3)`; where
-    it was computed says nothing about the space."""
+def transform_label(config: Config) -> str:
+    """The transform with those of its arguments that differ from its factory's defaults: `none`, `drop_top (k=3)`. The
+    device is left out, since it says nothing about the space."""
     part = config.transform
-    defaults = {key: default for key, (_type, default) in (part.known() or {}).items()}
+    defaults = {key: default for key, (_type, default) in (part.signature() or {}).items()}
     defaults["device"] = part.arguments.get("device")
-    said = {k: v for k, v in part.arguments.items() if not (k in defaults and defaults[k] == v)}
-    listed = ", ".join(f"{key}={value}" for key, value in said.items())
+    arguments = {k: v for k, v in part.arguments.items() if not (k in defaults and defaults[k] == v)}
+    listed = ", ".join(f"{key}={value}" for key, value in arguments.items())
     return f"{part.name} ({listed})" if listed else part.name
+
+
+def supplied_by(config: Config) -> tuple[PluginInfo, ...]:
+    """The plugins that supply parts of this run, each with the parts that it supplies."""
+    brought: dict[Source, dict[str, None]] = {}
+    for part in config.parts():
+        if source := part.source:
+            brought.setdefault(source, {})[f"{part.kind} {part.name}"] = None
+    return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in brought.items())

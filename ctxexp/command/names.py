@@ -13,32 +13,33 @@ from ctxexp.plugins import KINDS, Registry, build_registry
 GROUPS = (*KINDS, "weights", "experiment")
 LISTS = ("metric", "sink")  # groups of which a run may have several
 
-_files: tuple[Path, ...] = ()  # what plugins=[...] named, absolute
-_folder: Path | None = None  # what --config-dir named
+_files: tuple[Path, ...] = ()  # files of plugins=[...], absolute
+_folder: Path | None = None  # of --config-dir
 
 
 @cache
 def registry() -> Registry:
-    """The registry of this process. What is broken is in its `broken`; the command says it once, not every worker."""
+    """The registry of this process. Broken plugins are listed in its `broken`; the command reports them once, workers
+    don't."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "plugin", UserWarning)
         return build_registry(files=_files)
 
 
-def use(files: object) -> None:
-    """Take the names that these plugin files bring into the registry; what was asked for before stays out."""
+def load_plugin_files(files: object) -> None:
+    """Put the names of these plugin files into the registry, in place of those of earlier files. Raises ConfigError."""
     global _files
     files = () if files is None else files
     if not isinstance(files, list | tuple) or not all(isinstance(file, str) for file in files):
         raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
-    wanted = tuple(user_path(file).absolute() for file in files)
-    if wanted != _files:
-        _files = wanted
+    paths = tuple(user_path(file).absolute() for file in files)
+    if paths != _files:
+        _files = paths
         registry.cache_clear()
 
 
-def used() -> tuple[Path, ...]:
-    """The files whose names are in the registry."""
+def plugin_files() -> tuple[Path, ...]:
+    """The plugin files whose names are in the registry, absolute."""
     return _files
 
 
@@ -50,11 +51,11 @@ def config_folder() -> Path:
 
 
 def config_folders() -> list[Path]:
-    """The folders that config files are looked up in: our own, those of plugins, the user's."""
+    """Folders in which config files are looked up: our own, those of plugins, the user's."""
     return [config_folder(), *map(Path, registry().folders), *([_folder] if _folder else [])]
 
 
-def look_in(folder: str | None) -> None:
-    """Look config files up in this folder too; None: no longer."""
+def add_config_folder(folder: str | None) -> None:
+    """Look up config files in this folder too, in place of an earlier one; None: in no such folder."""
     global _folder
     _folder = Path(folder).absolute() if folder else None

@@ -9,13 +9,13 @@ from itertools import islice
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, QuotedString
+from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Sweep
 from hydra.errors import HydraException
 
 from ctxexp.command.names import GROUPS, LISTS
-from ctxexp.errors import ConfigError, UnknownName, line, said, short, suggestions
+from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.published import brought_by
+from ctxexp.plugins.published import install_hint
 
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep
@@ -24,7 +24,7 @@ Options = Callable[[str], list[str]]
 """A group's names: `Options("model")` -> ["bert", ...]."""
 
 
-def plain(texts: Sequence[str]) -> list[str]:
+def normalize_overrides(texts: Sequence[str]) -> list[str]:
     """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood (the key is there), and
     with quotes around a path that begins with `~`, which Hydra's grammar needs."""
     texts = [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
@@ -42,15 +42,15 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
         if len(key := text.partition("=")[0]) > LONGEST:
             raise ConfigError(f"no config key {short(key)}")
         if "=" not in text and not text.startswith("~"):
-            raise ConfigError(f"{short(text)} is no override, which is key=value{_meant(text, options)}")
+            raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text, options)}")
         try:
             parsed += OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
         except HydraException as error:
-            words = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
-            words = words.replace("LexerNoViableAltException: ", "Error parsing override ")
-            raise ConfigError(f"{line(words, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
+            message = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
+            message = message.replace("LexerNoViableAltException: ", "Error parsing override ")
+            raise ConfigError(f"{line(message, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
         except Exception as error:  # RecursionError and what else its parser makes of odd values
-            raise ConfigError(f"{line(text, 80)}: it can't be read ({said(error)})") from None
+            raise ConfigError(f"{line(text, 80)}: it can't be read ({error_text(error)})") from None
     first: dict[str, str] = {}
     for one in parsed:
         _check_choice(one, options)
@@ -63,9 +63,9 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
     return parsed
 
 
-def choices(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[list[str]]:
+def override_values(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[list[str]]:
     """The values of each override, one list an override; their product is the sweep's jobs. Raises ConfigError."""
-    found: list[list[str]] = []
+    values: list[list[str]] = []
     for o in parsed:
         key, text = o.key_or_group, o.input_line or ""
         if key in GROUPS and key != "experiment" and o.value() is None and not o.is_delete():
@@ -79,32 +79,36 @@ def choices(parsed: Iterable[Override], options: Options, *, multirun: bool) -> 
                 f"{line(key, 80)} has several values; a sweep needs -m, as in: python -m ctxexp -m {line(text, 80)}"
             )
         if not o.is_sweep_override():
-            found.append([text])
+            values.append([text])
         elif o.is_discrete_sweep():
             if not 0 < (n := _count(o)) <= MAX_VALUES:
                 raise ConfigError(
                     f"{line(text, 80)}: expected 1 to {MAX_VALUES:,} values, got {'more' if n else 'none'}"
                 )
-            found.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
+            values.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
         # else an interval for some sweeper: it is checked in its job
-    return found
+    return values
 
 
 def _count(o: Override) -> int:
-    """How many values a sweep has, in [0, MAX_VALUES + 1]; a long range is not written out. Raises ConfigError."""
+    """The number of values of a sweep, in [0, MAX_VALUES + 1]; a long range is not written out. Raises ConfigError."""
+    choices = o.value()
+    if isinstance(choices, ChoiceSweep) and any(isinstance(value, Sweep) for value in choices.list):
+        text = line(o.input_line or "", 80)
+        raise ConfigError(f"{text}: a range, interval or choice can't be one of several values; write them out")
     try:
         values = o.value().range() if o.is_range_sweep() else o.sweep_iterator()
         return sum(1 for _ in islice(values, MAX_VALUES + 1))
     except Exception as error:  # a step of 0, a bound that is no number
-        raise ConfigError(f"{line(o.input_line or '', 80)}: it can't be read ({said(error)})") from None
+        raise ConfigError(f"{line(o.input_line or '', 80)}: it can't be read ({error_text(error)})") from None
 
 
 def _check_choice(o: Override, options: Options) -> None:
     """Raise ConfigError unless the names that a group's override chooses are among the group's."""
-    group, known = o.key_or_group, []
+    group, group_options = o.key_or_group, []
     if group in GROUPS or group.startswith("hydra/"):
-        known = options(group)
-    if not known or o.is_delete() or o.is_interval_sweep() or o.is_range_sweep():
+        group_options = options(group)
+    if not group_options or o.is_delete() or o.is_interval_sweep() or o.is_range_sweep():
         return
     if o.is_add() and group in GROUPS and o.package is None:
         raise ConfigError(
@@ -118,13 +122,13 @@ def _check_choice(o: Override, options: Options) -> None:
         for name in value if isinstance(value, list) else [value]:
             name = name.text if isinstance(name, QuotedString) else name
             if name is not None and not isinstance(name, str):
-                raise ConfigError(f"{group}={short(name)}: expected a name ({', '.join(known)})")
-            if name not in (None, "???") and name not in known:
-                raise UnknownName(group, name, known, brought_by(group, name) or _elsewhere(group, name))
+                raise ConfigError(f"{group}={short(name)}: expected a name ({', '.join(group_options)})")
+            if name not in (None, "???") and name not in group_options:
+                raise UnknownName(group, name, group_options, install_hint(group, name) or _elsewhere(group, name))
 
 
 def _elsewhere(group: str, name: str) -> str:
-    """What to type for a checkpoint or a file in place of a name."""
+    """A hint on how a checkpoint or a file is given, where it stands in place of a name; else empty."""
     if group == "model" and re.search(r"[-/.]", name):
         return f"; a checkpoint of the hub or a folder: model=huggingface model.checkpoint={name}"
     if group == "dataset" and re.search(r"[/.~]", name):
@@ -132,17 +136,17 @@ def _elsewhere(group: str, name: str) -> str:
     return ""
 
 
-def _meant(word: str, options: Options) -> str:
+def _suggestion(word: str, options: Options) -> str:
     """`; did you mean ...?`: the command, or the option of some group, that the word is or resembles."""
     verbs = {verb: f"ctxexp {verb}" for verb in options(COMMAND)} | {"help": "ctxexp --help"}
-    meant = dict(verbs)
+    commands = dict(verbs)
     for group in GROUPS:
-        meant |= {name: f"{group}={name}" for name in options(group) if name not in meant}
+        commands |= {name: f"{group}={name}" for name in options(group) if name not in commands}
     name = word.strip().lstrip("-")
-    if name not in meant and (plugin := brought_by(COMMAND, name)):
+    if name not in commands and (plugin := install_hint(COMMAND, name)):
         return plugin
     if name.removesuffix("s") in GROUPS:
         return f"; ctxexp --help {name.removesuffix('s')} lists them, and {name.removesuffix('s')}=NAME chooses"
-    close = [meant[one] for one in [name] if one in meant] or [meant[one] for one in suggestions(name, meant)]
+    close = [commands[one] for one in ([name] if name in commands else suggestions(name, commands))]
     close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
     return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"

@@ -12,8 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.resolvers import oc
 
 from ctxexp.command.names import registry
-from ctxexp.results.run_info import RunInfo
-from ctxexp.sinks.disk.credentials import keep_secret, redact, whole
+from ctxexp.jobs.credentials import keep_secret, redact, with_credentials
 
 # Arguments of sinks that hold credentials whether or not the sink says so.
 _USUAL = re.compile(r"(?i)pass(word|wd|phrase)|pwd|secret|api_?key|credential|(^|_)token($|_)")
@@ -46,9 +45,9 @@ def _hide_override(text: str) -> str:
         if is_secret(path.rpartition(".")[2]):
             return f"{key}={_reference(path, value)}"
         return f"{key}={_hide_nested(path, value)}"
-    found = (f"{path}_{i}" for i in range(len(value)))
+    paths = (f"{path}_{i}" for i in range(len(value)))
     return (
-        f"{key}={_URI.sub(lambda uri: uri[0] if redact(uri[0]) == uri[0] else _reference(next(found), uri[0]), value)}"
+        f"{key}={_URI.sub(lambda uri: uri[0] if redact(uri[0]) == uri[0] else _reference(next(paths), uri[0]), value)}"
     )
 
 
@@ -62,7 +61,7 @@ def _hide_nested(path: str, value: str) -> str:
 
 
 def _reference(path: str, value: str) -> str:
-    """What a config holds in place of this value; what refers to something already stays."""
+    """The reference that stands in a config for this value; a value that is a reference already, or empty, stays."""
     quoted = re.fullmatch(r"""(['"])(.*)\1""", value, re.DOTALL)
     bare = quoted[2] if quoted else value
     if bare.startswith("${") or bare in ("", "null", "???"):
@@ -79,10 +78,10 @@ def hide(config: DictConfig) -> list[str]:
     references: dict[str, str] = {}
     with read_write(config), open_dict(config):
         for label, node in _plain(config.sink).items():
-            given = str(node.get("uri") or "")
-            if redact(given) != given:
-                whole(str(config.sink[label].uri))
-                config.sink[label].uri = redact(given)
+            uri = str(node.get("uri") or "")
+            if redact(uri) != uri:
+                with_credentials(str(config.sink[label].uri))
+                config.sink[label].uri = redact(uri)
         for path, value in _leaves({key: node for key, node in _plain(config).items() if key != "hydra"}):
             if (reference := _hidden_leaf(path, value)) != value:
                 OmegaConf.update(config, path, reference)
@@ -96,7 +95,7 @@ def hide(config: DictConfig) -> list[str]:
     return [f"{path}={reference}" for path, reference in references.items()]
 
 
-def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(node: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Path and value of each text in the dictionaries of a config."""
     for key, value in node.items():
         if isinstance(value, dict):
@@ -120,7 +119,7 @@ def _plain(config: DictConfig, resolve: bool = False) -> dict[str, Any]:
 
 def as_written(config: DictConfig) -> dict[str, object]:
     """The config as plain values, interpolations resolved but for those of the environment, which stay as written."""
-    OmegaConf.register_new_resolver("oc.env", lambda *words: f"${{oc.env:{','.join(map(str, words))}}}", replace=True)
+    OmegaConf.register_new_resolver("oc.env", lambda *args: f"${{oc.env:{','.join(map(str, args))}}}", replace=True)
     try:
         return {key: value for key, value in _plain(config, resolve=True).items() if key != "hydra"}
     finally:
@@ -128,34 +127,11 @@ def as_written(config: DictConfig) -> dict[str, object]:
 
 
 def environment_texts(config: DictConfig) -> dict[str, str]:
-    """What the config takes from the environment, each text to the reference that it was written as; of a path its
-    last part too, by which runs and figures call a file, unless that is a name of ours (`semcor`)."""
-    written = {path: value for path, value in _leaves(as_written(config)) if "${oc.env" in value}
-    values = {path: OmegaConf.select(config, path) for path in written}
-    texts = {value: written[path] for path, value in values.items() if isinstance(value, str) and value}
+    """Texts that the config takes from the environment, each with the reference that stands for it. A path's last part
+    is one too, since runs and figures call a file by it, unless it is a registered name (`semcor`)."""
+    references = {path: value for path, value in _leaves(as_written(config)) if "${oc.env" in value}
+    values = {path: OmegaConf.select(config, path) for path in references}
+    texts = {value: references[path] for path, value in values.items() if isinstance(value, str) and value}
     ours = {name for _, name in registry().offers}
-    names = {name: written for text, written in texts.items() if (name := Path(text).name) and name not in ours}
+    names = {name: reference for text, reference in texts.items() if (name := Path(text).name) and name not in ours}
     return {**names, **texts}
-
-
-def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
-    """The same, with references where names and places came from the environment (`environment_texts`)."""
-    if not texts:
-        return info
-    document = info.to_json()
-    for part in ("title", "model", "corpus", "transform"):
-        document[part] = with_references(document[part], texts)
-    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
-    return RunInfo.from_json(document)
-
-
-def with_references(document: Any, texts: Mapping[str, str]) -> Any:
-    """A JSON document with these texts replaced, the longest first, wherever they stand in it as words of their own."""
-    if isinstance(document, str):
-        for text in sorted(texts, key=len, reverse=True):
-            reference = texts[text].replace("\\", r"\\")
-            document = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", reference, document)
-        return document
-    if isinstance(document, dict):
-        return {key: with_references(value, texts) for key, value in document.items()}
-    return [with_references(value, texts) for value in document] if isinstance(document, list) else document

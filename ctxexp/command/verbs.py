@@ -1,4 +1,4 @@
-"""The verbs of the command: what `ctxexp NAME ...` does beside Hydra's experiments.
+"""The verbs of the command: `ctxexp NAME ...`, beside Hydra's experiments.
 
 Imports that take longest are inside: all verbs are loaded for the help on any.
 """
@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.cli import experiment as measure
+from ctxexp.command.face import runs
 from ctxexp.command.names import registry
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
-from ctxexp.face import runs
 from ctxexp.files.paths import user_path
+from ctxexp.jobs.credentials import VARIABLE
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.listing import main as list_plugins
-from ctxexp.sinks.disk.credentials import VARIABLE
 from ctxexp.sinks.mlflow.database import DATABASE, prepare
-from ctxexp.sinks.mlflow.sqlite import sqlite_path, sqlite_uri, whole
+from ctxexp.sinks.mlflow.sqlite import is_intact, sqlite_path, sqlite_uri
 from ctxexp.sinks.mlflow.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
 
 KINDS = {"shards": "shards of encoding that was stopped", "sums": "sums of one pass"}  # what isn't vectors
 
 
-def run(*words: str) -> int:
+def run(*args: str) -> int:
     """Measure: one run, or a sweep with -m; the word `run` may be left out."""
-    return measure(list(words))
+    return measure(list(args))
 
 
 def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str = "ctxexp", port: int = 5000) -> None:
@@ -46,7 +46,7 @@ def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str
 def _require_store(folder: Path, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
     uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)
-    if uri.startswith("sqlite") and not whole(path := sqlite_path(uri)):
+    if uri.startswith("sqlite") and not is_intact(path := sqlite_path(uri)):
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
 
 
@@ -57,13 +57,13 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     sweep: a folder's name in its results, or last
     out: where to
     """
-    from ctxexp.report.page import summarise
-    from ctxexp.sinks.disk.finished import finished_jobs
+    from ctxexp.jobs.finished_runs import finished_jobs
+    from ctxexp.report.page import write_summary
 
-    found = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
+    results_by_label = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
     jobs = reversed(list(finished_jobs(folder, sweep=sweep)))  # of two with one name the newer has it without a number
     links = {str(job.state.get("name")): str(job.state.get("link") or "") for job in jobs}
-    for path in summarise(found, out, registry(), links=links):
+    for path in write_summary(results_by_label, out, registry(), links=links):
         print(path)
 
 
@@ -83,11 +83,11 @@ def cache(
     """
     folder = folder or vector_folder()
     if action == "show":
-        held = entries(folder)
-        for entry in held:
+        cache_entries = entries(folder)
+        for entry in cache_entries:
             kind = "" if entry.kind == "vectors" else f"  ({KINDS[entry.kind]})"
             print(f"{entry.key}  {size_text(entry.n_bytes):>9}  {entry.corpus}  {entry.encoder}{kind}")
-        print(f"{len(held)} entries, {size_text(sum(e.n_bytes for e in held))} in {folder}")
+        print(f"{len(cache_entries)} entries, {size_text(sum(e.n_bytes for e in cache_entries))} in {folder}")
     else:
         gone = clear(folder, key=key, older_than_days=older_than)
         print(f"removed {len(gone)} entries, {size_text(sum(e.n_bytes for e in gone))} from {folder}")

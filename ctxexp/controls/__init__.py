@@ -1,4 +1,4 @@
-"""What may be done to the text, or left out of it, before anything is measured: one control a file."""
+"""The built-in controls, which change the text or leave occurrences out before measuring: one a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without the first places of each sentence."""
+"""Leave out the first places of each sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NoFirst(Control):
                 f"control no_first needs first of at least 1 place, got {first}; control=none leaves all in"
             )
         self.first = first
-        self.words = "no first word" if first == 1 else f"no first {first} words"
+        self.label = "no first word" if first == 1 else f"no first {first} words"
 
     def note(self, start: TextStart | None) -> str:
         if start is None or not start.tokens:

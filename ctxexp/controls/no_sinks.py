@@ -1,4 +1,4 @@
-"""Without the occurrences of extreme norm."""
+"""Leave out the occurrences of extreme norm."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class NoSinks(Control):
                 f"control no_sinks needs a factor above 1, got {factor}: half of all norms exceed the median"
             )
         self.factor = float(factor)
-        self.words = f"no sinks above {self.factor:g} × median"
+        self.label = f"no sinks above {self.factor:g} × median"
 
     def note(self, start: TextStart | None) -> str:
         return "it selects on the outcome (their norms); control=no_first and model.prefix choose by place"
 
     def require(self, encoder: Encoder) -> None:
-        if len(encoder.given) < encoder.n_layers:
+        if len(encoder.layer_numbers) < encoder.n_layers:
             raise ConfigError(
                 f"control no_sinks judges an occurrence by its norm in every layer, of which only "
-                f"{', '.join(map(str, encoder.given))} are there; leave model.layers out"
+                f"{', '.join(map(str, encoder.layer_numbers))} are there; leave model.layers out"
             )
 
     def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:

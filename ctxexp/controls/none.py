@@ -9,4 +9,4 @@ class Uncontrolled(Control):
     """The text as it is, every occurrence measured."""
 
     name = "none"
-    words = ""
+    label = ""

@@ -1,4 +1,4 @@
-"""Shuffled text: what a measure still shows isn't context."""
+"""Shuffled text: an effect that remains is not due to context."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxexp.measuring.streams import Stream
 
 
 class Shuffled(Control):
-    """Words in random places, sentence lengths and word counts unchanged: what is left has nothing to do with context.
+    """Words in random places, sentence lengths and word counts unchanged: remaining effects are not due to context.
 
     `how` contexts: all words of the corpus change places with each other, so that each stands in the context of other
     sentences. `how` order: the words of each sentence change places within it. Texts are the words joined by single
@@ -26,7 +26,7 @@ class Shuffled(Control):
 
     def __init__(self, *, how: Literal["contexts", "order"] = "contexts") -> None:
         self.how = how
-        self.words = f"shuffled {how}"
+        self.label = f"shuffled {how}"
 
     def corpus(self, corpus: Corpus, seed: int) -> Corpus:
         rng = np.random.default_rng([seed, Stream.SHUFFLE])
@@ -49,5 +49,5 @@ class Shuffled(Control):
         for kind, of in corpus.tags.items():
             flat = list(chain.from_iterable(of))
             tags[kind] = tuple(tuple(flat[i] for i in source[a:b].tolist()) for a, b in pairwise(starts))
-        choices = {**corpus.choices, "control": self.words}
+        choices = {**corpus.choices, "control": self.label}
         return replace(corpus, sentences=sentences, senses=tuple(senses), choices=choices, tags=tags)

@@ -1,4 +1,4 @@
-"""Which words of a text are measured, where these aren't all."""
+"""The measured occurrences of a corpus, where only some of a text's words are measured."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bound:
-    """Which occurrences of a corpus have rows, where these aren't all: of sentence i the words
+class CorpusBound:
+    """The occurrences of a corpus that have rows, where only some have: of sentence i the words
     `positions[starts[i]:starts[i + 1]]` as occurrences of their words, and all its words where it is `whole`, as a
-    sentence. `entire` is the corpus that they were taken from, where memory holds it."""
+    sentence. `source` is the corpus that they were taken from, where memory holds it."""
 
     max_contexts: int
     starts: np.ndarray  # (n_sentences + 1,) int64
@@ -24,11 +24,11 @@ class Bound:
     whole: np.ndarray  # (n_sentences,) bool
     text_sentences: int  # of the whole text, as often as they stand there
     text_words: int
-    entire: Corpus | None = None
+    source: Corpus | None = None
 
     def __repr__(self) -> str:  # a part of `Corpus.content`
-        held = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.whole)
-        return hashlib.blake2b(b"".join(each.tobytes() for each in held), digest_size=16).hexdigest()
+        arrays = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.whole)
+        return hashlib.blake2b(b"".join(each.tobytes() for each in arrays), digest_size=16).hexdigest()
 
     def of(self, sentence: int) -> np.ndarray:
         """The words of a sentence that are measured as words, (n,) ascending."""

@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, Sentence, Shards
-from ctxexp.datasets.bound import Bound
+from ctxexp.dataset import Corpus, Sentence, TextStream
+from ctxexp.datasets.bound import CorpusBound
 from ctxexp.datasets.sketch import Limits, Sketch, digest
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
@@ -29,16 +29,17 @@ log = logging.getLogger("ctxexp")
 R = TypeVar("R")
 
 
-class Found(NamedTuple):
-    """A sentence that is taken, and the document that it counts for: of several the smallest."""
+class SentenceHit(NamedTuple):
+    """A sentence of the sample, and the document that it counts for: of several the smallest."""
 
     document: int  # the sum of its sentences' digests
     text: str | Sentence
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """How much of a text is measured, and which of its units are words."""
+class BoundOptions:
+    """Limits on how much of a text is measured; `form` gives the word that a unit counts for, None if it isn't
+    measured."""
 
     max_contexts: int
     max_sentences: int
@@ -48,18 +49,18 @@ class Bounds:
     seed: int = 0
 
 
-class Held(Shards):
+class MemoryShards(TextStream):
     """A corpus in memory, read as if it were streamed."""
 
     parts = (0,)
 
     def __init__(self, corpus: Corpus) -> None:
-        self.held, self.name, self.choices = corpus, corpus.name, corpus.choices
+        self.source, self.name, self.choices = corpus, corpus.name, corpus.choices
         if len({sentence.text for sentence in corpus.sentences}) < len(set(corpus.sentences)):
             raise DataError(f"{corpus.name}: two sentences have one text but other words, which no bound tells apart")
 
     def texts(self, part: object) -> Iterator[tuple[int | None, Sentence]]:
-        sentences, documents = self.held.sentences, self.held.documents
+        sentences, documents = self.source.sentences, self.source.documents
         if documents is None:
             yield from ((None, sentence) for sentence in sentences)
         else:
@@ -69,77 +70,77 @@ class Held(Shards):
         raise AssertionError("its texts are sentences")
 
 
-def bounded(
-    text: Corpus | Shards, bounds: Bounds, *, engine: Engine | None = None, progress: Progress | None = None
+def bound_corpus(
+    text: Corpus | TextStream, bounds: BoundOptions, *, engine: Engine | None = None, progress: Progress | None = None
 ) -> Corpus:
     """The corpus of the text's sentences that hold a chosen occurrence, and of the whole sentences, with its `bound`.
 
-    Of a Corpus senses are kept, gold pairs in `entire` alone. Raises DataError for a text without a sentence, or one
+    Of a Corpus senses are kept, gold pairs in `unbounded` alone. Raises DataError for a text without a sentence, or one
     that changes while it is read.
     """
-    shards = Held(text) if isinstance(text, Corpus) else text
-    reading = partial(_each, shards, engine or Local(), progress or Silent())
+    shards = MemoryShards(text) if isinstance(text, Corpus) else text
+    reading = partial(_each_part, shards, engine or Local(), progress or Silent())
     sketch: Sketch | None = None
-    for part in reading(_Planning(shards, bounds), "choose contexts"):
-        sketch = part if sketch is None else sketch.merged(part)
+    for part in reading(_SketchPart(shards, bounds), "choose contexts"):
+        sketch = part if sketch is None else sketch.merge(part)
     if sketch is None or not sketch.n_sentences:
         raise DataError(f"{shards.name} has no sentence: expected UTF-8 text, a sentence a line")
-    taken = sketch.taken(min_contexts=bounds.min_contexts, sample=bounds.sample)
-    wanted = np.union1d(taken.digests, taken.whole)
-    found: dict[int, Found] = {}
-    for some in reading(_Fetching(shards, wanted), "fetch sentences"):
+    sample = sketch.sample(min_contexts=bounds.min_contexts, sample=bounds.sample)
+    digests = np.union1d(sample.digests, sample.whole)
+    hits: dict[int, SentenceHit] = {}
+    for some in reading(_FetchSentences(shards, digests), "fetch sentences"):
         for key, one in some.items():
-            found[key] = min(one, found.get(key, one), key=lambda one: one.document)
-    if len(found) < len(wanted):
+            hits[key] = min(one, hits.get(key, one), key=lambda one: one.document)
+    if len(hits) < len(digests):
         raise DataError(
-            f"{shards.name}: {len(wanted) - len(found):,} of {len(wanted):,} chosen sentences weren't there when it "
+            f"{shards.name}: {len(digests) - len(hits):,} of {len(digests):,} chosen sentences weren't there when it "
             "was read again; does it change?"
         )
     log.info(
         "%s: %s of %s words are measured, in %s of %s sentences",
-        shards.name, f"{len(taken.digests):,}", f"{sketch.n_words:,}", f"{len(wanted):,}", f"{sketch.n_sentences:,}",
+        shards.name, f"{len(sample.digests):,}", f"{sketch.n_words:,}", f"{len(digests):,}", f"{sketch.n_sentences:,}",
     )  # fmt: skip
-    sentences = [found[key] for key in wanted.tolist()]
-    held = shards.held if isinstance(shards, Held) else None
-    of = np.searchsorted(wanted, taken.digests)
-    order = np.lexsort((taken.positions, of))
+    sentences = [hits[key] for key in digests.tolist()]
+    corpus = shards.source if isinstance(shards, MemoryShards) else None
+    of = np.searchsorted(digests, sample.digests)
+    order = np.lexsort((sample.positions, of))
     documents = np.unique([one.document for one in sentences], return_inverse=True)[1]
     return replace(
-        _annotated(held, wanted) if held else Corpus(shards.name, (), choices=dict(shards.choices)),
+        _keep_annotations(corpus, digests) if corpus else Corpus(shards.name, (), choices=dict(shards.choices)),
         sentences=tuple(shards.words(one.text) for one in sentences),
         documents=tuple(documents.tolist()) if sketch.documents else None,
-        bound=Bound(
+        bound=CorpusBound(
             max_contexts=bounds.max_contexts,
-            starts=np.searchsorted(of[order], np.arange(len(wanted) + 1)),
-            positions=taken.positions[order].astype(np.int64),
-            whole=np.isin(wanted, taken.whole),
+            starts=np.searchsorted(of[order], np.arange(len(digests) + 1)),
+            positions=sample.positions[order].astype(np.int64),
+            whole=np.isin(digests, sample.whole),
             text_sentences=sketch.n_sentences,
             text_words=sketch.n_words,
-            entire=held,
+            source=corpus,
         ),
     )
 
 
-def _each(
-    shards: Shards,
+def _each_part(
+    shards: TextStream,
     engine: Engine,
     progress: Progress,
     work: Callable[[], Callable[[object], R]],
     title: str,
 ) -> Iterator[R]:
-    """What the work makes of each part of the text, in whatever order."""
+    """Yield the result of `work` on each part of the text, in any order."""
     with progress.stage(title, total=len(shards.parts), unit="parts") as stage:
-        for result in engine.each(work, shards.parts):
+        for result in engine.map_unordered(work, shards.parts):
             yield result
             stage.advance(1)
 
 
 @dataclass(frozen=True)
-class _Planning:
-    """What reads a part into a sketch."""
+class _SketchPart:
+    """Reads a part of the text into a sketch."""
 
-    shards: Shards
-    bounds: Bounds
+    shards: TextStream
+    bounds: BoundOptions
 
     def __call__(self) -> Callable[[object], Sketch]:
         return self.read
@@ -155,27 +156,27 @@ class _Planning:
 
 
 @dataclass(frozen=True)
-class _Fetching:
-    """What reads the wanted sentences of a part, by their digests."""
+class _FetchSentences:
+    """Reads the sentences with these digests from a part of the text."""
 
-    shards: Shards
-    wanted: np.ndarray  # uint64
+    shards: TextStream
+    digests: np.ndarray  # uint64
 
-    def __call__(self) -> Callable[[object], dict[int, Found]]:
-        return partial(self.read, frozenset(self.wanted.tolist()))
+    def __call__(self) -> Callable[[object], dict[int, SentenceHit]]:
+        return partial(self.read, frozenset(self.digests.tolist()))
 
-    def read(self, wanted: frozenset[int], part: object) -> dict[int, Found]:
-        found: dict[int, Found] = {}
+    def read(self, digests: frozenset[int], part: object) -> dict[int, SentenceHit]:
+        hits: dict[int, SentenceHit] = {}
         for _, texts in groupby(self.shards.texts(part), key=itemgetter(0)):
-            held, document = {}, 0
+            text_by_digest, document = {}, 0
             for _, text in texts:
                 key = _digest(text)
                 document = (document + key) % 2**63
-                if key in wanted:
-                    held[key] = text
-            for key, text in held.items():
-                found[key] = min(Found(document, text), found.get(key, Found(2**63, text)), key=itemgetter(0))
-        return found
+                if key in digests:
+                    text_by_digest[key] = text
+            for key, text in text_by_digest.items():
+                hits[key] = min(SentenceHit(document, text), hits.get(key, SentenceHit(2**63, text)), key=itemgetter(0))
+        return hits
 
 
 def _digest(text: str | Sentence) -> int:
@@ -183,12 +184,12 @@ def _digest(text: str | Sentence) -> int:
     return digest(text if isinstance(text, str) else text.text)
 
 
-def _annotated(corpus: Corpus, wanted: np.ndarray) -> Corpus:
+def _keep_annotations(corpus: Corpus, digests: np.ndarray) -> Corpus:
     """The corpus with the senses and tags of the sentences that are left, by their numbers there, and no pairs."""
-    number = {key: i for i, key in enumerate(wanted.tolist())}
+    number = {key: i for i, key in enumerate(digests.tolist())}
     place = [number.get(_digest(sentence)) for sentence in corpus.sentences]
     senses = (replace(sense, sentence=i) for sense in corpus.senses if (i := place[sense.sentence]) is not None)
-    of = np.full(len(wanted), -1)
+    of = np.full(len(digests), -1)
     for old, new in reversed(list(enumerate(place))):
         if new is not None:
             of[new] = old

@@ -58,15 +58,15 @@ UNREACHABLE = (OSError, ValueError, http.client.HTTPException)  # URLError and t
 
 def cache_folder() -> Path:
     """Where downloads go: CTXEXP_CACHE, or `ctxexp` in the user's cache folder (XDG_CACHE_HOME, ~/.cache)."""
-    given = os.environ.get("CTXEXP_CACHE")
-    if given:
-        return user_path(given)
+    folder = os.environ.get("CTXEXP_CACHE")
+    if folder:
+        return user_path(folder)
     return user_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ctxexp"
 
 
-def vector_folder(given: str | Path | None = None) -> Path:
+def vector_folder(folder: str | Path | None = None) -> Path:
     """Where vectors are cached: the folder that a config gives, or `vectors` where downloads go."""
-    return user_path(given).resolve() if given else cache_folder() / "vectors"
+    return user_path(folder).resolve() if folder else cache_folder() / "vectors"
 
 
 def manifest(dataset: str) -> dict[str, str]:
@@ -75,7 +75,7 @@ def manifest(dataset: str) -> dict[str, str]:
     return {row["sha256"]: row["file"] for row in csv.DictReader(io.StringIO(text)) if row["dataset"] == dataset}
 
 
-def fetched(
+def fetch_dataset(
     dataset: str,
     *,
     archives: Sequence[str | Sequence[str]] | None = None,
@@ -84,20 +84,19 @@ def fetched(
 ) -> Path:
     """The folder with every file of `dataset`, downloading it first if need be.
 
-    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES, and COPY for what they don't
-    give); `files`: SHA-256 to path (None:
-    the manifest's).
+    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES, and COPY for files that they
+    lack); `files`: SHA-256 to path (None: the manifest's).
     Raises DataError if the network or the publisher can't be reached, or a file's digest isn't the expected one;
     nothing half-made is left behind.
     """
-    wanted = manifest(dataset) if files is None else files
+    names = manifest(dataset) if files is None else files
     target = (cache or cache_folder()) / "datasets" / dataset
-    if all((target / name).is_file() for name in wanted.values()):
+    if all((target / name).is_file() for name in names.values()):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{dataset}.", dir=target.parent))
     try:
-        missing = dict(wanted)
+        missing = dict(names)
         try:
             for urls in ARCHIVES[dataset] if archives is None else archives:
                 _unpack(urls, dataset, missing, part)
@@ -107,7 +106,7 @@ def fetched(
             _unpack_copy(error, dataset, missing, part)
         if missing:
             raise DataError(
-                f"dataset {dataset}: the downloaded archives lack {len(missing)} of {len(wanted)} files with the "
+                f"dataset {dataset}: the downloaded archives lack {len(missing)} of {len(names)} files with the "
                 f"expected SHA-256, such as {next(iter(missing.values()))}; give the original files with "
                 "dataset.path=<folder>"
             )
@@ -139,24 +138,24 @@ def _unpack_copy(error: DataError, dataset: str, missing: dict[str, str], folder
 
 
 def download(urls: str | Sequence[str], dataset: str) -> bytes:
-    """The content of the first address that gives it whole; `urls` are mirrors of one file, the best first.
+    """The content from the first address that delivers all of it; `urls` are mirrors of one file, the best first.
 
-    Raises DataError with what each of them said.
+    Raises DataError with the reason for each of them.
     """
-    said = []
+    reasons = []
     for url in [urls] if isinstance(urls, str) else urls:
         try:
             return _content(url)
         except UNREACHABLE as error:
-            said.append(f"{url} ({line(str(error), 200) or type(error).__name__})")
+            reasons.append(f"{url} ({line(str(error), 200) or type(error).__name__})")
     raise DataError(
-        f"dataset {dataset} is not in {cache_folder()} and could not be downloaded from {' or '.join(said)}; "
+        f"dataset {dataset} is not in {cache_folder()} and could not be downloaded from {' or '.join(reasons)}; "
         "either run once with a network, or give the original files with dataset.path=<folder>"
     )
 
 
 def _content(url: str) -> bytes:
-    """What an address gives. Raises one of UNREACHABLE, for less or more than it states too."""
+    """The content at an address. Raises one of UNREACHABLE, also for fewer or more bytes than the server announced."""
     buffer = io.BytesIO()
     with urllib.request.urlopen(url, timeout=TIMEOUT) as reply:
         stated = reply.headers.get("Content-Length") or ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.download import fetched
+from ctxexp.datasets.download import fetch_dataset
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.paths import user_path
@@ -49,21 +49,21 @@ def sts_2012_2016(
     """
     if years is not None and not years:
         raise ConfigError(f"dataset.years=[]: expected years from {list(YEARS)}; leave it null for all of them")
-    wanted = list(YEARS) if years is None else sorted(set(years))
-    if unknown := [y for y in wanted if y not in YEARS]:
+    selection = list(YEARS) if years is None else sorted(set(years))
+    if unknown := [y for y in selection if y not in YEARS]:
         raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
     if split not in ("test", "train", "all"):
         raise ConfigError(f"dataset.split={split!r}: expected one of test, train, all")
-    if split == "train" and 2012 not in wanted:
-        raise ConfigError(f"dataset.split=train with dataset.years={wanted}: only 2012 has training pairs")
-    train = split == "train" or (split == "all" and 2012 in wanted)
-    tested = [] if split == "train" else wanted
+    if split == "train" and 2012 not in selection:
+        raise ConfigError(f"dataset.split=train with dataset.years={selection}: only 2012 has training pairs")
+    train = split == "train" or (split == "all" and 2012 in selection)
+    tested = [] if split == "train" else selection
     folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in tested] + [TRAIN_2012[0]] * train)
     parts = [(f"STS{y - 2000}", *YEARS[y]) for y in tested] + ([("STS12-train", *TRAIN_2012)] if train else [])
     pairs: list[Scored] = []
     for label, name, n_subsets in parts:
         pairs += _year(folder / name, label, n_subsets)
-    choices = {"years": ",".join(map(str, wanted)), "split": split}
+    choices = {"years": ",".join(map(str, selection)), "split": split}
     return _corpus("sts_2012_2016", pairs, tokenizer, lower, choices)
 
 
@@ -79,9 +79,10 @@ def sts_b(
     `path` is the folder of sts-train.csv, sts-dev.csv and sts-test.csv (tab-separated, whatever their name says), or
     its parent; without it the files are downloaded to the user's cache.
     """
+    names = _splits(split, BENCHMARK)  # before anything is looked for, or downloaded
     folder = _folder(path, "sts_b", ["STSbenchmark"]) / "STSbenchmark"
     pairs: list[Scored] = []
-    for name in _splits(split, BENCHMARK):
+    for name in names:
         file, lines = _lines(folder, name)
         for number, line in lines:
             fields = line.split("\t")
@@ -102,9 +103,10 @@ def sick_r(
 
     `path` is the folder of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, or its parent.
     """
+    names = _splits(split, SICK)
     folder = _folder(path, "sick_r", ["SICK"]) / "SICK"
     pairs: list[Scored] = []
-    for name in _splits(split, SICK):
+    for name in names:
         file, lines = _lines(folder, name)
         for number, line in lines:
             fields = line.split("\t")
@@ -122,8 +124,8 @@ def sick_r(
 def _year(folder: Path, label: str, n_subsets: int) -> Iterator[Scored]:
     inputs = sorted(p for p in folder.glob("*.input.*") if p.name.removesuffix(".gz").endswith(".txt"))
     if len(inputs) != n_subsets:
-        found = ", ".join(p.name for p in inputs) or "none"
-        raise DataError(f"{folder}: expected {n_subsets} files named *.input.<subset>.txt (or .gz), found {found}")
+        names = ", ".join(p.name for p in inputs) or "none"
+        raise DataError(f"{folder}: expected {n_subsets} files named *.input.<subset>.txt (or .gz), found {names}")
     for path in inputs:
         name = path.name.removesuffix(".gz")
         subset = name.split(".input.")[1].removesuffix(".txt")
@@ -168,27 +170,27 @@ def _splits(split: str, files: dict[str, str]) -> list[str]:
 def _folder(path: str | None, dataset: str, parts: list[str]) -> Path:
     """The folder that holds `parts`: where the user said (itself, or its `sts` folder), or the download cache."""
     if path is None:
-        return fetched(dataset)
-    given = user_path(path)
-    if not given.is_dir():
-        raise DataError(f"no folder {given} (dataset.path)")
-    for folder in (given, given / "sts", given.parent):
+        return fetch_dataset(dataset)
+    root = user_path(path)
+    if not root.is_dir():
+        raise DataError(f"no folder {root} (dataset.path)")
+    for folder in (root, root / "sts", root.parent):
         if all((folder / part).is_dir() for part in parts):
             return folder
-    raise DataError(f"{given} (dataset.path) should hold the folders {', '.join(dict.fromkeys(parts))}")
+    raise DataError(f"{root} (dataset.path) should hold the folders {', '.join(dict.fromkeys(parts))}")
 
 
 def _corpus(name: str, scored: list[Scored], tokenizer: str, lower: bool, choices: dict[str, str]) -> Corpus:
     """Both sentences of each pair, flattened; an equal sentence elsewhere stays a sentence of its own here."""
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    known: dict[str, Sentence] = {}
+    sentence_by_text: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
     pairs: list[Pair] = []
     for first, second, gold, subset in scored:
         pairs.append(Pair(len(sentences), len(sentences) + 1, gold, subset))
         for text in (first, second):
-            if text not in known:
-                known[text] = tokenize(text)
-            sentences.append(known[text])
+            if text not in sentence_by_text:
+                sentence_by_text[text] = tokenize(text)
+            sentences.append(sentence_by_text[text])
     named = {**choices, "tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus(name, tuple(sentences), tuple(pairs), choices=named)

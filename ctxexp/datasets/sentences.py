@@ -1,4 +1,4 @@
-"""Sentences of files that people have: one a line, or the pairs of SNLI and MultiNLI; what a transform is fitted on."""
+"""Sentences of text files, one a line, or of SNLI's and MultiNLI's pairs: the text that a transform is fitted on."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
     """
     place, files = user_path(path), files_of(path)
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    known: dict[str, Sentence] = {}
+    sentences: dict[str, Sentence] = {}
     for file in files:
         for text in _read(file):
-            if text and text not in known:
-                known[text] = tokenize(text)
-    if not known:
+            if text and text not in sentences:
+                sentences[text] = tokenize(text)
+    if not sentences:
         raise DataError(f"{place} has no sentence (fit_on=nli:{path})")
-    return Corpus(place.name, tuple(known.values()), choices={"tokenizer": tokenizer, "lower": str(lower).lower()})
+    return Corpus(place.name, tuple(sentences.values()), choices={"tokenizer": tokenizer, "lower": str(lower).lower()})
 
 
 def files_of(path: str) -> list[Path]:
@@ -42,7 +42,7 @@ def files_of(path: str) -> list[Path]:
     if not place.is_dir():
         raise DataError(f"no such file or folder: {place} (fit_on=nli:{path})")
     kinds = [[f for f in sorted(place.iterdir()) if f.name.removesuffix(".gz").endswith(s)] for s in SUFFIXES]
-    files = next((found for found in kinds if found), [])
+    files = next((group for group in kinds if group), [])
     if not files:
         raise DataError(f"no {', '.join(SUFFIXES)} file in {place} (fit_on=nli:{path})")
     return files
@@ -77,10 +77,10 @@ def _read(file: Path) -> Iterator[str]:
 
 def _object(file: Path, number: int, line: str) -> Iterator[str]:
     try:
-        held = json.loads(line)
-        pair = next(fields for fields in FIELDS if all(isinstance(held.get(name), str) for name in fields))
+        record = json.loads(line)
+        pair = next(fields for fields in FIELDS if all(isinstance(record.get(name), str) for name in fields))
     except (ValueError, AttributeError, StopIteration):
         raise DataError(
             f"{file}, line {number}: expected an object with texts sentence1 and sentence2 (or premise and hypothesis)"
         ) from None
-    yield from (held[name].strip() for name in pair)
+    yield from (record[name].strip() for name in pair)

@@ -20,8 +20,9 @@ def digest(text: str, seed: int = 0) -> int:
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8, salt=seed.to_bytes(8, "little")).digest(), "little")
 
 
-def mixed(x: np.ndarray) -> np.ndarray:
-    """Each of 64 bits moved by each: the finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
+def splitmix64(x: np.ndarray) -> np.ndarray:
+    """Hash 64-bit integers: the finaliser of SplitMix64 (Steele, Lea and Flood 2014), in which each input bit can
+    change every output bit."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x = x ^ (x >> np.uint64(31))
@@ -29,7 +30,7 @@ def mixed(x: np.ndarray) -> np.ndarray:
 
 
 class Limits(NamedTuple):
-    """How much of a text is taken."""
+    """The size of a sample, and its seed."""
 
     contexts: int  # occurrences of a word
     sentences: int  # whole ones
@@ -37,8 +38,8 @@ class Limits(NamedTuple):
     words: int = MOST_WORDS
 
 
-class Taken(NamedTuple):
-    """What a sketch holds in the end."""
+class SketchSample(NamedTuple):
+    """The sampled occurrences and whole sentences of a text."""
 
     digests: np.ndarray  # (n,) uint64, the sentence of each occurrence
     positions: np.ndarray  # (n,) its word in the sentence
@@ -64,20 +65,20 @@ class Sketch:
         self.most = int(_LAST)  # the largest hash of a word that is followed
         self.code, self.hash, self.sentence, self.position = _nothing()  # of the occurrences, (n,) each
         self.whole = np.empty(0, np.uint64)  # digests of the sentences of smallest hash
-        self.n_sentences = self.n_words = self.settled = 0
+        self.n_sentences = self.n_words = self.n_thinned = 0
         self.documents = False  # whether they are known
         self._chunk: list[tuple[int, list[int]]] = []
         self._waiting = 0
 
     def add(self, sentence: int, words: Sequence[str]) -> None:
-        """One sentence, by its digest, and its words."""
+        """Add a sentence, by its digest, and its words."""
         self._chunk.append((sentence, list(map(self.codes.__getitem__, words))))
         self._waiting += len(words)
         if self._waiting >= CHUNK_WORDS:
             self.flush()
 
     def flush(self) -> None:
-        """Take in what waits."""
+        """Hash the sentences that wait, and keep the occurrences of small hash."""
         if not self._chunk:
             return
         sentences = np.array([sentence for sentence, _ in self._chunk], np.uint64)
@@ -91,23 +92,25 @@ class Sketch:
         place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         at = np.flatnonzero(codes >= 0)
         code, sentence, position = codes[at], sentences[of[at]], place[at]
-        hashed = mixed(self.hashes[code] ^ mixed(sentence + position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
+        hashed = splitmix64(
+            self.hashes[code] ^ splitmix64(sentence + position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+        )
         low = hashed <= self.bound[code]
         self._append(code[low], hashed[low], sentence[low], position[low])
         if len(self.codes) > 2 * self.limits.words:  # of words that aren't followed, say
             self.codes = _Codes(self)
-        if len(self.code) > 2 * self.settled + 4 * CHUNK_WORDS:
+        if len(self.code) > 2 * self.n_thinned + 4 * CHUNK_WORDS:
             self.settle()
 
-    def merged(self, other: Sketch) -> Sketch:
-        """Itself, with another part of the text."""
+    def merge(self, other: Sketch) -> Sketch:
+        """Add the sketch of another part of the text, and return self."""
         self.flush()
         other.settle()
         self.most = min(self.most, other.most)
         code = np.array([self.codes.of(form) for form in other.forms], np.int64)[other.code]
         self._know()
-        kept = code >= 0
-        self._append(code[kept], other.hash[kept], other.sentence[kept], other.position[kept])
+        has_code = code >= 0
+        self._append(code[has_code], other.hash[has_code], other.sentence[has_code], other.position[has_code])
         self._keep_whole(other.whole)
         self.n_sentences, self.n_words = self.n_sentences + other.n_sentences, self.n_words + other.n_words
         self.documents |= other.documents
@@ -115,7 +118,7 @@ class Sketch:
         return self
 
     def settle(self) -> None:
-        """Drop what isn't among the smallest, copies, and words beyond the most."""
+        """Keep the `limits.contexts` smallest hashes of each word; drop duplicates and words beyond `limits.words`."""
         self.flush()
         if len(self.forms) > self.limits.words or (self.hashes > np.uint64(self.most)).any():
             self._forget()
@@ -125,17 +128,17 @@ class Sketch:
         new[1:] = (code[1:] != code[:-1]) | (hashed[1:] != hashed[:-1])
         order, code = order[new], code[new]
         rank = np.arange(len(code)) - np.searchsorted(code, code)
-        kept = rank < self.limits.contexts
+        is_smallest = rank < self.limits.contexts
         last = rank == self.limits.contexts - 1
-        order = order[kept]
-        self.bound[code[last]] = self.hash[order[last[kept]]]
+        order = order[is_smallest]
+        self.bound[code[last]] = self.hash[order[last[is_smallest]]]
         self.code, self.hash = self.code[order], self.hash[order]
         self.sentence, self.position = self.sentence[order], self.position[order]
-        self.settled = len(order)
+        self.n_thinned = len(order)
 
-    def taken(self, *, min_contexts: int, sample: int | None) -> Taken:
-        """What is measured: of the words whose occurrences lie in `min_contexts` distinct sentences the `sample` of
-        smallest hash (None: all). Without any such word the one in most sentences, so that a message can tell of it."""
+    def sample(self, *, min_contexts: int, sample: int | None) -> SketchSample:
+        """The occurrences to measure: of words in at least `min_contexts` distinct sentences the `sample` words of
+        smallest hash (None: all). Without any such word, those of the word in most sentences, for the error message."""
         self.settle()
         order = np.lexsort((self.sentence, self.code))
         code, sentence = self.code[order], self.sentence[order]
@@ -147,8 +150,8 @@ class Sketch:
             enough = np.lexsort((self.hashes, -contexts))[:1]
         elif sample is not None:
             enough = enough[np.argsort(self.hashes[enough], kind="stable")][:sample]
-        chosen = np.isin(self.code, enough)
-        return Taken(self.sentence[chosen], self.position[chosen], self.whole)
+        in_sample = np.isin(self.code, enough)
+        return SketchSample(self.sentence[in_sample], self.position[in_sample], self.whole)
 
     def __getstate__(self) -> dict[str, object]:
         self.settle()
@@ -162,7 +165,7 @@ class Sketch:
     def _keep_whole(self, sentences: np.ndarray) -> None:
         every = np.union1d(self.whole, sentences)
         if len(every) > self.limits.sentences:
-            seeded = mixed(every ^ np.uint64(digest("sentence", self.limits.seed)))
+            seeded = splitmix64(every ^ np.uint64(digest("sentence", self.limits.seed)))
             every = every[np.argsort(seeded, kind="stable")[: self.limits.sentences]]
         self.whole = every
 
@@ -187,11 +190,11 @@ class Sketch:
         self.most = int(self.hashes[order].max())
         code = np.full(len(self.forms), NOT_FOLLOWED)
         code[order] = np.arange(len(order))
-        kept = np.flatnonzero(code[self.code] >= 0)
+        rows = np.flatnonzero(code[self.code] >= 0)
         self.forms = [self.forms[i] for i in order.tolist()]
         self.hashes, self.bound = self.hashes[order], self.bound[order]
-        self.code = code[self.code[kept]].astype(np.int32)
-        self.hash, self.sentence, self.position = self.hash[kept], self.sentence[kept], self.position[kept]
+        self.code = code[self.code[rows]].astype(np.int32)
+        self.hash, self.sentence, self.position = self.hash[rows], self.sentence[rows], self.position[rows]
         self.codes = _Codes(self)
 
 

@@ -30,53 +30,53 @@ def sts(
     pairs `stsb_split` and `sick_split` say which count as such: SICK-R has 4,927 test pairs (SentEval), and all 9,927
     are often evaluated on (MTEB). Raises UnknownName (tasks), ConfigError (nothing left), DataError (files).
     """
-    wanted = list(TASKS) if tasks is None else list(dict.fromkeys(tasks))
-    if not wanted:
+    names = list(TASKS) if tasks is None else list(dict.fromkeys(tasks))
+    if not names:
         raise ConfigError(f"dataset.tasks=[]: expected some of {', '.join(TASKS)}; leave it null for all of them")
-    named = dict.fromkeys(task.split("/")[0] for task in wanted)
-    for task in named:
+    task_names = dict.fromkeys(task.split("/")[0] for task in names)
+    for task in task_names:
         if task not in TASKS:
             raise UnknownName("STS task", task, TASKS)
     if split != "train" and split != "all" and split != "test":
         raise ConfigError(f"dataset.split={split!r}: expected one of test, train, all")
-    years = [year for year in YEARS if f"STS{year - 2000}" in named]
+    years = [year for year in YEARS if f"STS{year - 2000}" in task_names]
     if split == "train":
         years = [year for year in years if year == 2012]
     parts: list[Corpus] = []
     if years:
         parts.append(sts_2012_2016(path=path, years=years, split=split, tokenizer=tokenizer, lower=lower))
-    if "STS-B" in named:
-        chosen = split if split != "test" else stsb_split
-        parts.append(sts_b(path=path, split=chosen, tokenizer=tokenizer, lower=lower))
-    if "SICK-R" in named:
-        chosen = split if split != "test" else sick_split
-        parts.append(sick_r(path=path, split=chosen, tokenizer=tokenizer, lower=lower))
+    if "STS-B" in task_names:
+        own_split = split if split != "test" else stsb_split
+        parts.append(sts_b(path=path, split=own_split, tokenizer=tokenizer, lower=lower))
+    if "SICK-R" in task_names:
+        own_split = split if split != "test" else sick_split
+        parts.append(sick_r(path=path, split=own_split, tokenizer=tokenizer, lower=lower))
     if not parts:
         raise ConfigError(
-            f"dataset.split=train with dataset.tasks=[{', '.join(wanted)}]: only STS12, STS-B and SICK-R have training "
+            f"dataset.split=train with dataset.tasks=[{', '.join(names)}]: only STS12, STS-B and SICK-R have training "
             "pairs"
         )
     choices = {
-        "tasks": ",".join(wanted),
+        "tasks": ",".join(names),
         "split": split,
         **({"stsb_split": stsb_split, "sick_split": sick_split} if split == "test" else {}),
         "tokenizer": tokenizer,
         "lower": str(lower).lower(),
     }
-    return _joined(parts, wanted, choices)
+    return _join(parts, names, choices)
 
 
-def _joined(parts: Sequence[Corpus], wanted: Sequence[str], choices: dict[str, str]) -> Corpus:
-    """One corpus of the parts' pairs that are wanted; sentences of no such pair are left out."""
-    found = dict.fromkeys(_public(pair) for part in parts for pair in part.pairs)
-    for name in wanted:
-        if "/" in name and name not in found:
-            raise UnknownName("STS sub-set", name, found)
+def _join(parts: Sequence[Corpus], names: Sequence[str], choices: dict[str, str]) -> Corpus:
+    """One corpus of the parts' pairs in these tasks or sub-sets; sentences of other pairs are left out."""
+    subsets = dict.fromkeys(_public(pair) for part in parts for pair in part.pairs)
+    for name in names:
+        if "/" in name and name not in subsets:
+            raise UnknownName("STS sub-set", name, subsets)
     sentences: list[Sentence] = []
     pairs: list[Pair] = []
     for part in parts:
         for pair in part.pairs:
-            if _public(pair) in wanted or _public(pair).split("/")[0] in wanted:
+            if _public(pair) in names or _public(pair).split("/")[0] in names:
                 pairs.append(Pair(len(sentences), len(sentences) + 1, pair.gold, pair.subset))
                 sentences += [part.sentences[pair.first], part.sentences[pair.second]]
     return Corpus("sts", tuple(sentences), tuple(pairs), choices=choices)

@@ -1,4 +1,4 @@
-"""Any UTF-8 text, a sentence a line: a file (plain or .gz) or a folder of them, in memory or streamed."""
+"""UTF-8 text, a sentence a line: a file (plain or .gz) or a folder of them, in memory or streamed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from ctxexp.dataset import Corpus, Sentence, Shards
+from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.paths import user_path
@@ -26,8 +26,8 @@ def text(
     limit: int | None = None,
     documents: Documents = "none",
     stream: bool = False,
-) -> Corpus | Shards:
-    """Any UTF-8 text file, or folder of .txt files, with a sentence a line.
+) -> Corpus | TextStream:
+    """A UTF-8 text file, or folder of .txt files, with a sentence a line.
 
     Files of a folder are read in the order of their names, line by line; empty lines are skipped; `limit` takes the
     first sentences only. `documents` says where one ends, so that intervals draw whole documents: `blank`, at an empty
@@ -39,8 +39,8 @@ def text(
     if limit is not None and limit < 1:
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
     if documents not in get_args(Documents):
-        known = get_args(Documents)
-        raise ConfigError(f"dataset.documents={short(documents)}: no such choice{near(str(documents), known)}")
+        names = get_args(Documents)
+        raise ConfigError(f"dataset.documents={short(documents)}: no such choice{near(str(documents), names)}")
     choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), "documents": documents}
     lines = Lines(path, choices)
     if stream and limit is None:
@@ -51,20 +51,20 @@ def text(
     return corpus
 
 
-class Part(NamedTuple):
-    """The lines of a file that begin at these bytes; `end` None: all of them."""
+class CorpusShard(NamedTuple):
+    """The lines of a file that begin between two bytes; `end` None: all lines."""
 
     path: Path
     start: int = 0
     end: int | None = None
 
 
-class Lines(Shards):
+class Lines(TextStream):
     """The lines of text files; large files in parts, but where a document is a file."""
 
     def __init__(self, path: str, choices: dict[str, str]) -> None:
         self.name, self.choices, self.documents = Path(path).name, choices, choices["documents"]
-        self.parts: Sequence[Part] = [part for file in _files(user_path(path)) for part in self._parts(file)]
+        self.parts: Sequence[CorpusShard] = [part for file in _files(user_path(path)) for part in self._parts(file)]
         self.tokenize("")  # a tokenizer that isn't there is refused before anything is read
 
     @cached_property
@@ -74,20 +74,20 @@ class Lines(Shards):
     def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in vars(self).items() if key != "tokenize"}
 
-    def _parts(self, file: Path) -> Iterator[Part]:
+    def _parts(self, file: Path) -> Iterator[CorpusShard]:
         size = file.stat().st_size
         if file.suffix == ".gz" or self.documents == "file" or size <= PART_BYTES:
-            yield Part(file)
+            yield CorpusShard(file)
             return
         for start in range(0, size, PART_BYTES):
-            yield Part(file, start, min(start + PART_BYTES, size))
+            yield CorpusShard(file, start, min(start + PART_BYTES, size))
 
     def texts(self, part: object) -> Iterator[tuple[int | None, str]]:
-        assert isinstance(part, Part)
+        assert isinstance(part, CorpusShard)
         blank = 0
         for line in _lines(part, blank=self.documents == "blank"):
-            if said := line.strip():
-                yield {"none": None, "file": 0, "blank": blank}[self.documents], said
+            if sentence := line.strip():
+                yield {"none": None, "file": 0, "blank": blank}[self.documents], sentence
             else:
                 blank += 1
 
@@ -95,7 +95,7 @@ class Lines(Shards):
         return self.tokenize(text)
 
 
-def _lines(part: Part, *, blank: bool) -> Iterator[str]:
+def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
     """The lines that begin in the part; with `blank` those behind the first blank line that does, to the first that
     begins in the next one, so that no document is cut."""
     if part.end is None:

@@ -42,6 +42,10 @@ def tokenizer(name: str = "english", *, lower: bool = False) -> Callable[[str], 
     `english`: words, clitics, numbers and punctuation apart. `unicode`: runs of letters, marks and digits, and
     everything else by grapheme. `whitespace`: for text that is tokenised already. `lower` lower-cases the text itself,
     before the model reads it. Raises UnknownName.
+
+    Example:
+        >>> tokenizer("english")("She doesn't.").words
+        ('She', 'does', "n't", '.')
     """
     if name not in _PATTERNS:
         raise UnknownName("word tokenizer", name, _PATTERNS)
@@ -56,5 +60,10 @@ def tokenizer(name: str = "english", *, lower: bool = False) -> Callable[[str], 
 
 
 def is_punctuation(word: str) -> bool:
-    """Whether `word` has neither a letter nor a digit (symbols and emoji count as punctuation)."""
+    """Whether `word` has neither a letter nor a digit (symbols and emoji count as punctuation).
+
+    Example:
+        >>> is_punctuation("..."), is_punctuation("3.5")
+        (True, False)
+    """
     return not any(c.isalnum() for c in word)

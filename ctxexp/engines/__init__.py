@@ -1,4 +1,4 @@
-"""Where the work is done: one engine a file."""
+"""The built-in engines, which run the encoding work: one a file."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from ctxexp.engine import Deaths, Engine
+from ctxexp.engine import Engine, WorkerDeaths
 from ctxexp.errors import ConfigError
 
 SCRIPT = "A script that begins them needs `if __name__ == '__main__':`."
@@ -28,18 +28,18 @@ class Local(Engine):
             )
         self.workers, self.shard_tokens = processes, shard_tokens
 
-    def each(self, make: Callable[[], Callable[[T], R]], items: Iterable[T]) -> Iterator[R]:
+    def map_unordered(self, make: Callable[[], Callable[[T], R]], items: Iterable[T]) -> Iterator[R]:
         if self.workers == 1:
             yield from map(make(), items)
             return
         from cloudpickle import dumps
 
-        from ctxexp.engines.processes import Worker, answers
+        from ctxexp.engines.processes import LocalWorker, answers
 
         source, work = enumerate(items), dumps(make)
         waiting = deque(islice(source, self.workers))
-        workers = [Worker(work) for _ in waiting]
-        deaths = Deaths(f"engine {self.name}", f"is there memory for {self.workers} processes? {SCRIPT}")
+        workers = [LocalWorker(work) for _ in waiting]
+        deaths = WorkerDeaths(f"engine {self.name}", f"is there memory for {self.workers} processes? {SCRIPT}")
         try:
             while workers:
                 for worker, outcome, value in answers(workers):
@@ -49,7 +49,7 @@ class Local(Engine):
                     if outcome == "dead":
                         deaths.count(item)
                         waiting.extendleft([item] if item else [])
-                        workers[workers.index(worker)] = Worker(work)
+                        workers[workers.index(worker)] = LocalWorker(work)
                         continue
                     deaths.begun()
                     if not waiting:

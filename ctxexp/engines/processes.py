@@ -1,4 +1,4 @@
-"""Processes of this machine that work on items one by one, and end with the process that began them.
+"""Processes of this machine that work on items one by one, and end with the process that started them.
 
 The standard library's pool doesn't say which item killed a worker, ends all workers when one dies, and leaves them
 behind when its own process is killed.
@@ -14,8 +14,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from multiprocessing import get_context
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, get_start_method, set_start_method
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal, NamedTuple
 
@@ -27,14 +27,14 @@ Outcome = Literal["ready", "done", "failed", "dead"]
 
 
 class Answer(NamedTuple):
-    """What became of a worker's item; of none where the worker has only just begun."""
+    """A worker's answer: the outcome of its item, or `ready` when it has just started."""
 
-    worker: Worker
+    worker: LocalWorker
     outcome: Outcome
     value: Any = None  # the result, or the exception that was raised
 
 
-class Worker:
+class LocalWorker:
     """A process that makes its work once, and does it on one item at a time."""
 
     def __init__(self, work: bytes) -> None:
@@ -43,18 +43,19 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         main = threading.current_thread() is threading.main_thread()
         self.process = context.Process(target=_serve, args=(theirs, work, os.getpid(), main))
-        self.process.start()
+        with _known_start_method():
+            self.process.start()
         theirs.close()  # so that the pipe ends with the worker
         atexit.register(self.end)
 
     def give(self, item: tuple[int, object]) -> None:
-        """Have it do the item. One that has died meanwhile says so in its answer."""
+        """Send the worker an item. If it has died meanwhile, its next answer says so."""
         self.item = item
         with suppress(OSError):
             self.pipe.send_bytes(dumps(item[1]))
 
     def answer(self) -> Answer:
-        """What it says, once its pipe or its process is ready."""
+        """Read the worker's answer, once its pipe or its process is ready; `dead` if it died."""
         try:
             if self.pipe.poll():
                 outcome, value = loads(self.pipe.recv_bytes())
@@ -65,14 +66,29 @@ class Worker:
         return Answer(self, "dead")
 
     def end(self) -> None:
-        """End it at once: what it makes is whole or isn't there."""
+        """Kill the worker at once; its files are written atomically."""
         atexit.unregister(self.end)
         self.pipe.close()
         self.process.kill()
         self.process.join()
 
 
-def answers(workers: list[Worker]) -> Iterator[Answer]:
+@contextmanager
+def _known_start_method() -> Iterator[None]:
+    """Use a start method of the standard library inside a joblib worker, whose own method a new process doesn't
+    know."""
+    before = get_start_method(allow_none=True)
+    if before in (None, "spawn", "fork", "forkserver"):
+        yield
+        return
+    set_start_method("spawn", force=True)
+    try:
+        yield
+    finally:
+        set_start_method(before, force=True)
+
+
+def answers(workers: list[LocalWorker]) -> Iterator[Answer]:
     """The answers of those workers that have one, at least one; waits for it."""
     by_handle = {handle: worker for worker in workers for handle in (worker.pipe, worker.process.sentinel)}
     for worker in dict.fromkeys(by_handle[handle] for handle in wait(list(by_handle))):  # type: ignore[index]
@@ -80,10 +96,10 @@ def answers(workers: list[Worker]) -> Iterator[Answer]:
 
 
 def _serve(pipe: Connection, work: bytes, parent: int, by_main_thread: bool) -> None:
-    """A worker's life."""
+    """The main loop of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches all: the driver ends its workers
-    end_with(parent, by_main_thread)
-    done: Callable[[Any], Any] | None = None
+    end_with_parent(parent, by_main_thread)
+    done: Callable[[object], object] | None = None
     with suppress(EOFError, OSError):  # nobody needs it any more
         pipe.send_bytes(dumps(("ready", None)))
         while True:
@@ -96,19 +112,19 @@ def _serve(pipe: Connection, work: bytes, parent: int, by_main_thread: bool) -> 
             pipe.send_bytes(answer)
 
 
-def _failure(error: Exception) -> Any:
-    """The error as bytes; of one that can't be pickled, its words."""
+def _failure(error: Exception) -> bytes:
+    """The error as bytes; of one that can't be pickled, its message."""
     error.add_note(f"in a worker:\n{''.join(traceback.format_exception(error))}")
     try:
-        answer = dumps(("failed", error))
+        answer: bytes = dumps(("failed", error))
         loads(answer)
     except Exception:
-        return dumps(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
+        answer = dumps(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
     return answer
 
 
-def end_with(parent: int, by_main_thread: bool) -> None:
-    """Ends this process when that of number `parent`, which began it, does, however that ends.
+def end_with_parent(parent: int, by_main_thread: bool) -> None:
+    """End this process when its parent, the process with number `parent`, ends for any reason.
 
     A thread watches the parent; on Linux the kernel does too, for work that never lets Python's threads run. The
     kernel's watch ends with the *thread* that began the process, so it is asked for a main thread only.

@@ -1,1 +1,1 @@
-"""Files and paths: written whole or not at all, read as what they say they are."""
+"""Files and paths: atomic writing, checked reading."""

@@ -1,4 +1,4 @@
-"""NumPy's archives, with a look at the sizes that they name before memory is asked for."""
+"""NumPy's archives, read after checking the sizes that they name, before memory is allocated."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
-"""What zipfile raises for bytes that are no archive, or one that it can't read."""
+"""Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name. Raises ValueError for one that names another size than it holds (numpy asks
-    for the memory first), and whatever zipfile raises for what is no archive."""
+    """The arrays of an .npz file by name. Raises ValueError for a file whose header names another size than it has
+    (numpy would allocate that memory first), and zipfile's errors (NO_ARCHIVE) for bytes that are no archive."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -25,10 +25,10 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
                     shape, _, dtype = np.lib.format.read_array_header_1_0(file)
                 else:
                     shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-                needed = math.prod(shape) * dtype.itemsize
-                held = member.file_size - file.tell()
-            if needed != held or member.file_size > 1100 * max(member.compress_size, 1):  # deflate's best is 1,032
-                raise ValueError(f"{member.filename} names {needed:,} bytes and holds {held:,}")
+                expected = math.prod(shape) * dtype.itemsize
+                n_held = member.file_size - file.tell()
+            if expected != n_held or member.file_size > 1100 * max(member.compress_size, 1):  # deflate's best is 1,032
+                raise ValueError(f"{member.filename} names {expected:,} bytes and holds {n_held:,}")
             with archive.open(member) as file:
                 array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
                 arrays[member.filename.removesuffix(".npy")] = array

@@ -1,8 +1,10 @@
-"""Paths as people type them: `~` is a home, and what no file system can hold is refused in a sentence."""
+"""Paths as users type them: `~` is a home folder; impossible paths are refused with a message."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 from ctxexp.errors import ConfigError
@@ -10,18 +12,27 @@ from ctxexp.errors import ConfigError
 LONGEST = 255  # bytes of one name, on every common file system
 
 
+def no_device(path: Path) -> Path:
+    """Return the path of a file or folder. Raises OSError where nothing is there, and for a pipe, a socket or a device:
+    reading one may wait for ever, or never come to an end."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    return path
+
+
 def user_path(given: str | Path) -> Path:
-    """The path that was typed, `~` and `~name` put in; raises ConfigError for one that can't be."""
-    shown = repr(str(given)[:60])
+    """The path, with `~` and `~name` expanded. Raises ConfigError for a text that can't be a path."""
+    start = repr(str(given)[:60])
     if "\0" in str(given):
-        raise ConfigError(f"{shown} is no path: it has a character that no path can have")
+        raise ConfigError(f"{start} is no path: it has a character that no path can have")
     try:
         path = Path(given).expanduser()
         longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
     except RuntimeError:
-        raise ConfigError(f"{shown}: no user of that name has a home here; write the path in full") from None
+        raise ConfigError(f"{start}: no user of that name has a home here; write the path in full") from None
     except UnicodeEncodeError:
-        raise ConfigError(f"{shown} is no path: it has a character that no path can have") from None
+        raise ConfigError(f"{start} is no path: it has a character that no path can have") from None
     if longest > LONGEST or len(os.fsencode(path)) >= 4096:
-        raise ConfigError(f"{shown}...: too long for a path")
+        raise ConfigError(f"{start}...: too long for a path")
     return path

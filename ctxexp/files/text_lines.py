@@ -5,11 +5,22 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import IO, cast
 
 from ctxexp.errors import DataError
 
 MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+LONGEST = 1 << 26  # bytes of a line: a hole in a file, or a packed file of few bytes, may be a line of any length
+
+
+def raw_lines(stream: IO[bytes], start: int = 1) -> Iterator[tuple[int, bytes]]:
+    """Yield (number from `start`, bytes with the line's end). Raises OSError for a line of more than LONGEST bytes."""
+    for number, raw in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start):
+        if len(raw) > LONGEST and b"\0" not in raw:  # those are told by what they hold
+            raise OSError(f"line {number} has more than {LONGEST:,} bytes; is it a text of lines?")
+        yield number, raw
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -21,7 +32,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as stream:
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in raw_lines(cast(IO[bytes], stream)):
                 yield number, _text(raw, path, number)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} can't be read to its end: {error}") from None
@@ -31,11 +42,13 @@ def lines_from(path: Path, start: int) -> Iterator[tuple[int, str]]:
     """(first byte, text) of each line of a plain file that begins at byte `start` or later."""
     try:
         with path.open("rb") as stream:
+            size = path.stat().st_size
             if start:
                 stream.seek(start - 1)
-                stream.readline()  # the end of the line that begins before
+                while not stream.readline(LONGEST).endswith(b"\n") and stream.tell() < size:
+                    pass  # the end of the line that begins before
             at = stream.tell()
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in raw_lines(stream):
                 yield at, _text(raw, path, number, start)
                 at += len(raw)
     except OSError as error:

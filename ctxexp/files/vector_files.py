@@ -18,7 +18,8 @@ from typing import IO, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
-from ctxexp.errors import ConfigError, ModelError, near, said, short
+from ctxexp.errors import ConfigError, ModelError, error_text, near, short
+from ctxexp.files.text_lines import raw_lines
 
 log = logging.getLogger("ctxexp")
 
@@ -26,9 +27,11 @@ Format = Literal["auto", "text", "binary"]
 T = TypeVar("T")
 Entry = tuple[int, bytes, bytes]  # the line or the place among the words, the word, its numbers as they stand
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+_DIGITS = 18  # of a header's numbers
 _PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
 _BLOCK = 1 << 20
 _FIRST = 1 << 26  # bytes that are asked for before it is known how many vectors there are
+_WIDEST = 10**7  # numbers of a vector: no header is believed that says more
 _LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
 
 
@@ -67,15 +70,15 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
     """
     if not path.is_file():
         raise ModelError(f"no file of word vectors at {path}; expected GloVe text, word2vec text or binary, or .vec")
-    shape = look(path, layout)
+    shape = detect_layout(path, layout)
     if shape.kind == "safetensors":
         return _read_safetensors(path, wanted)
     number: dict[str, int] = {}
-    kept = np.empty((0, shape.dim), np.float32)
+    vectors = np.empty((0, shape.dim), np.float32)
     n_file = duplicates = 0
     with _opened(path) as stream:
         if shape.header:
-            stream.readline()
+            stream.readline(_PEEK)
         entries: Iterator[Entry] = _text(path, stream, shape) if shape.kind == "text" else _binary(path, stream, shape)
         separator = shape.separator if shape.kind == "text" else None
         for at, raw, numbers in _readable(path, entries):
@@ -86,22 +89,22 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
             if word in number:
                 duplicates += 1
                 continue
-            if len(number) == len(kept):  # grows in place: no second copy of what is there
+            if len(number) == len(vectors):  # grows in place: no second copy of what is there
                 first = max(1, min(1024, _FIRST // (4 * shape.dim)))
-                kept.resize((max(first, len(kept) + 1, len(kept) * 3 // 2), shape.dim), refcheck=False)
-            kept[len(number)] = _numbers(path, at, word, numbers, separator)
+                vectors.resize((max(first, len(vectors) + 1, len(vectors) * 3 // 2), shape.dim), refcheck=False)
+            vectors[len(number)] = _numbers(path, at, word, numbers, separator)
             number[word] = len(number)
     if not n_file:
         raise ModelError(f"{path} has no word vectors: expected a word and its numbers on each line")
     if shape.n is not None and shape.n != n_file:
         raise ModelError(f"{path}: the header says {shape.n:,} words, the file has {n_file:,}; is it cut off?")
-    kept.resize((len(number), shape.dim), refcheck=False)
+    vectors.resize((len(number), shape.dim), refcheck=False)
     _warn(path, duplicates)
-    return WordVectors(list(number), kept, n_file, duplicates)
+    return WordVectors(list(number), vectors, n_file, duplicates)
 
 
-def look(path: Path, layout: Format = "auto") -> Layout:
-    """The layout of a file by its first lines. Raises ModelError where they are nothing that can be read."""
+def detect_layout(path: Path, layout: Format = "auto") -> Layout:
+    """The layout of a file, from its first lines. Raises ModelError for lines of no known format."""
     if layout not in get_args(Format):
         raise ConfigError(f"format={short(layout)}: no such choice{near(layout, get_args(Format))}")
     if path.name.endswith(".safetensors"):
@@ -111,7 +114,9 @@ def look(path: Path, layout: Format = "auto") -> Layout:
             with safe_open(path, framework="np") as file:
                 n, dim = file.get_slice("vectors").get_shape()
         except Exception as error:  # safetensors has an exception of its own for each mishap
-            raise ModelError(f"{path}: no tensor 'vectors' (words, dim) in this safetensors file: {error}") from None
+            raise ModelError(
+                f"{path}: no tensor 'vectors' (words, dim) in this safetensors file: {error_text(error)}"
+            ) from None
         return Layout("safetensors", False, n, dim)
     with _opened(path) as stream:
         head = next(_readable(path, (stream.read(_PEEK) for _ in range(1))))
@@ -119,6 +124,9 @@ def look(path: Path, layout: Format = "auto") -> Layout:
     if not head.strip():
         raise ModelError(f"{path} is empty: expected a word and its numbers on each line")
     if header := _HEADER.fullmatch(line):
+        if max(map(len, header.groups())) > _DIGITS or int(header[2]) > _WIDEST:
+            says = line[:60].decode().strip()
+            raise ModelError(f"{path}, line 1: the header says {says!r}; expected at most {_WIDEST:,} numbers")
         n, dim = int(header[1]), int(header[2])
         if not dim:
             raise ModelError(f"{path}, line 1: the header says vectors of 0 numbers")
@@ -161,7 +169,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _readable(path: Path, entries: Iterator[T]) -> Iterator[T]:
-    """The entries; what the disk or gzip has against them is a ModelError that names the file."""
+    """Yield the entries; errors of the disk or gzip become a ModelError that names the file."""
     try:
         yield from entries
     except (OSError, EOFError, zlib.error) as error:
@@ -171,7 +179,7 @@ def _readable(path: Path, entries: Iterator[T]) -> Iterator[T]:
 def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """The entry of each line. A word may hold blanks, as some of GloVe's do."""
     blank, separator, dim = 0, shape.separator, shape.dim
-    for number, raw in enumerate(stream, start=2 if shape.header else 1):
+    for number, raw in raw_lines(stream, start=2 if shape.header else 1):
         line = raw.rstrip(b" \t\r\n")
         if not line:
             blank = blank or number
@@ -185,10 +193,10 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         else:
             word = separator.join(line.split(separator)[:-dim])
             numbers = line[len(word) + 1 :]
-            found = line.count(separator)
-            if found < dim or _is_number(word.rsplit(separator, 1)[1]):
+            count = line.count(separator)
+            if count < dim or _is_number(word.rsplit(separator, 1)[1]):
                 start = line[:40].decode("utf-8", "replace")
-                raise ModelError(f"{path}, line {number}: expected a word and {dim} numbers, got {found}: {start!r}")
+                raise ModelError(f"{path}, line {number}: expected a word and {dim} numbers, got {count}: {start!r}")
         yield number, word, numbers
 
 
@@ -244,7 +252,7 @@ def _read_safetensors(path: Path, wanted: Callable[[str], bool] | None) -> WordV
             words = json.loads((file.metadata() or {}).get("words", "null"))
             vectors = file.get_tensor("vectors")
     except Exception as error:  # NumPy lacks bfloat16, and JSON may be none
-        raise ModelError(f"{path}: its words and vectors can't be read: {said(error)}") from None
+        raise ModelError(f"{path}: its words and vectors can't be read: {error_text(error)}") from None
     if not isinstance(words, list) or len(words) != len(vectors) or not all(isinstance(word, str) for word in words):
         raise ModelError(f"{path}: expected `words` in the metadata, a JSON list of {len(vectors)} words")
     if not vectors.size or not np.issubdtype(vectors.dtype, np.floating):
@@ -253,13 +261,13 @@ def _read_safetensors(path: Path, wanted: Callable[[str], bool] | None) -> WordV
         vectors = vectors.astype(np.float32)
     if len(broken := np.flatnonzero(~np.isfinite(vectors).all(1))):
         raise ModelError(f"{path}, word {broken[0] + 1}, {words[broken[0]]!r}: NaN or an infinite number")
-    chosen: dict[str, int] = {}
+    row_by_word: dict[str, int] = {}
     duplicates = 0
     for i, word in enumerate(words):
         if wanted is None or wanted(word):
-            duplicates += chosen.setdefault(word, i) != i
+            duplicates += row_by_word.setdefault(word, i) != i
     _warn(path, duplicates)
-    return WordVectors(list(chosen), vectors[list(chosen.values())], len(words), duplicates)
+    return WordVectors(list(row_by_word), vectors[list(row_by_word.values())], len(words), duplicates)
 
 
 def _warn(path: Path, duplicates: int) -> None:

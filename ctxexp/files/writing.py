@@ -1,4 +1,5 @@
-"""Files that are whole or aren't there: written beside their place and renamed into it; a full disk said in a line."""
+"""Atomic writing: a file is written beside its place and renamed into it; errors such as a full disk become a
+message."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
 from ctxexp.errors import DiskError
@@ -25,22 +27,24 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        clear_parts(path.parent, escape(path.name))
         yield part
         part.replace(path)
     except OSError as error:
-        raise DiskError(unwritten(error, path)) from error
+        raise DiskError(write_error(error, path)) from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
 
 
-def clear_parts(folder: Path) -> list[Path]:
-    """Remove what killed processes were writing in `folder` and return the paths: parts whose process is not here and
-    that nobody touched for STALE seconds (another machine's process may write to a shared folder)."""
-    from psutil import pid_exists
-
+def clear_parts(folder: Path, name: str = "*") -> list[Path]:
+    """Remove what killed processes were writing in `folder`, of the file of that name or of all, and return the paths:
+    parts whose process is not here and that nobody touched for STALE seconds (another machine's process may write to a
+    shared folder)."""
     removed = []
-    for part in folder.glob(f"*{PART}"):
+    for part in folder.glob(f"{name}.*{PART}"):
+        from psutil import pid_exists  # here, since most folders hold none
+
         pid = part.stem.rpartition(".")[2]
         with suppress(OSError):  # another process removed it, or may
             if pid.isdigit() and not pid_exists(int(pid)) and time.time() - part.stat().st_mtime > STALE:
@@ -50,13 +54,13 @@ def clear_parts(folder: Path) -> list[Path]:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write the text as UTF-8, whole or not at all; the path."""
+    """Write the text as UTF-8, atomically, and return the path."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
     return path
 
 
-def full(error: BaseException | None) -> bool:
+def is_disk_full(error: BaseException | None) -> bool:
     """Whether the error, or one that caused it, says that a disk or a quota is full."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -65,10 +69,10 @@ def full(error: BaseException | None) -> bool:
     return False
 
 
-def unwritten(error: OSError, path: Path | None = None) -> str:
-    """What kept the file from being written and what to do, in one line; without `path` the error may know which."""
+def write_error(error: OSError, path: Path | None = None) -> str:
+    """A one-line message: why the file can't be written and what to do; without `path` the error's own file name."""
     path = Path(str(error.filename)) if path is None and error.filename else path
-    if full(error):
+    if is_disk_full(error):
         where = f"cannot write {path.name}: the disk of {path.parent}" if path else "a disk"
         return f"{where} is full; {MAKE_ROOM}"
     return f"cannot write {path}: {error.strerror or error}; choose a writable place"

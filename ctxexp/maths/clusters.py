@@ -17,5 +17,5 @@ def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 3
     if len(np.unique((x**2).sum(axis=1))) < k:  # else there are k different rows, and no need to look for equal ones
         k = min(k, len(np.unique(x, axis=0)))
     with threadpool_limits(1):  # several threads add up in whatever order they end
-        found = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
-    return found.labels_, found.cluster_centers_
+        model = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
+    return model.labels_, model.cluster_centers_

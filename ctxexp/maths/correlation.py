@@ -32,10 +32,11 @@ def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """`spearman` of each row of x (m, n) with that of y (m, n), or with y (n,): (m,)."""
     from scipy.stats import rankdata
 
-    a, b = (rankdata(values, axis=-1) - (x.shape[-1] + 1) / 2 for values in (x, y))
-    scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
-    scale = np.where((scale > 0) & (x.shape[-1] >= LEAST), scale, np.nan)
-    return np.asarray(np.clip((a * b).sum(-1) / scale, -1.0, 1.0))
+    n = x.shape[1]
+    a, b = (rankdata(values, axis=-1) - (n + 1) / 2 for values in (x, y))
+    scale = np.sqrt((a * a).sum(1) * (b * b).sum(-1))
+    scale = np.where((scale > 0) & (n >= LEAST), scale, np.nan)
+    return np.asarray(np.clip((a * b).sum(1) / scale, -1.0, 1.0))
 
 
 def partial(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:
@@ -79,9 +80,9 @@ def resampled_spearman(columns: Sequence[np.ndarray], counts: np.ndarray) -> np.
     result = np.empty((len(counts), k, k))
     spread = []
     for i, a in enumerate(ranks):
-        weighted = a * counts
+        a_by_count = a * counts
         for j in range(i + 1):
-            result[:, i, j] = result[:, j, i] = np.einsum("cn,cn->c", weighted, ranks[j])
+            result[:, i, j] = result[:, j, i] = np.einsum("cn,cn->c", a_by_count, ranks[j])
         spread.append(np.sqrt(result[:, i, i]))
     scale = np.stack(spread, axis=1)
     scale[(scale == 0) | (total < LEAST)] = np.nan
@@ -99,8 +100,8 @@ def resamples(sizes: Sequence[int], replicates: int, rng: np.random.Generator) -
     step = max(1, CHUNK // max(n, 1))
     for at in range(0, replicates if n else 0, step):
         c = min(step, replicates - at)
-        drawn = [rng.integers(0, size, (c, size)) + start for start, size in zip(starts, sizes, strict=True) if size]
-        flat = np.concatenate(drawn, axis=1) + (np.arange(c) * n)[:, None]
+        draws = [rng.integers(0, size, (c, size)) + start for start, size in zip(starts, sizes, strict=True) if size]
+        flat = np.concatenate(draws, axis=1) + (np.arange(c) * n)[:, None]
         yield np.bincount(flat.ravel(), minlength=c * n).reshape(c, n).astype(np.float64)
 
 

@@ -20,11 +20,11 @@ def pair_cosines(x: np.ndarray) -> Iterator[np.ndarray]:
     Pairs with a zero row have none and are left out.
     """
     length = norms(x)
-    unit = (x[length > 0] / length[length > 0, None]).astype(np.float32)
-    for i in range(0, len(unit), BLOCK):  # a block with itself, then with what follows
-        block = unit[i : i + BLOCK]
+    u = (x[length > 0] / length[length > 0, None]).astype(np.float32)
+    for i in range(0, len(u), BLOCK):  # a block with itself, then with what follows
+        block = u[i : i + BLOCK]
         yield (block @ block.T)[np.triu_indices(len(block), 1)]
-        yield (block @ unit[i + BLOCK :].T).ravel()
+        yield (block @ u[i + BLOCK :].T).ravel()
 
 
 def positive_pairs(x: np.ndarray) -> float:

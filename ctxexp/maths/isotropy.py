@@ -10,16 +10,16 @@ ROWS = 1024  # rows that are widened to float64 at a time
 
 
 class Moments:
-    """Sums over rows (n, d), in float64: number, mean, scatter about the mean, sum of the unit rows.
+    """Sums over rows (n, d), in float64: number, mean, scatter about the mean, sum of the normalized rows.
 
     Chan, Golub and LeVeque's update keeps the scatter exact for rows far from the origin, whatever the pieces that
     they come in, and so does merging.
     """
 
     def __init__(self) -> None:
-        self.n, self.n_unit = 0, 0  # rows, and those of them with a direction
+        self.n, self.n_directed = 0, 0  # rows, and those of them with a direction
         self.mean, self.scatter = np.zeros(1), np.zeros((1, 1))  # (d,), (d, d)
-        self.unit, self.ones = np.zeros(1), 0.0  # sum of the unit rows (d,), and of their squared lengths
+        self.normalized_sum, self.ones = np.zeros(1), 0.0  # of normalized rows: sum (d,), squared lengths
 
     def add(self, x: np.ndarray) -> Self:
         """Take the rows x (n, d)."""
@@ -28,9 +28,9 @@ class Moments:
             with np.errstate(invalid="ignore", over="ignore"):  # infinite rows make everything NaN
                 length = np.sqrt((rows**2).sum(axis=1, keepdims=True))
                 has = length[:, 0] != 0
-                unit = rows[has] / length[has]
-                part.n, part.n_unit = len(rows), int(has.sum())
-                part.unit, part.ones = unit.sum(axis=0), float((unit**2).sum())
+                u = rows[has] / length[has]
+                part.n, part.n_directed = len(rows), int(has.sum())
+                part.normalized_sum, part.ones = u.sum(axis=0), float((u**2).sum())
                 part.mean = rows.mean(axis=0)
                 rows = rows - part.mean
                 part.scatter = rows.T @ rows
@@ -41,20 +41,21 @@ class Moments:
         """Take another's rows too."""
         if not other.n:
             return
-        self.unit, self.ones = self.unit + other.unit, self.ones + other.ones
+        self.normalized_sum, self.ones = self.normalized_sum + other.normalized_sum, self.ones + other.ones
         total, step = self.n + other.n, other.mean - self.mean
         self.scatter = self.scatter + other.scatter + np.outer(step, step) * (self.n * other.n / total)
         self.mean = self.mean + step * (other.n / total)
-        self.n, self.n_unit = total, self.n_unit + other.n_unit
+        self.n, self.n_directed = total, self.n_directed + other.n_directed
 
     def mean_cosine(self) -> float:
         """Mean cosine over all pairs of distinct rows, in [-1/(n-1), 1]: (|sum u|^2 - sum |u|^2) / (n (n - 1)).
 
         Rows of zeros have no direction and are left out; NaN with fewer than two others.
         """
-        if self.n_unit < 2:
+        if self.n_directed < 2:
             return float("nan")
-        return (float(self.unit @ self.unit) - self.ones) / (self.n_unit * (self.n_unit - 1))
+        n, s = self.n_directed, self.normalized_sum
+        return (float(s @ s) - self.ones) / (n * (n - 1))
 
     def covariance(self, *, centred: bool = True) -> np.ndarray:
         """The second moments about the mean (or as they are) divided by their trace, (d, d); NaN if the rows are equal
@@ -66,10 +67,10 @@ class Moments:
         result: np.ndarray = s / trace if rounding < trace < np.inf else np.full_like(s, np.nan)
         return result
 
-    def used(self) -> np.ndarray:
-        """Which columns aren't zero in every row (d,): those that a transform leaves which returns fewer."""
-        found: np.ndarray = (np.diag(self.scatter) != 0) | (self.mean != 0)
-        return found
+    def nonzero_columns(self) -> np.ndarray:
+        """(d,) True for columns that aren't zero in every row: those of a transform that returns fewer columns."""
+        result: np.ndarray = (np.diag(self.scatter) != 0) | (self.mean != 0)
+        return result
 
 
 def participation_ratio(s: np.ndarray) -> float:

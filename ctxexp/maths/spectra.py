@@ -18,6 +18,10 @@ ROWS = 256  # float32 partial sums run over at most so many rows
 SMALL = 16  # up to so many rows or columns LAPACK's eigenvectors beat an iteration
 VALUES = 40  # likewise for eigenvalues alone
 GRAM = 128  # up to so many rows the (n, n) Gram matrix beats passes over the rows
+# Steps of Lanczos iteration after which it is looked whether it is done: few where it starts near the answer.
+CHECKS = (3, 4, 5, 6, 8, 11, 15, 20, 28)  # about the origin, from near the mean row
+CHECKS_CENTRED = (8, 12, 16, 21, 26, 32)  # about the mean, on the Gram matrix
+CHECKS_LARGE = (9, 12, 15, 19, 24, 32, 44, 60, 80)  # about the mean, by passes over the rows
 
 
 class Spread:
@@ -30,12 +34,12 @@ class Spread:
     and copies none.
     """
 
-    def __init__(self, x: np.ndarray, row_sum: np.ndarray, eps: float = 0.0) -> None:
+    def __init__(self, x: np.ndarray, row_sum: np.ndarray, eps: float) -> None:
         """`x` is (w, n, d), `row_sum` (w, d) float64; `eps` the epsilon of what the rows were computed or stored in."""
         self.x = x
         self.w, self.n, self.d = x.shape
         self.m = (row_sum / self.n).astype(x.dtype)  # (w, d)
-        self.mm = np.square(self.m, dtype=np.float64).sum(-1)  # (w,) |m|^2
+        self.mm = np.square(self.m, dtype=np.float64).sum(1)  # (w,) |m|^2
         self.least = min(self.n, self.d)
         self.exact = x.dtype == np.float64 or self.least <= SMALL
         self.dual = self.n <= (self.d if self.exact else GRAM)
@@ -49,7 +53,7 @@ class Spread:
                 self.centred = np.trace(self.gram, axis1=1, axis2=2, dtype=np.float64)
             else:
                 parts = self._chunks(np.arange(self.w))
-                self.centred = np.sum([np.vecdot(c, c).sum(-1, dtype=np.float64) for c in parts], axis=0)
+                self.centred = np.sum([np.vecdot(c, c).sum(1, dtype=np.float64) for c in parts], axis=0)
         self.total = self.centred + self.n * self.mm
         self.ok = np.isfinite(self.total) & (self.total > 0)
         noise = max(FLOAT32 * np.finfo(x.dtype).eps, COARSER * eps) ** 2  # rows that differ by rounding have no spread
@@ -66,15 +70,13 @@ class Spread:
             return self._exact_centred(np.arange(self.w))
         if self.dual:
             gram = self.gram
-            top = lanczos(
-                lambda v: np.matmul(gram, v[..., None])[..., 0], self._noise(), checks=(8, 12, 16, 21, 26, 32)
-            )
-            value, found, loads = top.value, top.found, top.vector * np.sqrt(top.value)[:, None]
+            top = lanczos(lambda v: np.matmul(gram, v[..., None])[..., 0], self._noise(), checks=CHECKS_CENTRED)
+            value, converged, loads = top.value, top.converged, top.vector * np.sqrt(top.value)[:, None]
         else:
-            top = self._large(self._pass, checks=(9, 12, 15, 19, 24, 32, 44, 60, 80))
-            value, found, loads = top.value, top.found, self._loads(top.vector, centred=True)
-        if not found.all():
-            rest = np.flatnonzero(~found)
+            top = self._large(self._pass, checks=CHECKS_LARGE)
+            value, converged, loads = top.value, top.converged, self._loads(top.vector, centred=True)
+        if not converged.all():
+            rest = np.flatnonzero(~converged)
             value[rest], loads[rest] = self._exact_centred(rest)
         return value, loads
 
@@ -86,12 +88,10 @@ class Spread:
         if self.exact:
             return self._exact_uncentred(np.arange(self.w))
         if self.dual:
-            top = lanczos(
-                self._raw_gram, 1 + 0.2 * self._noise(), checks=(3, 4, 5, 6, 8, 11, 15, 20, 28), vectors=along
-            )
+            top = lanczos(self._raw_gram, 1 + 0.2 * self._noise(), checks=CHECKS, vectors=along)
             # X v = sigma u, so C v = sigma (u - mean(u)).
-            u = top.vector - top.vector.mean(-1, keepdims=True)
-            value, spread, found = top.value, top.value * np.vecdot(u, u), top.found
+            u = top.vector - top.vector.mean(1, keepdims=True)
+            value, spread, converged = top.value, top.value * np.vecdot(u, u), top.converged
             loads = top.vector * np.sqrt(value)[:, None]
         else:
 
@@ -100,14 +100,14 @@ class Spread:
                 result: np.ndarray = self._pass(i, v) + m * (m.dtype.type(self.n) * np.vecdot(m, v))
                 return result
 
-            top = self._large(raw, checks=(3, 4, 5, 6, 8, 11, 15, 20, 28), mean=True, vectors=along)
-            value, found, spread = top.value, top.found, np.zeros(self.w)
+            top = self._large(raw, checks=CHECKS, mean=True, vectors=along)
+            value, converged, spread = top.value, top.converged, np.zeros(self.w)
             loads = self._loads(top.vector, centred=False)
-            for i in np.flatnonzero(found & self.ok).tolist() if along else ():
+            for i in np.flatnonzero(converged & self.ok).tolist() if along else ():
                 v = top.vector[i].astype(self.x.dtype)
                 spread[i] = np.vecdot(self._pass(i, v), v)
-        if not found.all():
-            rest = np.flatnonzero(~found)
+        if not converged.all():
+            rest = np.flatnonzero(~converged)
             value[rest], spread[rest], loads[rest] = self._exact_uncentred(rest)
         return value, spread, loads
 
@@ -147,7 +147,7 @@ class Spread:
             if mean and self.mm[i] > 0:
                 first = self.m[i] + start * self.m.dtype.type(0.2 * np.sqrt(self.mm[i] / self.d))
             top = lanczos(lambda v, i=i: apply(i, v[0])[None], first[None], checks=checks, vectors=vectors)  # type: ignore[misc]
-            out.value[i], out.vector[i], out.found[i] = top.value[0], top.vector[0], top.found[0]
+            out.value[i], out.vector[i], out.converged[i] = top.value[0], top.vector[0], top.converged[0]
         return out
 
     def _pass(self, i: int, v: np.ndarray) -> np.ndarray:

@@ -1,16 +1,44 @@
-"""What a row of numbers is said by: its mean, median, spread and length."""
+"""The aggregation of scores over groups: mean, median, spread and count, of equal or unequal weights."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def summary(values: np.ndarray) -> dict[str, float]:
-    """`raw` (the mean), median, sd (ddof 1) and n of finite values, whatever their order, to the last bit."""
-    ordered = np.sort(values)
-    return {
-        "raw": float(ordered.mean()) if ordered.size else float("nan"),
-        "median": float(np.median(ordered)) if ordered.size else float("nan"),
-        "sd": float(ordered.std(ddof=1)) if ordered.size > 1 else float("nan"),
-        "n": float(ordered.size),
-    }
+def aggregate(scores: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
+    """`summary` of the defined scores (groups,), and `undefined`, the number of the others."""
+    defined = np.isfinite(scores)
+    statistics = summary(scores[defined], None if weights is None else weights[defined])
+    return {**statistics, "undefined": float(np.count_nonzero(~defined))}
+
+
+def summary(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
+    """`raw` (the mean), median, sd (ddof 1) and n of finite values, whatever their order, to the last bit.
+
+    With `weights`: the weighted mean, the value at half of the weight, and the spread about the weighted mean.
+    """
+    order = np.argsort(values, kind="stable") if weights is not None else None
+    ordered = np.sort(values) if order is None else values[order]
+    n = ordered.size
+    if not n:
+        return {"raw": float("nan"), "median": float("nan"), "sd": float("nan"), "n": 0.0}
+    if order is None or weights is None:
+        raw, median, sd = ordered.mean(), np.median(ordered), ordered.std(ddof=1) if n > 1 else np.nan
+    else:
+        share = weights[order] / weights.sum()
+        raw = share @ ordered
+        median = ordered[np.searchsorted(np.cumsum(share), 0.5)]
+        sd = np.sqrt(share @ (ordered - raw) ** 2 * n / (n - 1)) if n > 1 else np.nan
+    return {"raw": float(raw), "median": float(median), "sd": float(sd), "n": float(n)}
+
+
+def mean(values: np.ndarray, weights: np.ndarray | None = None, axis: int = 0) -> np.ndarray:
+    """The mean over an axis of the values that are defined, NaN where none is; `weights` broadcast to the values."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.where(known, values, 0)
+        if weights is None:
+            result: np.ndarray = total.sum(axis) / known.sum(axis)
+        else:
+            result = (weights * total).sum(axis) / (weights * known).sum(axis)
+    return result

@@ -51,14 +51,15 @@ def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.n
 
 @dataclass(frozen=True)
 class Curve:
-    """A statistic in every layer, and how much each block of units moves it: its sampling error, to first order."""
+    """A statistic in every layer, and the influence of each block of units on it: its sampling error, to first
+    order."""
 
     value: np.ndarray  # (n_layers,)
-    moved: np.ndarray  # (n_layers, n_blocks); a row of NaN: nothing is known of the error in that layer
+    influence: np.ndarray  # (n_layers, n_blocks); a row of NaN: nothing is known of the error in that layer
 
     def __sub__(self, other: Curve) -> Curve:
         """The difference, its error with what both have in common taken out."""
-        return Curve(self.value - other.value, self.moved - other.moved)
+        return Curve(self.value - other.value, self.influence - other.influence)
 
 
 class Resamples:
@@ -75,7 +76,7 @@ class Resamples:
 
     def of(self, curve: Curve) -> np.ndarray:
         """(n_layers, replicates) float32."""
-        moves = curve.moved.astype(np.float64) @ self._excess.T * self._wider
+        moves = curve.influence.astype(np.float64) @ self._excess.T * self._wider
         result: np.ndarray = (curve.value[:, None] + moves).astype(np.float32)
         return result
 
@@ -107,19 +108,3 @@ def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if defined.any():
         low[defined], high[defined] = np.nanpercentile(replicates[defined].astype(np.float64), [2.5, 97.5], axis=1)
     return low, high
-
-
-def weighted(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Weighted mean over the last axis; rungs without a level are left out."""
-    known = np.isfinite(levels)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result: np.ndarray = (weights * np.where(known, levels, 0)).sum(-1) / (weights * known).sum(-1)
-    return result
-
-
-def mean(values: np.ndarray) -> np.ndarray:
-    """Mean over the first axis of what is defined; NaN where nothing is."""
-    known = np.isfinite(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result: np.ndarray = np.where(known, values, 0).sum(0) / known.sum(0)
-    return result

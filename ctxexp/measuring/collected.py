@@ -1,4 +1,4 @@
-"""What the metrics gave at each place, before curves are made of it."""
+"""The records of metrics at each place, before curves are made of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.measuring.bootstrap import Units, mean
+from ctxexp.baseline import ScoredGroups
+from ctxexp.maths.summary import mean
+from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.rows import Place
-from ctxexp.metric import Estimate, Metric
+from ctxexp.metric import Estimate, Metric, has_scores
 
 INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each
 
@@ -37,7 +39,7 @@ class Split:
 
 
 class Parts(NamedTuple):
-    """What `Split` found of m rows in some groups, whose parts in one block each are p in number."""
+    """The places of m rows in some groups, whose parts in one block each are p in number."""
 
     blocks: np.ndarray  # (m,) each row's block of units
     of_row: np.ndarray  # (m,) its part
@@ -46,7 +48,7 @@ class Parts(NamedTuple):
 
 @dataclass
 class Shares:
-    """What each block of units contributes to a mean over groups, from the influences of the groups' rows."""
+    """The contribution of each block of units to a mean over groups, from the influences of the groups' rows."""
 
     split: Split
     known: int = 0  # groups whose rows' influence is known
@@ -59,8 +61,9 @@ class Shares:
         """Take the influences (w, n) of the store rows (w, n) of some groups."""
         self._taken.append((rows, influence))
 
-    def close(self) -> None:
-        """Add up what was taken, in one go: a place's groups come in thousands of small blocks."""
+    def close(self, weights: np.ndarray | None) -> None:
+        """Add up what was taken, in one go, the groups with these weights (groups,): a place's groups come in thousands
+        of small blocks."""
         if not self._taken:
             return
         sizes = np.concatenate([np.full(len(rows), rows.shape[1]) for rows, _ in self._taken])
@@ -68,7 +71,8 @@ class Shares:
         influence = np.concatenate([moved.ravel() for _, moved in self._taken])
         self._taken.clear()
         parts = self.split.of(rows, np.repeat(np.arange(len(sizes)), sizes))
-        self.total = self.split.units.summed(parts.blocks, influence)
+        weighted = influence if weights is None else influence * np.repeat(weights, sizes)
+        self.total = self.split.units.summed(parts.blocks, weighted)
         squares = np.bincount(parts.of_row, influence) ** 2  # a group's rows in one unit move it together
         self.errors = np.sqrt(np.bincount(parts.group, squares, minlength=len(sizes)))
         self.clusters = np.bincount(parts.group, minlength=len(sizes))
@@ -77,32 +81,35 @@ class Shares:
 
 @dataclass
 class Collected:
-    """What one metric gave, place by place. `chosen` are the groups that it got (None: all)."""
+    """The record of one metric, place by place. `indices` are the groups of its kind that it got (None: all)."""
 
     probe: Metric
-    chosen: np.ndarray | None
+    indices: np.ndarray | None
     stats: dict[Place, Mapping[str, float | Estimate]] = field(default_factory=dict)
     rows: list[dict[str, object]] = field(default_factory=list)  # of its own table
     keys: list[Hashable] = field(default_factory=list)  # of its groups, where these have scores
     by_layer: list[np.ndarray] = field(default_factory=list)  # (groups,) scores each
+    weights: np.ndarray | None = None  # (groups,) in the mean over them; None: equal
     shares: list[Shares | None] = field(default_factory=list)
 
     def take(
         self, place: Place, stats: Mapping[str, float | Estimate], instance: Metric, shares: Shares | None
     ) -> None:
-        """What the instance that saw a place says of it."""
+        """Add the statistics and scores of the instance that saw a place."""
         self.stats[place] = stats
-        if shares is not None:
-            shares.close()
-        self.shares.append(shares)
-        if (found := instance.collected()) is not None:
-            self.keys, scores = found
+        if has_scores(instance):
+            self.keys, scores, self.weights = instance.group_scores()
             self.by_layer.append(scores)
+        if shares is not None:
+            shares.close(self.weights)
+        self.shares.append(shares)
 
     @property
-    def scores(self) -> np.ndarray | None:
-        """(groups, layers); None where groups have no scores, or there is no group."""
-        return np.stack(self.by_layer, axis=1) if self.by_layer and len(self.by_layer[0]) else None
+    def groups(self) -> ScoredGroups | None:
+        """The groups with their scores (groups, layers); None where they have none, or there is no group."""
+        if not self.by_layer or not len(self.by_layer[0]):
+            return None
+        return ScoredGroups(np.stack(self.by_layer, axis=1), self.indices, self.weights)
 
     @property
     def errors(self) -> np.ndarray:
@@ -121,25 +128,26 @@ class Collected:
         """Their names, in order of appearance."""
         return list(dict.fromkeys(name for stats in self.stats.values() for name in stats))
 
-    def moved(self, scores: np.ndarray, units: Units) -> np.ndarray:
-        """(n_layers, n_blocks): how much each block of units moves the mean over groups (groups, layers).
+    def influence(self, scores: np.ndarray, units: Units) -> np.ndarray:
+        """(n_layers, n_blocks): the influence of each block of units on the mean over groups (groups, layers).
 
         Groups that lie in one unit each, such as sentences, are drawn as a whole; of the others, words, the rows are:
         which words there are is part of the question, which sentences they stand in is chance. NaN where a layer has
         nothing to tell it by: fewer than two blocks, no word with enough rows, or random groups across units.
         """
-        nothing = np.full(units.n_blocks, np.nan)
+        unknown = np.full(units.n_blocks, np.nan)
+        weights = np.ones(len(scores)) if self.weights is None else self.weights
+        totals = weights @ np.isfinite(scores)  # (layers,)
         if self.probe.over in INFLUENCED:
-            known = np.isfinite(scores).sum(axis=0)
-            pairs = zip(self.shares, known, strict=True)
-            return np.stack([s.total / n if s and s.total is not None and s.known and n else nothing for s, n in pairs])
+            pairs = zip(self.shares, totals, strict=True)
+            return np.stack([s.total / n if s and s.total is not None and s.known and n else unknown for s, n in pairs])
         if self.probe.over == "sample":
-            return np.stack([nothing] * scores.shape[1])
+            return np.stack([unknown] * scores.shape[1])
         where = np.array(self.keys, np.int64)
         blocks = units.of_sentence[where] if self.probe.over == "sentence" else units.of_row[where]
-        moved = []
-        for column in scores.T:
-            finite = np.isfinite(column)
-            found = units.summed(blocks, (column - mean(column)) / max(finite.sum(), 1))
-            moved.append(found if len(np.unique(blocks[finite])) > 1 else nothing)
-        return np.stack(moved)
+        by_layer = []
+        for column, total in zip(scores.T, totals, strict=True):
+            deviations = weights * (column - mean(column, self.weights))
+            of_blocks = units.summed(blocks, deviations / (total or 1))
+            by_layer.append(of_blocks if len(np.unique(blocks[np.isfinite(column)])) > 1 else unknown)
+        return np.stack(by_layer)

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp.baseline import ScoredGroups
 from ctxexp.errors import MetricError
 from ctxexp.maths.chance import chance_corrected
-from ctxexp.measuring.bootstrap import Curve, Resamples, interval, mean
+from ctxexp.maths.summary import mean
+from ctxexp.measuring.baseline_levels import FIRST
+from ctxexp.measuring.bootstrap import Curve, Resamples, interval
 from ctxexp.measuring.collected import Collected
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Estimate, Metric
-from ctxexp.results.values import LAYER, Key, Values, named
+from ctxexp.results.values import LAYER, Key, Values, metric_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +52,7 @@ def _statistic(values: Values, label: str, statistic: str, found: Mapping[Place,
         here = [one for place, one in of.items() if name == (LAYER if place.layer is not None else place.name)]
         draws = [missing if one.replicates is None else np.asarray(one.replicates, np.float32) for one in here]
         values.add(
-            named(label, statistic, name),
+            metric_key(label, statistic, name),
             np.array([one.value for one in here]),
             low=np.array([one.low for one in here]),
             high=np.array([one.high for one in here]),
@@ -63,53 +66,54 @@ def _bare(value: float | None) -> Estimate:
 
 
 class _Words:
-    """A measure of words: its chance level, what is left of it above that, and its tables."""
+    """A measure of words: its baselines, the remainder above them, and its tables."""
 
     def __init__(self, values: Values, rows: WordRows, label: str, c: Collected, resamples: Resamples) -> None:
         self.values, self.label, self.c, self.resamples = values, label, c, resamples
-        self.occurrences, self.chances, self.layers = rows.occurrences, rows.chances, rows.store.numbers
+        self.occurrences, self.baselines, self.layers = rows.occurrences, rows.baselines, rows.store.numbers
         self.is_causal = rows.text is not None and rows.text.encoder.causal is True
 
     def write(self) -> dict[str, pd.DataFrame]:
         """Add its curves to the values; its tables."""
-        scores, probe = self.c.scores, self.c.probe
-        if scores is not None:
-            return self._groups(scores)
-        if probe.cosine_level and not probe.scored:  # the statistic is itself a chance level
-            self._keep(probe.cosine_level, self.chances.sample.curve(self.label))
-            if self.chances.words(self.label) == "exact":
-                self.values.add(Key(self.label, "n"), self.chances.sample.sizes(self.label))
-        elif "raw" in self.c.statistics and self.label not in self.chances.own:
-            level = self.chances.sample.curve(self.label).value
-            if np.isfinite(level).any():
-                self.values.add(Key(self.label, "baseline"), level)
-                self.values.add(Key(self.label, "adjusted"), self.values.held[Key(self.label, "raw")].value - level)
+        groups, probe, sample = self.c.groups, self.c.probe, self.baselines.sample
+        if groups is not None:
+            return self._groups(groups)
+        if probe.cosine_statistic and not probe.scored:  # the statistic is itself a baseline
+            self._keep(Key(self.label, probe.cosine_statistic), sample.curve(self.label))
+            if self.baselines.baseline_source(self.label) == "exact":
+                self.values.add(Key(self.label, "n"), sample.sizes(self.label))
+        elif "raw" in self.c.statistics and FIRST not in self.baselines.of_groups[self.label]:
+            baseline = sample.curve(self.label).value
+            if np.isfinite(baseline).any():
+                raw = self.values.by_key[Key(self.label, "raw")].value
+                self.values.add(Key(self.label, "baseline"), baseline)
+                self.values.add(Key(self.label, "adjusted"), raw - baseline)
         return {}
 
-    def _groups(self, scores: np.ndarray) -> dict[str, pd.DataFrame]:
-        """Of a mean over groups (groups, layers)."""
-        label, c, kind = self.label, self.c, self.c.probe.over
+    def _groups(self, groups: ScoredGroups) -> dict[str, pd.DataFrame]:
+        """Write a mean over groups; the tables of the groups."""
+        label, c, kind, scores = self.label, self.c, self.c.probe.over, groups.scores
         counts = self.occurrences.groups(kind).counts if kind != "sample" else np.full(len(scores), 0)
-        counts = counts if c.chosen is None else counts[c.chosen]
+        counts = counts if groups.indices is None else counts[groups.indices]
         if len(scores) != len(counts):
             raise MetricError(
                 f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
             )
-        raw = Curve(self.values.held[Key(label, "raw")].value, c.moved(scores, self.occurrences.units))
-        self._keep("raw", raw)
-        above: np.ndarray | None = None  # each group's score less its level
-        for prefix, level in self.chances.levels(label, scores).items():
-            if not prefix:
-                above = scores - level.of_group
-            if np.isfinite(level.curve.value).any():
-                moved = raw.moved
-                if level.of_group.ndim == 2:
-                    moved = c.moved(scores - level.of_group, self.occurrences.units)
-                self.values.add(Key(label, f"{prefix}baseline"), level.curve.value)
-                adjusted = Curve(raw.value, moved) - level.curve
-                self._keep(f"{prefix}adjusted", adjusted)
-                if c.probe.cosine_level == "baseline":
-                    add_corrected(self.values, Key(label, f"{prefix}corrected"), adjusted, level.curve, self.resamples)
+        raw = Curve(self.values.by_key[Key(label, "raw")].value, c.influence(scores, self.occurrences.units))
+        self._keep(Key(label, "raw"), raw)
+        baselines = self.baselines.values(label, groups)
+        above = scores - baselines[FIRST].by_group  # each group's score less its baseline
+        for name, baseline in baselines.items():
+            if np.isfinite(baseline.curve.value).any():
+                influence = raw.influence
+                if baseline.by_group.ndim == 2:
+                    influence = c.influence(scores - baseline.by_group, self.occurrences.units)
+                self.values.add(Key(label, "baseline", baseline=name), baseline.curve.value)
+                adjusted = Curve(raw.value, influence) - baseline.curve
+                self._keep(Key(label, "adjusted", baseline=name), adjusted)
+                if c.probe.cosine_statistic == "baseline":
+                    key = Key(label, "corrected", baseline=name)
+                    add_corrected(self.values, key, adjusted, baseline.curve, self.resamples)
         if kind == "word":
             return self._word_tables(scores, above)
         if kind == "sense":
@@ -117,25 +121,25 @@ class _Words:
         columns = {"sentence": c.keys, "length": counts}
         return {label: _by_layer(self.layers, columns, raw=scores)} if kind == "sentence" else {}
 
-    def _keep(self, statistic: str, curve: Curve) -> None:
-        """The curve with its interval and replicates."""
-        drawn = self.resamples.of(curve)
-        low, high = interval(drawn)
-        self.values.add(Key(self.label, statistic), curve.value, low=low, high=high, replicates=drawn)
+    def _keep(self, key: Key, curve: Curve) -> None:
+        """Add the curve with its interval and replicates."""
+        replicates = self.resamples.of(curve)
+        low, high = interval(replicates)
+        self.values.add(key, curve.value, low=low, high=high, replicates=replicates)
 
     def _sense_table(self, scores: np.ndarray, counts: np.ndarray) -> pd.DataFrame:
         """A row a word: its labels with how often each, by the mean over layers as the word tables."""
         labels = self.occurrences.by_sense.labels
-        if self.c.chosen is not None:
-            labels = [labels[i] for i in self.c.chosen.tolist()]
+        if self.c.indices is not None:
+            labels = [labels[i] for i in self.c.indices.tolist()]
         told = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
         mine = self.c.keys, counts, told, mean(scores.T)
         return _by_layer(self.layers, dict(zip(("word", "count", "senses", "mean"), mine, strict=True)), raw=scores)
 
-    def _word_tables(self, scores: np.ndarray, above: np.ndarray | None) -> dict[str, pd.DataFrame]:
+    def _word_tables(self, scores: np.ndarray, above: np.ndarray) -> dict[str, pd.DataFrame]:
         """The measure's word table, and its lists of extremes if it has any: by the mean over layers, ties by word."""
         occurrences, c = self.occurrences, self.c
-        where = np.arange(len(occurrences.words)) if c.chosen is None else c.chosen
+        where = np.arange(len(occurrences.words)) if c.indices is None else c.indices
         columns: dict[str, Sequence[object] | np.ndarray] = {
             "word": c.keys,
             "count": occurrences.counts[where],
@@ -164,7 +168,7 @@ def add_corrected(values: Values, key: Key, adjusted: Curve, level: Curve, resam
     values.add(key, value, low=low, high=high, replicates=replicates)
     closed = np.isfinite(adjusted.value) & ~np.isfinite(value)
     if closed.any():
-        groups = values.held[key._replace(statistic="n")].value
+        groups = values.by_key[key._replace(statistic="n", baseline="")].value
         values.add(key._replace(statistic=f"{key.statistic}_undefined"), np.where(closed, groups, 0.0))
 
 

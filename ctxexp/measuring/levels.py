@@ -7,10 +7,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ctxexp.maths.geometry import norms, sharing, sums_of
+from ctxexp.maths.prepared import PreparedRows
+from ctxexp.measuring.groups import Block
 from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.one_pass.additive import Addends, Additive, Batch, Found, Sums
-from ctxexp.metric import Block
 
 Blocks = Callable[[Groups], Iterator[Block]]
 """Groups to blocks of equal-sized ones."""
@@ -40,8 +39,9 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
     names: list[np.ndarray] = []
     for block in blocks(occurrences.distinct):
         x = block.x
-        with sharing(x), np.errstate(invalid="ignore", over="ignore"):
-            total, length = sums_of(x).unit, norms(x)
+        rows = PreparedRows(x)  # of its own, since the sums are changed
+        with np.errstate(invalid="ignore", over="ignore"):
+            total, length = rows.sums.normalized, rows.norms
             has = np.isfinite(length) & (length > 0)
             for i in np.flatnonzero(~has.all(axis=1)).tolist():
                 u = x[i][has[i]].astype(np.float64)
@@ -62,33 +62,3 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
     value = float((s @ s - q.sum()) / n_pairs)
     pairs = m @ s.astype(np.float32) - q - size * (size.sum() - 1) * value
     return Level(value, occurrences.units.summed(where, 2 * pairs / n_pairs), int(size.sum()))
-
-
-class LevelSums(Additive):
-    """`mean_cosine_level` of whole sentences, each once, from sums: those of m_s (or of u), of |m_s|^2 and of S."""
-
-    def __init__(self, over: Among) -> None:
-        self.over, self.name = over, f"level by {over}"
-
-    def addends(self, batch: Batch) -> Addends:
-        unit = batch.unit.nan_to_num(0.0)
-        if self.over == "sentence":
-            n = batch.by_sentence(batch.directed)
-            unit = batch.by_sentence(unit) / n.clamp(min=1.0)[:, None]
-            own, size = unit.square().sum(), n.clamp(max=1.0).sum()
-        else:
-            own = size = batch.directed.sum()
-        return Addends(whole={self.name: unit.sum(0), f"{self.name} own": own, f"{self.name} n": size})
-
-    def found(self, sums: Sums) -> Found:
-        total, own, n = self._read(sums)
-        return Found({"level": float((total @ total - own) / (n * (n - 1))) if n > 1 else float("nan"), "n": n})
-
-    def moved(self, part: Sums, whole: Sums) -> float:
-        (total, _, n), (mine, own, size) = self._read(whole), self._read(part)
-        value = self.found(whole).statistics["level"]
-        return float(2 * (mine @ total - own - size * (n - 1) * value) / (n * (n - 1))) if n > 1 else float("nan")
-
-    def _read(self, sums: Sums) -> tuple[np.ndarray, float, float]:
-        whole = sums.whole
-        return whole[self.name], float(whole[f"{self.name} own"]), float(whole[f"{self.name} n"])

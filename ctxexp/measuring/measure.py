@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, SupportsFloat, get_args
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from ctxexp.errors import MetricError, short
-from ctxexp.maths.geometry import precision, sharing
+from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.measuring.collected import INFLUENCED, Collected, Shares, Split
 from ctxexp.measuring.curves import write
-from ctxexp.measuring.described import describe
+from ctxexp.measuring.groups import Block
 from ctxexp.measuring.rows import Place, Reader, Rows, guard
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import Block, Estimate, GroupMean, Metric, Over
+from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, has_scores
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
+from ctxexp.results.described import describe
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Values
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Factory = Callable[[], Metric]
+Outputs = dict[tuple[str, str], dict[str, Output]]
+"""Label of a metric and name of its output to the outputs of places, by the names of their folders."""
 
 
 def measure(
@@ -42,28 +44,31 @@ def measure(
     """Every metric (label -> factory, one instance a place) over the rows that it is for, at each of their places.
 
     Random groups, samples of groups and bootstrap resamples are the same at each place, so that layers differ by their
-    vectors only. One place is in memory at a time. Metrics that save something of their own do so in `folder`, each
-    place under `<label>/<place>`. Without bootstrap resamples (0) the intervals are NaN. Raises MetricError naming the
+    vectors only. One place is in memory at a time. Metrics' outputs are written in `folder`, those of a place
+    under `<label>/<place>`. Without bootstrap resamples (0) the intervals are NaN. Raises MetricError naming the
     metric, the place and the group.
     """
     probes = {label: build(label, factory) for label, factory in metrics.items()}
     values, info = Values(), RunInfo()
     tables: dict[str, pd.DataFrame] = {}
+    outputs: Outputs = {}
     for rows in sources:
         mine = {label: factory for label, factory in metrics.items() if rows.kind_of(probes[label])}
-        work = _Pass(rows, mine, probes, seed, bootstrap, folder)
+        work = _Pass(rows, mine, probes, seed, bootstrap, folder, outputs)
         begun = (progress or Silent()).stage(rows.stage[0], len(rows.places), rows.stage[1])
         with begun as stage, threadpool_limits(rows.threads, "blas"):
             for place in rows.places:
                 work.measure(place)
                 stage.advance(1)
         tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap) | rows.own_tables()
-        measures = {label: describe(label, probe, rows.level(label)) for label, probe in work.probes.items()}
+        measures = {label: describe(label, probe, rows.baseline_source(label)) for label, probe in work.probes.items()}
         info = rows.info() | RunInfo(measures=measures) | info
-    for label, probe in probes.items():
-        if folder is not None and (folder / label).is_dir():
-            call = partial(probe.finish, folder / label, n_layers=info.model.n_layers, title=title)
-            guard(label, probe, "finish()", call)
+    for (label, name), by_place in outputs.items():
+        if folder is not None:
+            (folder / label).mkdir(parents=True, exist_ok=True)
+            first = next(iter(by_place.values()))
+            call = partial(first.write_together, by_place, folder / label, n_layers=info.model.n_layers, title=title)
+            guard(label, probes[label], f"output {name!r}, write_together()", call)
     if info.model.layers:
         values = values.at(info.model.layers, info.model.n_layers)
     return Results.of(values, tables=tables, info=info | RunInfo(seed=seed, bootstrap=bootstrap))
@@ -80,24 +85,25 @@ class _Pass:
         seed: int,
         bootstrap: int,
         folder: Path | None,
+        outputs: Outputs,
     ) -> None:
-        self.rows, self.metrics, self.seed, self.bootstrap, self.folder = rows, metrics, seed, bootstrap, folder
+        self.rows, self.metrics, self.seed, self.bootstrap = rows, metrics, seed, bootstrap
+        self.folder, self.outputs = folder, outputs
         self.probes = {label: probes[label] for label in metrics}
         rows.prepare(self.probes)
-        self.chosen = {label: rows.chosen(probe) for label, probe in self.probes.items()}
+        self.indices = {label: rows.group_indices(probe) for label, probe in self.probes.items()}
         self.split = Split(rows.units) if bootstrap and rows.units else None
-        self.collected = {label: Collected(probe, self.chosen[label]) for label, probe in self.probes.items()}
+        self.collected = {label: Collected(probe, self.indices[label]) for label, probe in self.probes.items()}
 
     def measure(self, place: Place) -> None:
         """Read the rows at a place and take what each metric says of them."""
         reader = self.rows.at(place)
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
         for label, instance in instances.items():
-            reader.guard(label, instance, "meet()", partial(self.rows.introduce, instance))
+            reader.guard(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
         shares = {label: Shares(self.split) for label in instances} if self.split else {}
-        with precision(reader.eps):
-            fed = self._feed(reader, instances, shares)
-            self.rows.look(instances, influence=self.bootstrap > 0)
+        fed = self._feed(reader, instances, shares)
+        self.rows.observe_layer(instances, influence=self.bootstrap > 0)
         for label, instance in instances.items():
             said: dict[str, float | Estimate] = {}
             if label in fed or reader.left_out is None:
@@ -117,16 +123,15 @@ class _Pass:
                 continue
             at = dict.fromkeys(kinds, 0)
             for block in reader.blocks(kinds[0]):
-                with sharing(block.x):
-                    for kind in kinds:
-                        if not (users := by_kind.get(kind)):
-                            continue
-                        groups = block if kind == kinds[0] else block.apart()
-                        for label, metric in users.items():
-                            if part := _taken(groups, self.chosen[label], at[kind]):
-                                self._update(reader, label, metric, kind, part, shares.get(label))
-                        at[kind] += len(groups)
-                        fed |= users.keys()
+                for kind in kinds:
+                    if not (users := by_kind.get(kind)):
+                        continue
+                    groups = block if kind == kinds[0] else block.rows_as_groups()
+                    for label, metric in users.items():
+                        if part := _subset(groups, self.indices[label], at[kind]):
+                            self._update(reader, label, metric, kind, part, shares.get(label))
+                    at[kind] += len(groups)
+                    fed |= users.keys()
         return fed
 
     def _update(
@@ -137,41 +142,49 @@ class _Pass:
         more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
         where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
         reader.guard(label, metric, where, partial(metric.update_block, block))
-        if shares is None or block.rows is None or metric.over not in INFLUENCED:
+        if shares is None or block.rows is None or metric.over not in INFLUENCED or not has_scores(metric):
             return
-        moved = reader.guard(label, metric, f"{where}, contributions()", partial(metric.contributions, block))
-        if moved is not None:
-            shares.add(block.rows, moved)
+        call = partial(metric.row_influence, block)
+        shares.add(block.rows, reader.guard(label, metric, f"{where}, row_influence()", call))
 
     def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
-        """The metric's statistics at a place; what else it has to say is written."""
+        """The metric's statistics at a place; its other outputs are written."""
         rng = np.random.default_rng([self.seed, Stream.PAIRS])
         reader.guard(label, metric, "resample()", partial(metric.resample, rng, self.bootstrap))
         found = reader.guard(label, metric, "compute()", metric.compute)
-        self.collected[label].rows += [
-            {"layer": reader.place.layer if reader.place.layer is not None else reader.place.name, **row}
-            for row in reader.guard(label, metric, "table_rows()", metric.table_rows)
-        ]
-        if self.folder is not None and type(metric).save is not Metric.save:
+        place = reader.place
+        for name, output in reader.guard(label, metric, "outputs()", metric.outputs).items():
+            if isinstance(output, Output):
+                self._write(reader, label, metric, name, output)
+            else:
+                layer = place.layer if place.layer is not None else place.name
+                self.collected[label].rows += [{"layer": layer, **row} for row in output]
+        return _statistics(label, found)
+
+    def _write(self, reader: Reader, label: str, metric: Metric, name: str, output: Output) -> None:
+        """Write a place's output, and keep it where it is also written together with other places'."""
+        if type(output).write_together is not Output.write_together:
+            self.outputs.setdefault((label, name), {})[reader.place.folder] = output
+        if self.folder is not None and type(output).write is not Output.write:
             target = self.folder / label / reader.place.folder
             target.mkdir(parents=True, exist_ok=True)
-            reader.guard(label, metric, "save()", partial(metric.save, target))
-        return _statistics(label, found)
+            reader.guard(label, metric, f"output {name!r}, write()", partial(output.write, target))
 
 
 _NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}
 
 
 def build(label: str, factory: Factory) -> Metric:
-    """What the factory builds; MetricError naming the label unless that is a metric."""
+    """The metric that the factory builds; MetricError naming the label unless that is a metric."""
     metric = factory()
     if wrong := lacking(metric):
-        raise _failure(label, f"metric {label!r}: {wrong}")
+        with plugin_call("metric", label):
+            raise MetricError(f"metric {label!r}: {wrong}")
     return metric
 
 
 def lacking(metric: object) -> str:
-    """What keeps this from being a metric; empty if nothing does."""
+    """The reason why this is no metric; empty if nothing does."""
     if not isinstance(metric, Metric):
         return f"expected a ctxexp.Metric, got {type(metric).__name__}"
     if isinstance(metric, GroupMean) and "_scores" not in vars(metric):
@@ -181,29 +194,24 @@ def lacking(metric: object) -> str:
     return ""
 
 
-def _taken(block: Block, chosen: np.ndarray | None, at: int) -> Block | None:
-    """The chosen groups of a block that begins with group `at`; None if there are none."""
-    if chosen is None:
+def _subset(block: Block, indices: np.ndarray | None, at: int) -> Block | None:
+    """The groups among `indices` of a block that begins with group `at`; None if there are none."""
+    if indices is None:
         return block
-    first, last = np.searchsorted(chosen, [at, at + len(block)])
-    which = chosen[first:last] - at
-    return block if len(which) == len(block) else block.taken(which) if len(which) else None
+    first, last = np.searchsorted(indices, [at, at + len(block)])
+    which = indices[first:last] - at
+    return block if len(which) == len(block) else block.subset(which) if len(which) else None
 
 
 def _statistics(label: str, found: object) -> dict[str, float | Estimate]:
-    """What a metric's `compute` gave; MetricError unless these are numbers by name."""
+    """The statistics that a metric's `compute` gave; MetricError unless these are numbers by name."""
     stats: dict[str, float | Estimate] = dict(found) if isinstance(found, Mapping) else {}
     sound = all(isinstance(name, str) and isinstance(value, SupportsFloat | Estimate) for name, value in stats.items())
     if isinstance(found, Mapping) and sound:
         return stats
-    raise _failure(label, f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
+    with plugin_call("metric", label):
+        raise MetricError(f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
 
 
 def _number(value: float | Estimate) -> float:
     return value.value if isinstance(value, Estimate) else float(value)
-
-
-def _failure(label: str, message: str) -> MetricError:
-    error = MetricError(message)
-    error.of = "metric", label
-    return error

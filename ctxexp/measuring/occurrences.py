@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.checks import check_contexts
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.measuring.bootstrap import Units, units_of
 from ctxexp.model import Encoder
@@ -48,7 +49,7 @@ class Groups:
         """(n_groups,) int64, ascending."""
         return np.diff(self.starts)
 
-    def taken(self, index: np.ndarray) -> Groups:
+    def subset(self, index: np.ndarray) -> Groups:
         """Only the groups `index`, ascending."""
         rows = [self.rows[self.starts[i] : self.starts[i + 1]] for i in index.tolist()]
         starts = np.concatenate([[0], np.cumsum(self.counts[index])])
@@ -166,11 +167,8 @@ class Occurrences:
 
     def require_contexts(self) -> None:
         """Raise `DataError` where no word can have a second context, let alone enough: the text is one sentence."""
-        if not self.words and len(self.distinct) < 2:
-            raise DataError(
-                f"0 words reach min_contexts={self.min_contexts} distinct sentences: all measured words stand in "
-                f"{len(self.distinct)} (equal sentences count once); use a corpus of more sentences"
-            )
+        if not self.words:
+            check_contexts(len(self.distinct), self.min_contexts)
 
     def groups(self, kind: str) -> Groups:
         """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
@@ -190,7 +188,7 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class Text:
-    """What is measured: the corpus, the store of its rows, the index of those, and the model that made them.
+    """The measured text: the corpus, the store of its rows, the index of those, and the model that made them.
 
     `derived` is for what metrics make of it once for all layers, each under a key of its own.
     """

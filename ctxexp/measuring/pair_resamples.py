@@ -19,8 +19,8 @@ def components(ends: np.ndarray) -> np.ndarray:
 
     _, code = np.unique(ends, return_inverse=True)
     a, b = code.reshape(ends.shape).T
-    size = int(code.max(initial=-1)) + 1
-    _, group = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(size, size)), directed=False)
+    links = coo_array((np.ones(len(a)), (a, b)), shape=(ends.size, ends.size))  # a code is below the number of ends
+    _, group = connected_components(links, directed=False)
     result: np.ndarray = np.unique(group[a], return_inverse=True)[1]
     return result
 

@@ -10,14 +10,15 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError
+from ctxexp.measuring.groups import Block, Pairs
 from ctxexp.measuring.pair_resamples import resampled_unit
 from ctxexp.measuring.rows import Place, Reader, Rows
-from ctxexp.metric import Block, Metric, Pairs
-from ctxexp.results.run_info import CorpusInfo, ModelInfo, Resampled, RunInfo
+from ctxexp.metric import Metric
+from ctxexp.results.run_info import CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.transform import Calibration
-from ctxexp.vectors.layers import fewer, lent
+from ctxexp.vectors.layers import layer_subset, read_only
 from ctxexp.vectors.mixes import Mix
-from ctxexp.vectors.pool import SentenceVectors, finite_rows, mixed
+from ctxexp.vectors.pool import SentenceVectors, finite_rows, mix_layers
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Subset:
         kept = np.flatnonzero(defined[self.ends].all(axis=1))
         texts = self.texts if len(kept) == len(self.gold) else [self.texts[i] for i in kept.tolist()]
         ends = self.ends[kept]
-        x = lent(vectors[ends.T].transpose(1, 0, 2))  # (n, 2, d), either side contiguous
-        return Block([self.name], x[None], pairs=Pairs(lent(self.gold[kept]), texts, lent(ends)))
+        x = read_only(vectors[ends.T].transpose(1, 0, 2))  # (n, 2, d), either side contiguous
+        return Block([self.name], x[None], pairs=Pairs(read_only(self.gold[kept]), texts, read_only(ends)))
 
 
 class PairReader(Reader):
@@ -109,13 +110,13 @@ class PairRows(Rows):
             x[defined] = y
 
     def _read(self, vectors: SentenceVectors, place: Place) -> np.ndarray:
-        return mixed(vectors, self.mixes[place.name]) if place.layer is None else vectors.layer(place.layer)
+        return mix_layers(vectors, self.mixes[place.name]) if place.layer is None else vectors.layer(place.layer)
 
     def info(self) -> RunInfo:
         return RunInfo(
-            model=ModelInfo(n_layers=self.vectors.n_layers, layers=fewer(self.vectors), dim=self.vectors.dim),
+            model=ModelInfo(n_layers=self.vectors.n_layers, layers=layer_subset(self.vectors), dim=self.vectors.dim),
             corpus=CorpusInfo(pairs=len(self.corpus.pairs)),
-            resampled=Resampled(pairs=resampled_unit([subset.ends for subset in self.subsets])),
+            resampled=ResamplingInfo(pairs=resampled_unit([subset.ends for subset in self.subsets])),
         )
 
 

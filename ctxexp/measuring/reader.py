@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ctxexp.measuring.groups import Block
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.rows import Place, Reader
-from ctxexp.metric import Block
-from ctxexp.vectors.layers import lent
+from ctxexp.vectors.layers import read_only
 
 BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
 
@@ -31,7 +31,7 @@ class Gather:
             np.take(vectors, rows.ravel(), axis=0, out=x, mode="clip")  # "clip" skips a copy; rows are the store's own
         else:
             x[...] = vectors[rows.ravel()]
-        return lent(x.reshape(*rows.shape, self.dim))
+        return read_only(x.reshape(*rows.shape, self.dim))
 
 
 class WordReader(Reader):
@@ -58,11 +58,11 @@ class WordReader(Reader):
     def blocks_of(self, groups: Groups) -> Iterator[Block]:
         """All groups, those of equal size together."""
         for keys, rows, labels in groups.blocks(self._buffer.most_rows):
-            yield Block(keys, self.gather(rows), rows, labels)
+            yield Block(keys, self.gather(rows), rows, labels, eps=self.eps)
 
     def blocks(self, kind: str) -> Iterator[Block]:
         if kind != "sample":
             yield from self.blocks_of(self.occurrences.groups(kind))
             return
         for i, rows in enumerate(self.samples):
-            yield Block([i], self.gather(rows[None]), rows[None])
+            yield Block([i], self.gather(rows[None]), rows[None], eps=self.eps)

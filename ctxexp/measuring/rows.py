@@ -1,4 +1,4 @@
-"""What is measured, place by place: words, pairs of sentences, embedding tables; in one shape, for one path."""
+"""Rows to be measured, place by place: words, pairs of sentences, embedding tables; in one shape, for one path."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.errors import CtxexpError, MetricError, said, stranger
+from ctxexp.errors import plugin_call
 from ctxexp.measuring.bootstrap import Units
-from ctxexp.metric import Block, Metric
+from ctxexp.measuring.groups import Block
+from ctxexp.metric import Metric
 from ctxexp.results.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -85,15 +86,15 @@ class Rows(ABC):
     def prepare(self, probes: Mapping[str, Metric]) -> None:  # noqa: B027  # optional
         """Draw what is drawn, before any place is read; `probes` are the metrics to come, by label (optional)."""
 
-    def introduce(self, metric: Metric) -> None:  # noqa: B027  # optional
+    def bind_text(self, metric: Metric) -> None:  # noqa: B027  # optional
         """Tell a place's instance of a metric what is measured (optional)."""
 
-    def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
+    def observe_layer(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
         """Take the metrics' chance levels at the place that was read last; with `influence`, how much units move them
         too (optional)."""
 
-    def chosen(self, metric: Metric) -> np.ndarray | None:
-        """Which of its kind's groups the metric gets, ascending; None: all."""
+    def group_indices(self, metric: Metric) -> np.ndarray | None:
+        """The indices of the groups of its kind that the metric gets, ascending; None: all."""
         return None
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
@@ -101,24 +102,16 @@ class Rows(ABC):
         return {}
 
     def info(self) -> RunInfo:
-        """What a run records of them."""
+        """The metadata that a run records of them."""
         return RunInfo()
 
-    def level(self, label: str) -> str:
-        """How a measure's chance level came about: `exact`, `drawn`, or nothing where it has none to speak of."""
+    def baseline_source(self, label: str) -> str:
+        """The source of a measure's baseline: `exact`, `drawn`, or nothing where it has none to speak of."""
         return ""
 
 
 def guard(label: str, metric: object, where: str, call: Callable[[], T]) -> T:
     """The call's result; what it raises is a MetricError that names the metric and where (`layer 3, word 'bank'`)."""
-    try:
-        with stranger():
-            return call()
-    except CtxexpError as error:
-        cause: Exception = error
-        named = MetricError(f"metric {label!r} at {where}: {error}")
-    except Exception as error:  # a stranger's metric may raise anything
-        cause, kind = error, type(metric).__name__
-        named = MetricError(f"metric {label!r} ({kind}) failed at {where}: {said(error)}")
-    named.of = "metric", label
-    raise named from cause
+    failure = f"({type(metric).__name__}) failed at {where}"
+    with plugin_call("metric", label, failure, within=f" at {where}"):
+        return call()

@@ -7,9 +7,9 @@ from enum import IntEnum, unique
 
 @unique
 class Stream(IntEnum):
-    """What is drawn, as in `default_rng([seed, Stream.TWINS])`. A number that was given once stays: results hang on it.
+    """Kinds of draws, as in `default_rng([seed, Stream.TWINS])`. A number once given stays: results hang on it.
 
-    Zero names nothing: `[seed, 0]` is the stream of the bare `seed`. 8 and 10 were k-means's beginnings.
+    Zero names nothing: `[seed, 0]` is the stream of the bare `seed`. 8 was k-means's beginnings.
     """
 
     BASELINE = 1  # the baseline's random groups
@@ -20,4 +20,5 @@ class Stream(IntEnum):
     TWINS = 6  # groups' twins
     SHUFFLE = 7  # words in random places
     LABELS = 9  # permuted sense labels, a word each
+    PERIODS = 10  # permuted periods of a word's usages, a word each
     CLAIMS = 11  # curves as they might have come out, redrawn within their intervals where a run kept no replicates

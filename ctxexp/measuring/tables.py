@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import EncodingError
+from ctxexp.measuring.groups import Block
 from ctxexp.measuring.rows import Place, Reader, Rows
-from ctxexp.metric import Block, Metric
+from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.results.run_info import RunInfo, TableInfo
-from ctxexp.vectors.layers import lent
+from ctxexp.vectors.layers import read_only
 
 
 class TableReader(Reader):
@@ -23,7 +24,7 @@ class TableReader(Reader):
         self.table = table
 
     def blocks(self, kind: str) -> Iterator[Block]:
-        yield Block([self.table.name], lent(self.table.vectors)[None], table=self.table)
+        yield Block([self.table.name], read_only(self.table.vectors)[None], table=self.table)
 
 
 class TableRows(Rows):

@@ -1,22 +1,24 @@
-"""Occurrences as rows: the groups of a corpus's words, and the chance levels of a baseline."""
+"""Occurrences as rows: the groups of a corpus's words, and their baselines."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from ctxexp.baseline import Baseline
-from ctxexp.measuring.chances import Chances
+from ctxexp.baselines import builtin_baseline
+from ctxexp.errors import plugin_call
+from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Metric
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampled, RunInfo
-from ctxexp.vectors.layers import Layers, fewer
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
+from ctxexp.vectors.layers import Layers, layer_subset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("ctxexp")
 
 
-class Onlooker(Protocol):
-    """Who is shown each layer and has a table to tell in the end."""
+class Observer(Protocol):
+    """Takes each layer's rows, and has a table in the end."""
 
     def take(self, reader: WordReader) -> None: ...
     def table(self) -> pd.DataFrame: ...
@@ -34,10 +36,11 @@ class Onlooker(Protocol):
 class WordRows(Rows):
     """The measured occurrences of a store, layer by layer.
 
-    Chance levels are the `baseline`'s. One layer and one block (or the largest single group) are in memory at a time;
-    results don't depend on `block_bytes` (up to the last bits of float32 sums). `eps` is the machine epsilon of the
-    type that the vectors were computed in, where that is coarser than the type they come in
-    (`ctxexp.maths.geometry.precision`). A `word_map` is shown each layer, and every metric meets the `text`.
+    Measures are held against the `baseline`, and those that `named_baseline` gives by name. One layer and one block (or
+    the largest single group) are in memory at a time; results don't depend on `block_bytes` (up to the last bits of
+    float32 sums). `eps` is the machine epsilon of the type that the vectors were computed in, where that is coarser
+    than the type they come in (`ctxexp.maths.prepared.PreparedRows`). The `observers`, by their tables' names, take
+    each layer; every metric meets the `text`.
     """
 
     stage: ClassVar[tuple[str, str]] = ("measuring", "layers")
@@ -50,16 +53,18 @@ class WordRows(Rows):
         occurrences: Occurrences,
         baseline: Baseline,
         *,
+        named_baseline: Callable[[str], Baseline] = builtin_baseline,
         seed: int = 0,
         eps: float | None = None,
-        word_map: Onlooker | None = None,
+        observers: Mapping[str, Observer] | None = None,
         text: Text | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
-        self.store, self.occurrences, self.baseline = store, occurrences, baseline
+        self.store, self.occurrences = store, occurrences
+        self.baseline, self.named_baseline = baseline, named_baseline
         self.seed, self.eps = seed, eps or 0.0
         self.places = [Place.of(layer) for layer in store.numbers]
-        self.units, self.word_map, self.text = occurrences.units, word_map, text
+        self.units, self.observers, self.text = occurrences.units, observers or {}, text
         self.buffer = Gather(store.dim, block_bytes)
         self.reader: WordReader | None = None
 
@@ -69,32 +74,34 @@ class WordRows(Rows):
     def prepare(self, probes: Mapping[str, Metric]) -> None:
         if any(probe.over == "word" for probe in probes.values()):
             self.occurrences.require_contexts()  # before the baseline says that there is nothing to draw
-        chosen = {label: self.chosen(probe) for label, probe in probes.items()}
-        self.chances = Chances(self.occurrences, self.baseline, probes, chosen, self.seed)
+        indices = {label: self.group_indices(probe) for label, probe in probes.items()}
+        named = self.named_baseline
+        self.baselines = BaselineLevels(self.occurrences, self.baseline, named, probes, indices, self.seed)
         warn_idle(self.occurrences, probes)
 
     def at(self, place: Place) -> WordReader:
         assert place.layer is not None
         self.reader = None  # and with it the layer before: one is in memory at a time
         vectors = np.asarray(self.store.layer(place.layer))
-        samples = self.chances.sample.samples
+        samples = self.baselines.sample.samples
         self.reader = WordReader(place, vectors, self.occurrences, self.buffer, samples=samples, eps=self.eps)
         return self.reader
 
-    def introduce(self, metric: Metric) -> None:
+    def bind_text(self, metric: Metric) -> None:
         if self.text is not None:
-            metric.meet(self.text)
+            metric.bind_text(self.text)
 
-    def look(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+    def observe_layer(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         assert self.reader is not None
-        self.chances.look(self.reader, metrics, influence=influence)
-        if self.word_map is not None:
-            self.word_map.take(self.reader)
+        self.baselines.observe_layer(self.reader, metrics, influence=influence)
+        for name, observer in self.observers.items():
+            with plugin_call("observer", name):
+                observer.take(self.reader)
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        return {} if self.word_map is None else {"word_map": self.word_map.table()}
+        return {name: observer.table() for name, observer in self.observers.items()}
 
-    def chosen(self, metric: Metric) -> np.ndarray | None:
+    def group_indices(self, metric: Metric) -> np.ndarray | None:
         if metric.sample is None or metric.over == "sample":
             return None
         n = len(self.occurrences.groups(metric.over))
@@ -104,16 +111,16 @@ class WordRows(Rows):
         return np.sort(rng.choice(n, metric.sample, replace=False))
 
     def info(self) -> RunInfo:
-        size, units = len(self.chances.sample.samples[0]), self.occurrences.units
+        size, units = len(self.baselines.sample.samples[0]), self.occurrences.units
         return RunInfo(
-            model=ModelInfo(n_layers=self.store.n_layers, layers=fewer(self.store), dim=self.store.dim),
+            model=ModelInfo(n_layers=self.store.n_layers, layers=layer_subset(self.store), dim=self.store.dim),
             corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
-            baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.matched),
-            resampled=Resampled(unit=units.name, n=units.n),
+            baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.has_group_baselines),
+            resampled=ResamplingInfo(unit=units.name, n=units.n),
         )
 
-    def level(self, label: str) -> str:
-        return self.chances.words(label)
+    def baseline_source(self, label: str) -> str:
+        return self.baselines.baseline_source(label)
 
 
 def warn_idle(occurrences: Occurrences, probes: Mapping[str, Metric]) -> None:

@@ -1,4 +1,4 @@
-"""What is measured: one metric a file."""
+"""The metrics, one a file."""
 
 from __future__ import annotations
 

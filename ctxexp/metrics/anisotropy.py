@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from ctxexp.files.tables import write_csv
-from ctxexp.files.writing import replacing
 from ctxexp.maths.cosines import BINS, histogram
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.one_pass.additive import Addends, Additive, Batch, Found, OnePass, Sums
-from ctxexp.metric import Group, Metric, Over
+from ctxexp.measuring.groups import Group
+from ctxexp.metric import Metric, Output, Over
 
 MOST = 2000  # occurrences whose pairs are listed one by one
 FILE = "cosine_histogram.csv"
 
 
-class Anisotropy(Metric, OnePass):
+class Anisotropy(Metric):
     """Mean cosine over all pairs of the baseline's random occurrences, in [-1, 1]; 0 for directions spread evenly.
 
     Drawn, or in closed form over all pairs of occurrences of different sentences, as the baseline says; the interval is
@@ -33,7 +33,7 @@ class Anisotropy(Metric, OnePass):
     over: ClassVar[Over] = "sample"
     title = "Anisotropy"
     unit: ClassVar[str] = "cosine"
-    cosine_level: ClassVar[str] = "mean_cosine"
+    cosine_statistic: ClassVar[str] = "mean_cosine"
     definition = "mean cosine over all pairs of random occurrences"
     main: ClassVar[str] = "mean_cosine"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
@@ -47,7 +47,7 @@ class Anisotropy(Metric, OnePass):
         if group.key != 0:
             return  # redraws
         x = group.x
-        self._value, self._n = self.null(x), len(x)
+        self._value, self._n = self.baseline_value(x), len(x)
         if len(x) > MOST:
             x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
         self._histogram, self._positive = histogram(x)
@@ -56,35 +56,24 @@ class Anisotropy(Metric, OnePass):
         """mean_cosine and positive_pairs of the sample, n occurrences."""
         return {"mean_cosine": self._value, "positive_pairs": self._positive, "n": float(self._n)}
 
-    def null(self, x: np.ndarray) -> float:
+    def baseline_value(self, x: np.ndarray) -> float:
         return float(mean_cosine(x))
 
-    def save(self, folder: Path) -> None:
-        """Write the layer's histogram, for `finish` to lay beside the others'."""
-        with replacing(folder / FILE) as part:
-            np.savetxt(part, self._histogram, fmt="%d")
+    def outputs(self) -> dict[str, Histogram]:
+        return {"cosine_histogram": Histogram(self._histogram)}
 
-    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
-        """One table of all layers: each bin's lower and upper edge, and how many pairs of each layer are in it."""
+
+@dataclass(frozen=True)
+class Histogram(Output):
+    """How many pairs of a layer have a cosine in each bin."""
+
+    counts: np.ndarray  # (BINS,) int64
+
+    def write_together(self, by_place: Mapping[str, Histogram], folder: Path, *, n_layers: int, title: str) -> None:
+        """Write one table of all layers: each bin's lower and upper edge, and the number of pairs of each layer."""
         import pandas as pd
 
         edges = (2 * np.arange(BINS + 1) - BINS) / BINS
-        columns: dict[str, Sequence[float]] = {"from": edges[:-1].tolist(), "to": edges[1:].tolist()}
-        for path in sorted(folder.glob(f"layer_*/{FILE}")):
-            columns[path.parent.name] = np.loadtxt(path, dtype=np.int64).tolist()
-            path.unlink()
-            path.parent.rmdir()
-        write_csv(pd.DataFrame(columns), folder / FILE)
-
-    def additive(self) -> Additive:
-        return _Level()
-
-
-class _Level(Additive):
-    """It is the chance level itself, which is summed with every measure's; of the random sample nothing is told."""
-
-    def addends(self, batch: Batch) -> Addends:
-        return Addends()
-
-    def found(self, sums: Sums) -> Found:
-        return Found({})
+        columns = {place: by_place[place].counts.tolist() for place in sorted(by_place)}
+        table = pd.DataFrame({"from": edges[:-1], "to": edges[1:], **columns})
+        write_csv(table, folder / FILE)

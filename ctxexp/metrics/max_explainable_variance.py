@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import Definition, explained_variance
-from ctxexp.metric import AgainstLevel, GroupMean, Over
+from ctxexp.maths.prepared import PreparedRows, takes_prepared
+from ctxexp.metric import GroupMean, Over
 
 WORDS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
@@ -23,9 +25,9 @@ class MaxExplainableVariance(GroupMean):
 
     `definition`: uncentred (as printed), centred (PCA) or released (what the published code computed); word and
     chance level always by the same one. The share falls with the number of rows even for noise: at 768 dimensions .22
-    at 5 rows, .005 at 1,000. So `baseline=size_matched`, the default, is the same score on random groups of the word's
-    own size. `baseline=run` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
-    noise has an adjusted share of .22 at 5 rows; then `size_matched` asks for the other level beside it. `sample`: so
+    at 5 rows, .005 at 1,000. So `baselines=[size_matched]`, the default, is the same score on random groups of the
+    word's own size. `[run]` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
+    noise has an adjusted share of .22 at 5 rows; `[run,size_matched]` has the other one beside it. `sample`: so
     many random words only.
     """
 
@@ -38,29 +40,24 @@ class MaxExplainableVariance(GroupMean):
         self,
         *,
         definition: Definition = "uncentred",
-        baseline: AgainstLevel = "size_matched",
-        size_matched: bool = True,
+        baselines: Sequence[str] = ("size_matched",),
         sample: int | None = None,
     ) -> None:
         if definition not in get_args(Definition):
             raise ConfigError(
                 f"max_explainable_variance definition={definition!r}: expected one of {', '.join(get_args(Definition))}"
             )
-        if baseline not in get_args(AgainstLevel):
-            raise ConfigError(
-                f"max_explainable_variance baseline={baseline!r}: expected one of {', '.join(get_args(AgainstLevel))}; "
-                "run is the level of the run's own baseline=, the paper's way"
-            )
-        super().__init__(sample=sample, size_matched=size_matched)
-        self.baseline = baseline
+        super().__init__(sample=sample, baselines=baselines)
         self._of: Definition = definition
         self.variant = "" if definition == "uncentred" else definition
         shift = {"shift"} if definition == "centred" else set()
         self.invariances = frozenset({"rotation", "scale", "permutation"} | shift)
         self.definition = WORDS[definition]
 
-    def score(self, x: np.ndarray) -> np.ndarray:
+    @takes_prepared
+    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
         return explained_variance(x, definition=self._of)
 
-    def influence(self, x: np.ndarray) -> np.ndarray:
+    @takes_prepared
+    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
         return influence.of_explained_variance(x, definition=self._of)

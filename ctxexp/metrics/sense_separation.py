@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.streams import Stream
-from ctxexp.metric import Block, Estimate, Group, GroupMean, Over
+from ctxexp.metric import Estimate, GroupMean, Over
 
 
 class SenseSeparation(GroupMean):
@@ -48,13 +49,13 @@ class SenseSeparation(GroupMean):
         """NaN: rows without labels have no separation."""
         return np.full(x.shape[:-2], np.nan)
 
-    def null(self, x: np.ndarray) -> float:
+    def baseline_value(self, x: np.ndarray) -> float:
         return float("nan")
 
     def update_block(self, block: Block) -> None:
         for group in block:
             parts = self._separation(str(group.key), _labels(group), group.x)
-            self.keep([group.key], parts[:1] - parts[1:2])
+            self.keep(Block.of(group), parts[:1] - parts[1:2])
             self.parts.append(parts)
 
     def _separation(self, word: str, labels: Sequence[str], x: np.ndarray) -> np.ndarray:
@@ -80,9 +81,8 @@ class SenseSeparation(GroupMean):
         result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
         return result
 
-    def contributions(self, block: Block) -> np.ndarray:
-        """What leaving each row out changes the separation by; rows that can't be spared, and those of senses with a
-        single occurrence, change nothing."""
+    def row_influence(self, block: Block) -> np.ndarray:
+        """The separation's change by leaving each row out; 0 for rows of senses with a single occurrence."""
         return np.stack([_influence(_labels(group), group.x) for group in block])
 
     def compute(self) -> dict[str, float | Estimate]:
@@ -99,7 +99,8 @@ class SenseSeparation(GroupMean):
 
 
 def _influence(labels: Sequence[str], x: np.ndarray) -> np.ndarray:
-    """(n,) float64; NaN where the separation is undefined."""
+    """(n,) float64; NaN where the separation is undefined. Two senses of two rows have pairs of both kinds left without
+    any one of them."""
     _, codes, sizes = np.unique(np.array(labels), return_inverse=True, return_counts=True)
     at = np.flatnonzero(sizes[codes] > 1)
     codes, k, n = codes[at], sizes[codes[at]].astype(np.float64), len(at)
@@ -112,11 +113,8 @@ def _influence(labels: Sequence[str], x: np.ndarray) -> np.ndarray:
         same, cross = (cosine * alike).sum(axis=1) - 1, (cosine * ~alike).sum(axis=1)
         n_same, n_cross = (k - 1).sum(), (n - k).sum()
         left = (same.sum() - 2 * same) / (n_same - 2 * (k - 1)) - (cross.sum() - 2 * cross) / (n_cross - 2 * (n - k))
-    moved = same.sum() / n_same - cross.sum() / n_cross - left
-    spared = (n_same > 2 * (k - 1)) & (n_cross > 2 * (n - k))
     result = np.zeros(len(x))
-    if spared.any():
-        result[at[spared]] = (moved[spared] - moved[spared].mean()) * np.sqrt((n - 1) / n)
+    result[at] = (left.mean() - left) * np.sqrt((n - 1) / n)
     return result
 
 

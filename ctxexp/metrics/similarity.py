@@ -11,8 +11,9 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.maths.correlation import percentiles
+from ctxexp.measuring.groups import Group, Pairs, paired
 from ctxexp.measuring.pair_resamples import Statistics, replicates_of
-from ctxexp.metric import Estimate, Group, Metric, Over, Pairs, paired
+from ctxexp.metric import Estimate, Metric, Over
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}

@@ -39,7 +39,7 @@ class STS(SimilarityMetric):
             each = np.array([100 * correlation(*part.of("similarity", "gold")) for part in parts])
             values[f"{prefix}all"] = 100 * correlation(*whole.of("similarity", "gold"))
             values[f"{prefix}mean"] = float(each.mean())
-            values[f"{prefix}wmean"] = weighted(each, weights)
+            values[f"{prefix}wmean"] = float(each @ weights / weights.sum())  # of no pair at all each is NaN
         ends = np.cumsum([len(part) for part in parts])
 
         def statistics(drawn: np.ndarray) -> dict[str, np.ndarray]:
@@ -48,7 +48,7 @@ class STS(SimilarityMetric):
             return {
                 "all": each[:, 0] if len(parts) == 1 else _spearman(whole, np.concatenate(own, axis=1)),
                 "mean": each.mean(axis=1),
-                "wmean": each @ weights / weights.sum() if weights.any() else each.mean(axis=1),
+                "wmean": each @ weights / weights.sum(),
                 **{f"of {part.subset}": column for part, column in zip(parts, each.T, strict=True)},
             }
 
@@ -57,8 +57,8 @@ class STS(SimilarityMetric):
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
         return Found(values, resampled, counts)
 
-    def table_rows(self) -> list[dict[str, object]]:
-        """A row a sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x 100."""
+    def outputs(self) -> dict[str, list[dict[str, object]]]:
+        """The table, a row a sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x 100."""
         rows: list[dict[str, object]] = []
         for part in self._parts.values():
             low, high = self._intervals.get(part.subset, (float("nan"), float("nan")))
@@ -72,12 +72,7 @@ class STS(SimilarityMetric):
                     "pearson": 100 * pearson(*part.of("similarity", "gold")),
                 }
             )
-        return rows
-
-
-def weighted(values: np.ndarray, weights: np.ndarray) -> float:
-    """The mean weighted by numbers of pairs, NaN if there are none."""
-    return float(values @ weights / weights.sum()) if weights.any() else float("nan")
+        return {"table": rows}
 
 
 def _spearman(part: Scored, counts: np.ndarray) -> np.ndarray:

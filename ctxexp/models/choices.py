@@ -1,4 +1,4 @@
-"""The choices that several models share, as types that the command line checks before any work, and their ranges."""
+"""The options that several models share, as types that the command line checks before any work, and their ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
 from ctxexp.models.elmo.locate import locate
-from ctxexp.models.transformer.checkpoints import local
+from ctxexp.models.transformer.checkpoints import local_path
 from ctxexp.vectors.align import check_pooling
 
 Weights = Literal["mini", "published", "untrained"]
@@ -22,7 +22,7 @@ Pooling = Literal["mean", "first", "last", "pieces"]
 Long = Literal["window", "refuse"]
 State = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
-Linear = Literal["auto", "plain", "prepacked"]
+Linear = Literal["plain", "prepacked"]
 DeviceMap = Literal["auto", "balanced", "sequential"]
 Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
@@ -30,8 +30,8 @@ QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "b
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How a transformer reads text, and which vectors it gives: the arguments that all its factories share.
+class TransformerOptions:
+    """Options of every transformer: how it reads text, which vectors it gives, and on which device it computes.
 
     pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
     prefix: what stands before each text, never measured: as_tokenizer (what it adds), none, bos (its own), or a text.
@@ -41,7 +41,7 @@ class Reading:
     stride: pieces from one window's start to the next; null is half a window.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
-    linear: products in float32 on a CPU: plain (torch's own), prepacked (oneDNN's), or the quicker one here (auto).
+    linear: products in float32 on a CPU: plain (torch's own) or prepacked (oneDNN's, quicker on some processors).
     device_map: accelerate spreads the model over several GPUs, and over memory what they can't hold; null: one device.
     quantization: of the linear layers' weights while they are loaded: in 8 or 4 bits, by torchao or bitsandbytes.
     """
@@ -54,7 +54,7 @@ class Reading:
     stride: int | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
-    linear: Linear = "auto"
+    linear: Linear = "plain"
     device_map: DeviceMap | None = None
     quantization: Quantization | None = None
     window: int | None = None  # narrows the model's own; no argument of a factory
@@ -70,28 +70,31 @@ class Reading:
         check_placing(self.device_map, self.quantization, self.device)
 
 
-def reads(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
-    """The factory with `Reading`'s fields as keyword arguments in place of `reading`, told of in its docstring."""
-    shared = [one for one in fields(Reading) if one.name != "window"]
-    hints = get_type_hints(Reading) | get_type_hints(factory)
-    own = [p.replace(annotation=hints[p.name]) for p in signature(factory).parameters.values() if p.name != "reading"]
+def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
+    """Decorate a factory: `TransformerOptions`' fields become keyword arguments in place of `options`.
+
+    The field descriptions are added to the factory's docstring, which the command line shows.
+    """
+    shared = [one for one in fields(TransformerOptions) if one.name != "window"]
+    hints = get_type_hints(TransformerOptions) | get_type_hints(factory)
+    own = [p.replace(annotation=hints[p.name]) for p in signature(factory).parameters.values() if p.name != "options"]
 
     @wraps(factory)
-    def made(**given: Any) -> Encoder:
-        reading = Reading(**{one.name: given.pop(one.name) for one in shared if one.name in given})
-        return factory(reading=reading, **given)
+    def build(**arguments: Any) -> Encoder:
+        options = TransformerOptions(**{one.name: arguments.pop(one.name) for one in shared if one.name in arguments})
+        return factory(options=options, **arguments)
 
     added = [Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]) for f in shared]
     every = own + added
-    told = cleandoc(Reading.__doc__ or "").partition("\n\n")[2]
-    vars(made).update(__signature__=Signature(every, return_annotation=Encoder))
-    made.__annotations__ = {p.name: p.annotation for p in every} | {"return": Encoder}
-    made.__doc__ = f"{cleandoc(factory.__doc__ or '')}\n{told}"
-    return made
+    documentation = cleandoc(TransformerOptions.__doc__ or "").partition("\n\n")[2]
+    vars(build).update(__signature__=Signature(every, return_annotation=Encoder))
+    build.__annotations__ = {p.name: p.annotation for p in every} | {"return": Encoder}
+    build.__doc__ = f"{cleandoc(factory.__doc__ or '')}\n{documentation}"
+    return build
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """Raise ConfigError or ModelError for what no model of ours could be made of, before anything is loaded."""
+    """Raise ConfigError or ModelError for arguments that no built-in model accepts, before anything is loaded."""
     checks: tuple[Callable[..., None], ...] = (
         check_prefix,
         check_layers,
@@ -125,7 +128,7 @@ def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None
 
 
 def chosen_layers(layers: Sequence[int] | None, n_layers: int, source: str) -> tuple[int, ...] | None:
-    """The layers that were asked for, ascending; None for all. Raises `ConfigError` for one that the model hasn't."""
+    """The requested layers, ascending; None for all. Raises `ConfigError` for one that the model doesn't have."""
     check_layers(layers)
     if layers is None or len(layers) == n_layers == max(layers) + 1:
         return None
@@ -171,7 +174,7 @@ def check_weights(
     if weights == "untrained":
         check_seed(seed)
     if checkpoint is not None:
-        local(checkpoint, revision)
+        local_path(checkpoint, revision)
     elif revision is not None and weights != "published":
         raise ConfigError(
             f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
@@ -212,9 +215,9 @@ def check_elmo_files(
         )
     if options_file is not None and weight_file is None and weights != "untrained":
         raise ConfigError(f"options_file={options_file} needs its weight_file (or weights=untrained)")
-    for key, given in (("options_file", options_file), ("weight_file", weight_file)):
-        if given is not None and not given.startswith(("http://", "https://")):
-            locate(given, key)
+    for key, location in (("options_file", options_file), ("weight_file", weight_file)):
+        if location is not None and not location.startswith(("http://", "https://")):
+            locate(location, key)
 
 
 def check_seed(seed: int) -> None:

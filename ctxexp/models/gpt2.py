@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ctxexp.model import Encoder
-from ctxexp.models.choices import Reading, Weights, reads
+from ctxexp.models.choices import TransformerOptions, Weights, with_transformer_options
 from ctxexp.models.huggingface import choose
 
 
-@reads
+@with_transformer_options
 def gpt2(
     *,
-    reading: Reading,
+    options: TransformerOptions,
     weights: Weights = "mini",
     checkpoint: str | None = None,
     revision: str | None = None,
@@ -23,4 +23,4 @@ def gpt2(
     revision: a branch, tag or commit of the hub, instead of the pinned one.
     seed: of weights=untrained.
     """
-    return choose("gpt2", reading, weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)
+    return choose("gpt2", options, weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)

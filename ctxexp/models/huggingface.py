@@ -7,14 +7,14 @@ from typing import Any, get_args
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Reading, Weights, check_weights, reads
-from ctxexp.models.known import known
-from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, describe, from_hub, resolve
+from ctxexp.models.choices import TransformerOptions, Weights, check_weights, with_transformer_options
+from ctxexp.models.lazy import lazy
+from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, Checkpoint, describe, from_hub, resolve
 
 
-@reads
+@with_transformer_options
 def huggingface(
-    *, reading: Reading, checkpoint: str, revision: str | None = None, trust_remote_code: bool = False
+    *, options: TransformerOptions, checkpoint: str, revision: str | None = None, trust_remote_code: bool = False
 ) -> Encoder:
     """All layers of any transformers encoder or decoder (BERT, RoBERTa, GPT-2, Llama, Qwen, T5's encoder ...).
 
@@ -22,27 +22,28 @@ def huggingface(
     revision: a branch, tag or commit of the hub.
     trust_remote_code: run the model code that a checkpoint brings along.
     """
-    return checkpoint_encoder(resolve(checkpoint, revision), reading, trust_remote_code=trust_remote_code)
+    return checkpoint_encoder(resolve(checkpoint, revision), options, trust_remote_code=trust_remote_code)
 
 
-def checkpoint_encoder(checkpoint: Checkpoint, reading: Reading, **choices: Any) -> Encoder:
+def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **choices: Any) -> Encoder:
     """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them.
 
-    What a plugin with a checkpoint of its own calls, its arguments taken by `ctxexp.models.choices.reads`.
+    A plugin with a checkpoint of its own calls this in a factory that is decorated with
+    `ctxexp.models.choices.with_transformer_options`.
     """
 
     def load() -> Encoder:
         from ctxexp.models.transformer.build import from_files
 
-        return from_files(checkpoint, reading, **choices)
+        return from_files(checkpoint, options, **choices)
 
-    if choices.get("trust_remote_code") or reading.quantization:  # code from elsewhere decides
+    if choices.get("trust_remote_code") or options.quantization:  # code from elsewhere decides
         return load()
-    return known((checkpoint, reading, choices), load, device=reading.device)
+    return lazy((checkpoint, options, choices), load, device=options.device)
 
 
 def choose(
-    kind: str, reading: Reading, *, weights: Weights, checkpoint: str | None, revision: str | None, seed: int
+    kind: str, options: TransformerOptions, *, weights: Weights, checkpoint: str | None, revision: str | None, seed: int
 ) -> Encoder:
     """The encoder of `model=bert` or `model=gpt2` under `weights`: mini, published or untrained.
 
@@ -53,9 +54,11 @@ def choose(
         raise UnknownName("weights", weights, get_args(Weights))
     check_weights(weights, checkpoint, revision, seed)
     if checkpoint is not None:
-        found = resolve(checkpoint, revision)
+        files = resolve(checkpoint, revision)
     elif weights == "published":
-        found = from_hub(PUBLISHED[kind].ids, revision or PUBLISHED[kind].revision, verified=True)
+        files = from_hub(
+            PUBLISHED_CHECKPOINTS[kind].ids, revision or PUBLISHED_CHECKPOINTS[kind].revision, verified=True
+        )
     else:
-        found = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
-    return checkpoint_encoder(found, reading, untrained=seed if weights == "untrained" else None, expect=kind)
+        files = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
+    return checkpoint_encoder(files, options, untrained=seed if weights == "untrained" else None, expect=kind)

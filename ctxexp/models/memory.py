@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError
-from ctxexp.model import Encoded, Encoder
-from ctxexp.models.choices import AS_TOKENIZER, Linear, Long, Pooling, Reading
+from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.models.choices import AS_TOKENIZER, Linear, Long, Pooling, TransformerOptions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -27,21 +27,40 @@ def from_transformers(
     final_norm: bool = True,
     long: Long = "window",
     stride: int | None = None,
-    linear: Linear = "auto",
+    linear: Linear = "plain",
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
 ) -> Encoder:
     """All layers of a transformers model in memory, on the device and in the type that it has, set to `eval()`.
 
-    Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit. `name` is what figures call
-    it (None: what it was loaded from, else its class); the vectors' cache is keyed by a hash of weights, tokenizer and
-    config. A model that is trained on is another model: take it anew, or its old name is refused. A pooler counts as
-    the model's own, even one that was newly drawn on loading. `pooling`, `final_norm`, `long`, `stride`, `linear`,
-    `layers` and `prefix` as there.
+    Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit; their cache is keyed by a hash
+    of weights, tokenizer and config. After further training call this again: the old encoder refuses changed weights.
+    A pooler counts as the model's own, even one that was newly drawn on loading.
+
+    Args:
+        model: A model of transformers; of an encoder-decoder the encoder is taken.
+        tokenizer: Its fast tokenizer.
+        name: Its label in figures (None: the name that it was loaded by, else its class).
+        pooling, final_norm, long, stride, linear, layers, prefix: As in the options of `model=huggingface`.
+
+    Returns:
+        An encoder that `ctxexp.measure` takes as its model.
+
+    Raises:
+        EncodingError: The weights are of a type other than float32, bfloat16 and float16.
+        ModelError: A weight is NaN or infinite, or the tokenizer isn't the model's own.
+
+    Example:
+        >>> from transformers import AutoModel, AutoTokenizer
+        >>> from ctxexp.models import minis
+        >>> folder = minis.folder("gpt2")
+        >>> encoder = from_transformers(AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
+        >>> encoder.n_layers, encoder.dim
+        (5, 192)
     """
     from ctxexp.models.transformer.build import from_memory
 
-    reading = Reading(
+    options = TransformerOptions(
         pooling=pooling,
         final_norm=final_norm,
         long=long,
@@ -50,7 +69,7 @@ def from_transformers(
         layers=layers,
         prefix=prefix,
     )
-    return from_memory(model, tokenizer, reading, name)
+    return from_memory(model, tokenizer, options, name)
 
 
 class ArrayEncoder(Encoder):
@@ -65,22 +84,37 @@ class ArrayEncoder(Encoder):
         self.name = f"arrays:{digest.hexdigest()}"
         self.n_layers, _, self.dim = vectors[0].shape
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         for sentence in batch:
             if sentence not in self._vectors:
                 raise EncodingError(
                     f"{self.title}: no vectors of {sentence.text[:60]!r}; these arrays have their own words"
                 )
-            yield Encoded(sentence.words, self._vectors[sentence])
+            yield EncodedSentence(sentence.words, self._vectors[sentence])
 
 
 def from_arrays(
     vectors: Iterable[npt.ArrayLike], words: Iterable[Sequence[str]], *, name: str = "arrays"
 ) -> ArrayEncoder:
-    """Vectors in hand: an array (n_layers, n_words, dim) or (n_words, dim) a sentence, and each sentence's words.
+    """Vectors in memory as an encoder of their own words; `ctxexp.measure` takes it as its model.
 
-    `ctxexp.measure(ctxexp.from_arrays(vectors, words))` measures them. Of equal sentences the first one's vectors
-    count. Raises EncodingError for arrays that don't fit their words or each other.
+    Args:
+        vectors: An array (n_layers, n_words, dim) or (n_words, dim) for each sentence. Of equal sentences the first
+            one's vectors count.
+        words: The words of each sentence.
+        name: The label in figures and tables.
+
+    Returns:
+        The encoder, with the sentences as its corpus.
+
+    Raises:
+        EncodingError: Arrays don't fit their words or each other, or there is no sentence.
+
+    Example:
+        >>> import numpy as np
+        >>> encoder = from_arrays([np.zeros((3, 2, 4)), np.ones((3, 1, 4))], [["a", "bank"], ["rivers"]])
+        >>> encoder.n_layers, encoder.dim, encoder.corpus.n_words
+        (3, 4, 3)
     """
     arrays: list[np.ndarray] = []
     sentences: list[Sentence] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 
 
 class RandomWordsEncoder(Encoder):
@@ -34,12 +34,12 @@ class RandomWordsEncoder(Encoder):
         self._seed = seed
         self._drawn: dict[str, np.ndarray] = {}
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         for sentence in batch:
             rows = np.empty((1, len(sentence), self.dim), np.float32)
             for i, word in enumerate(sentence.words):
                 rows[0, i] = self._vector(word)
-            yield Encoded(tuple(sentence.words), rows)
+            yield EncodedSentence(tuple(sentence.words), rows)
 
     def _vector(self, word: str) -> np.ndarray:
         if word not in self._drawn:

@@ -13,15 +13,15 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.files.paths import user_path
-from ctxexp.files.vector_files import Format, WordVectors, look, read_vectors
-from ctxexp.model import EmbeddingTable, Encoded, Encoder
+from ctxexp.files.vector_files import Format, WordVectors, detect_layout, read_vectors
+from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_vector_file
 
 log = logging.getLogger("ctxexp")
 
 
-class Source(NamedTuple):
-    """Word vectors that lie somewhere: `identity` tells them from all others, `label` is what messages call them."""
+class VectorSource(NamedTuple):
+    """A source of word vectors: `identity` is its part of the cache key, `label` its name in messages."""
 
     identity: str
     label: str
@@ -41,7 +41,7 @@ class WordVectorEncoder(Encoder):
     n_layers = 1
     positional = False
 
-    def __init__(self, source: Source, *, lower: bool) -> None:
+    def __init__(self, source: VectorSource, *, lower: bool) -> None:
         self.dim = source.dim
         self.name = f"word_vectors:{source.identity}{':lower' if lower else ''}"
         self.details = {"architecture": "word vectors", **source.details, "lower": lower}
@@ -54,20 +54,20 @@ class WordVectorEncoder(Encoder):
         self._need(sentences)
         return [len(sentence) for sentence in sentences]
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         self._need(batch)
         for sentence in batch:
             rows = [self._number[self._form(word)] for word in sentence.words]
             units = tuple(word for word, row in zip(sentence.words, rows, strict=True) if row >= 0)
-            yield Encoded(units, self._vectors[[row for row in rows if row >= 0]][None])
+            yield EncodedSentence(units, self._vectors[[row for row in rows if row >= 0]][None])
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """`input`: the vectors of the sentences' words in the source's spelling, alphabetically, with their counts."""
         self._need(sentences)
-        counted = Counter(self._form(word) for sentence in sentences for word in sentence.words)
-        words = sorted(word for word in counted if self._number[word] >= 0)
+        count_by_form = Counter(self._form(word) for sentence in sentences for word in sentence.words)
+        words = sorted(word for word in count_by_form if self._number[word] >= 0)
         rows = [self._number[word] for word in words]
-        counts = np.array([counted[word] for word in words], np.int64)
+        counts = np.array([count_by_form[word] for word in words], np.int64)
         note = f"the corpus's words among the vectors of {self._source.label}"
         return [EmbeddingTable("input", words, self._vectors[rows], counts, note=note)]
 
@@ -80,11 +80,11 @@ class WordVectorEncoder(Encoder):
         unseen = set(forms) - self._number.keys()
         if not unseen:
             return
-        found = self._source.read(unseen.__contains__)
+        vectors = self._source.read(unseen.__contains__)
         at = len(self._vectors)
-        self._vectors = np.concatenate([self._vectors, found.vectors])
-        self._number |= dict.fromkeys(unseen, -1) | {word: at + i for i, word in enumerate(found.words)}
-        missing = unseen.difference(found.words)
+        self._vectors = np.concatenate([self._vectors, vectors.vectors])
+        self._number |= dict.fromkeys(unseen, -1) | {word: at + i for i, word in enumerate(vectors.words)}
+        missing = unseen.difference(vectors.words)
         if missing:
             log.warning(
                 "%s has no vector for %d of %d words (%d of %d occurrences; such as %r): they are left out",
@@ -99,15 +99,15 @@ def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> 
     `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
     `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
     """
-    return WordVectorEncoder(of_file(user_path(path), format), lower=lower)
+    return WordVectorEncoder(file_source(user_path(path), format), lower=lower)
 
 
-def of_file(path: Path, layout: Format = "auto") -> Source:
-    """The source that a file is; `ModelError` where it is none. Its numbers are read when they are needed."""
+def file_source(path: Path, layout: Format = "auto") -> VectorSource:
+    """The vectors of a file as a source; `ModelError` where it is none. Its numbers are read when they are needed."""
     check_vector_file(path)
-    shape = look(path, layout)
+    shape = detect_layout(path, layout)
     digest = file_hash(path)
-    return Source(
+    return VectorSource(
         f"{digest}{f':{layout}' if layout != 'auto' else ''}",
         path.name,
         shape.dim,

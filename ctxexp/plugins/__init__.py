@@ -1,33 +1,18 @@
-"""Who supplies what: everything that a config can name, and the verbs of the command, come through hooks."""
+"""Plugins and their offers: everything that a config can name, and the verbs of the command, come through hooks."""
 
 from __future__ import annotations
 
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import (
-    COMMAND,
-    COMPARISON,
-    FIGURE,
-    KINDS,
-    MEASURER,
-    OFFERED,
-    TABLE,
-    UNTYPED,
-    Factory,
-    Register,
-    hookimpl,
-)
+from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED, REPORT, TYPED, Factory, Register, hookimpl
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 
 __all__ = [
     "COMMAND",
-    "COMPARISON",
-    "FIGURE",
     "KINDS",
-    "MEASURER",
     "OFFERED",
-    "TABLE",
-    "UNTYPED",
+    "REPORT",
+    "TYPED",
     "Factory",
     "Offer",
     "Register",

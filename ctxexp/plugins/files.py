@@ -8,13 +8,13 @@ import traceback
 import types
 from pathlib import Path
 
-from ctxexp.errors import PluginError, said, stranger, suggestions
+from ctxexp.errors import PluginError, error_text, plugin_call, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins.offers import Source
 
 
 def load(path: Path) -> tuple[types.ModuleType, Source]:
-    """The file's module and what records it: its stem, absolute path, and the hash of the bytes that were run.
+    """The file's module, and its source for the record: its stem, absolute path, and the hash of its bytes.
 
     Raises PluginError naming file and line of what it raises. Nothing is written beside the file.
     """
@@ -31,12 +31,14 @@ def load(path: Path) -> tuple[types.ModuleType, Source]:
     module = types.ModuleType(f"ctxexp_plugin_{path.stem}_{digest}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
-    try:
-        with stranger():
-            exec(compile(content, str(path), "exec"), module.__dict__)
-    except Exception as error:  # a stranger's file may raise anything
+
+    def failure(error: BaseException) -> str:
         del sys.modules[module.__name__]
-        raise PluginError(f"plugin file {place(path, error)}: {_words(error)}") from error
+        text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else error_text(error)
+        return f"plugin file {place(path, error)}: {text}"
+
+    with plugin_call("plugin file", failure=failure, within=failure):
+        exec(compile(content, str(path), "exec"), module.__dict__)
     return module, Source(path.stem, str(path), f"sha256:{digest}")
 
 
@@ -44,10 +46,5 @@ def place(path: Path, error: BaseException) -> str:
     """`<path>, line <n>`: the last line of the file that `error` passed through; the path alone if it passed none."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"{path}, line {error.lineno}"
-    error = error.__cause__ if isinstance(error.__cause__, SystemExit) else error  # `stranger` had caught that
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     return f"{path}, line {lines[-1]}" if lines else str(path)
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else said(error)

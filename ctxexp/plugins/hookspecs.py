@@ -19,80 +19,173 @@ hookspec = pluggy.HookspecMarker("ctxexp")
 hookimpl = pluggy.HookimplMarker("ctxexp")
 
 
-class Hooks:
-    """What a plugin may implement, in the order in which names are listed."""
+class HookSpecs:
+    """HookSpecs that a plugin may implement, in the order in which names are listed."""
 
     @hookspec
     def register_models(self, register: Register) -> None:
-        """Offer encoders: factory(**config) -> ctxexp.model.Encoder."""
+        """Offer encoders.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Encoder.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_models(self, register):
+            ...         register("mine", "my_package.models:mine")
+        """
 
     @hookspec
     def register_datasets(self, register: Register) -> None:
-        """Offer corpora: factory(**config) -> ctxexp.dataset.Corpus."""
+        """Offer corpora.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Corpus.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_datasets(self, register):
+            ...         register("mine", "my_package.datasets:mine")
+        """
 
     @hookspec
     def register_controls(self, register: Register) -> None:
-        """Offer controls of text and occurrences: factory(**config) -> ctxexp.control.Control."""
+        """Offer controls of text and occurrences.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Control.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_controls(self, register):
+            ...         register("mine", "my_package.controls:mine")
+        """
 
     @hookspec
     def register_transforms(self, register: Register) -> None:
-        """Offer calibrations of the space: factory(**config) -> ctxexp.transform.Transform."""
+        """Offer calibrations of the space.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Transform.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_transforms(self, register):
+            ...         register("mine", "my_package.transforms:mine")
+        """
 
     @hookspec
     def register_metrics(self, register: Register) -> None:
-        """Offer metrics: factory(**config) -> ctxexp.metric.Metric."""
+        """Offer metrics.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Metric.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_metrics(self, register):
+            ...         register("mine", "my_package.metrics:mine")
+        """
 
     @hookspec
     def register_baselines(self, register: Register) -> None:
-        """Offer chance levels: factory(**config) -> ctxexp.baseline.Baseline."""
+        """Offer baselines.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Baseline.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_baselines(self, register):
+            ...         register("mine", "my_package.baselines:mine")
+        """
 
     @hookspec
     def register_sinks(self, register: Register) -> None:
-        """Offer where runs are sent: factory(**config) -> ctxexp.sink.Sink."""
+        """Offer destinations of runs.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.Sink.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_sinks(self, register):
+            ...         register("mine", "my_package.sinks:mine")
+        """
 
     @hookspec
     def register_engines(self, register: Register) -> None:
-        """Offer where texts are read and sentences encoded: factory(**config) -> ctxexp.engine.Engine."""
+        """Offer places where texts are read and sentences encoded.
+
+        Args:
+            register: Takes a name and its factory(**config) -> ctxexp.engine.Engine.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_engines(self, register):
+            ...         register("mine", "my_package.engines:mine")
+        """
 
     @hookspec
     def register_commands(self, register: Register) -> None:
-        """Offer verbs, `ctxexp NAME ...`: a plain function with types and defaults; its docstring is its help, what it
-        gives the exit status (None: 0). A CtxexpError that it raises is one line to the user."""
+        """Offer verbs, `ctxexp NAME ...`.
+
+        Args:
+            register: Takes a name and a plain function with types and defaults. Its docstring is the verb's help, its
+                result the exit status (None: 0); a CtxexpError that it raises is one line to the user.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_commands(self, register):
+            ...         register("mine", "my_package.command:mine")
+        """
 
     @hookspec
-    def register_tables(self, register: Register) -> None:
-        """Offer tables of a sweep's runs, its files table_NAME: function(runs) -> SweepTable, or None where these runs
-        have nothing for it (ctxexp.papers.sweep_tables)."""
+    def register_reports(self, register: Register) -> None:
+        """Offer tables and figures of a sweep's runs.
 
-    @hookspec
-    def register_figures(self, register: Register) -> None:
-        """Offer figures of a sweep's runs, its files NAME.png and NAME.svg: function(runs) -> matplotlib's Figure, or
-        None where these runs have nothing for it."""
+        Args:
+            register: Takes a name, that of the file, and a function(runs) -> SweepTable (report.sweep_tables) for a
+                name `table_...`, matplotlib's Figure for another; None where these runs have nothing for it.
 
-    @hookspec
-    def register_comparisons(self, register: Register) -> None:
-        """Offer measures of two spaces: factory(**arguments) -> ctxexp_compare.TwoSpaces, of the distribution
-        ctxexp-compare."""
-
-    @hookspec
-    def register_measurers(self, register: Register) -> None:
-        """Offer what measures a text of which no row is stored: factory() ->
-        ctxexp.measuring.one_pass.measurer.Measurer; `words.one_pass` asks for `one_pass`."""
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def register_reports(self, register):
+            ...         register("table_mine", "my_package.report:table")
+        """
 
     @hookspec
     def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
-        """Offer an absolute folder of extra config files (model/*.yaml, experiment/*.yaml ...)."""
+        """Offer a folder of extra config files (model/*.yaml, experiment/*.yaml ...).
+
+        Returns:
+            Its absolute path.
+
+        Example:
+            >>> class Plugin:
+            ...     @hookimpl
+            ...     def config_folders(self):
+            ...         return "/where/my_package/is/conf"
+        """
 
 
-HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
-COMMAND = "command"  # what a command line may begin with
-TABLE, FIGURE = "table", "figure"  # what a sweep makes of its runs
-COMPARISON = "comparison"  # what two spaces are compared by
-MEASURER = "measurer"  # what measures without storing rows
-UNTYPED = (TABLE, FIGURE, COMPARISON, MEASURER)  # what nobody names
+HOOKS = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
+COMMAND = "command"  # the first word of a command line
+REPORT = "report"  # made of a sweep's runs
 OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
-KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, *UNTYPED))  # what a config names
-FIRST_PARTY = (  # what ships, by the same door
+KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, REPORT))  # chosen by a config
+TYPED = (*KINDS, COMMAND)  # users type these names
+FIRST_PARTY = (  # ctxexp's own, through the same hooks
     *(f"ctxexp.{kind}s" for kind in KINDS),
     "ctxexp.command.verbs",
 )

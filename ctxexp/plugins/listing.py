@@ -1,4 +1,4 @@
-"""`ctxexp plugins [FILE.py ...]`: what is installed, offers what, or is broken; `json=true`: all names."""
+"""`ctxexp plugins [FILE.py ...]`: installed plugins with their offers, and broken ones; `json=true`: all names."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from ctxexp.command.help import Key, about, keys, names, values
-from ctxexp.command.names import GROUPS, registry, use
-from ctxexp.command.types import type_text, value_text
+from ctxexp.command.help import ConfigKey, config_keys, option_keys, option_names, summary_of
+from ctxexp.command.names import GROUPS, load_plugin_files, registry
 from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry
+from ctxexp.plugins.types import type_text, value_text
 from ctxexp.progress import show
 from ctxexp.vectors.code_version import __version__
 
 
 def listing(registry: Registry) -> str:
     """One section a plugin: distribution and version, its names with their first line and arguments."""
-    own = [offer for offer in registry.offers.values() if offer.ours]
+    own = [offer for offer in registry.offers.values() if offer.builtin]
     sections = [_section("ctxexp", __version__, own)]
     for source in registry.sources:
         brought = [o for o in registry.offers.values() if o.plugin == source.plugin]
@@ -36,12 +36,12 @@ def signature(offer: Offer) -> str:
     """The config keys with types and defaults: `size: int = 3, path: str`."""
     if offer.problem:
         return ""
-    known = arguments(offer.factory)
-    if known is None:
+    parameters = arguments(offer.factory)
+    if parameters is None:
         return "any"
     return ", ".join(
         f"{name}: {type_text(kind)}" + ("" if default is inspect.Parameter.empty else f" = {value_text(default)}")
-        for name, (kind, default) in known.items()
+        for name, (kind, default) in parameters.items()
     )
 
 
@@ -51,8 +51,8 @@ def _title(source: Source) -> str:
 
 def _section(title: str, version: str, offers: list[Offer]) -> str:
     lines = [f"{title} {version}"]
-    for offer in sorted(offers, key=lambda o: (OFFERED.index(o.kind), o.name)):
-        lines.append(f"  {offer.typed:<36} {offer.about}".rstrip())
+    for offer in sorted(offers, key=lambda o: ((*OFFERED, o.kind).index(o.kind), o.name)):
+        lines.append(f"  {offer.usage:<36} {offer.summary}".rstrip())
         if offer.kind in KINDS and (keys := signature(offer)):
             lines.append(f"      {keys}")
     return "\n".join(lines)
@@ -64,21 +64,24 @@ def document(registry: Registry) -> dict[str, object]:
     return {
         "version": __version__,
         "groups": {
-            group: {name: {"about": about(group, name), "keys": _keys(keys(group, name))} for name in names(group)}
+            group: {
+                name: {"about": summary_of(group, name), "keys": _keys(option_keys(group, name))}
+                for name in option_names(group)
+            }
             for group in GROUPS
         },
-        "values": _keys(values()),
-        "verbs": {name: {"about": verb.about, "arguments": signature(verb)} for name, verb in verbs.items()},
+        "values": _keys(config_keys()),
+        "verbs": {name: {"about": verb.summary, "arguments": signature(verb)} for name, verb in verbs.items()},
         "plugins": [
-            asdict(source) | {"offers": [o.typed for o in registry.offers.values() if o.plugin == source.plugin]}
+            asdict(source) | {"offers": [o.usage for o in registry.offers.values() if o.plugin == source.plugin]}
             for source in registry.sources
         ],
         "broken": registry.broken,
     }
 
 
-def _keys(found: Iterable[Key]) -> dict[str, dict[str, str]]:
-    return {key.name: {"value": key.value, "about": key.about} for key in found}
+def _keys(keys: Iterable[ConfigKey]) -> dict[str, dict[str, str]]:
+    return {key.name: {"value": key.value, "about": key.comment} for key in keys}
 
 
 def main(files: list[Path], *, as_json: bool = False) -> int:
@@ -86,10 +89,10 @@ def main(files: list[Path], *, as_json: bool = False) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the listing
         if files:
-            use([str(file) for file in files])
-        found = registry()
+            load_plugin_files([str(file) for file in files])
+        current = registry()
     if as_json:
-        print(json.dumps(document(found), indent=1, ensure_ascii=False))
+        print(json.dumps(document(current), indent=1, ensure_ascii=False))
     else:
-        show(listing(found))
-    return 1 if found.broken else 0
+        show(listing(current))
+    return 1 if current.broken else 0

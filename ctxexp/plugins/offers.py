@@ -1,48 +1,46 @@
-"""What plugins bring: one name each, and where it came from."""
+"""Offers of plugins: a name with its factory, and the plugin that supplies it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import cast
 
-from ctxexp.errors import CtxexpError, PluginError, said, stranger
-from ctxexp.plugins.hookspecs import COMMAND, FIGURE, FIRST_PARTY, TABLE, Factory
+from ctxexp.errors import CtxexpError, PluginError, error_text, plugin_call
+from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One registered name: what builds it and who brought it."""
+    """One registered name: its factory, and the plugin that supplies it."""
 
     kind: str
     name: str
-    source: Factory | str  # what builds it, or where that is (`module:name`)
+    source: Factory | str  # the factory, or its place (`module:name`)
     plugin: str
 
     @cached_property
     def factory(self) -> Factory:
-        """What builds it. Raises PluginError where it can't be imported."""
+        """The factory, imported when it is first needed. Raises PluginError where that fails."""
         if not isinstance(self.source, str):
             return self.source
-        module, _, name = self.source.partition(":")
-        who = f"{self.kind} {self.name!r} of plugin {self.plugin!r}"
-        try:
-            with stranger():
-                found: object = getattr(import_module(module), name)
-        except CtxexpError:
-            raise
-        except Exception as error:  # a stranger's module may raise anything
-            raise PluginError(f"{who}: {self.source} can't be imported: {said(error)}") from error
-        if not callable(found):
-            got = type(found).__name__
-            raise PluginError(f"{who}: {self.source} is of type {got}, expected a callable factory")
-        return cast(Factory, found)
+        part = f"{self.kind} {self.name!r} of plugin {self.plugin!r}"
+
+        def failure(error: BaseException) -> str:
+            return f"{part}: {self.source} can't be imported: {error_text(error)}"
+
+        with plugin_call("plugin", self.plugin, failure):
+            target: object = resolve_name(self.source)
+        if not callable(target):
+            got = type(target).__name__
+            raise PluginError(f"{part}: {self.source} is of type {got}, expected a callable factory")
+        return cast(Factory, target)
 
     @property
     def problem(self) -> str:
-        """Why its factory can't be had; empty if it can."""
+        """The error of importing the factory; empty if there is none."""
         try:
             self.factory  # noqa: B018  # the import is what is asked for
         except CtxexpError as error:
@@ -50,20 +48,26 @@ class Offer:
         return ""
 
     @property
-    def typed(self) -> str:
-        """How one asks for it: `metric=name`, of a command `ctxexp name`; of a table or figure its file."""
-        special = {COMMAND: f"ctxexp {self.name}", TABLE: f"table_{self.name}.md", FIGURE: f"{self.name}.png"}
-        return special.get(self.kind, f"{self.kind}={self.name}")
+    def usage(self) -> str:
+        """The text by which a user chooses it: `metric=name`, of a command `ctxexp name`; of a table or figure its
+        file."""
+        file = f"{self.name}.md" if self.is_table else f"{self.name}.png"
+        return {COMMAND: f"ctxexp {self.name}", REPORT: file}.get(self.kind, f"{self.kind}={self.name}")
 
     @property
-    def ours(self) -> bool:
+    def is_table(self) -> bool:
+        """Whether it gives a table of a sweep's runs."""
+        return self.kind == REPORT and self.name.startswith("table_")
+
+    @property
+    def builtin(self) -> bool:
         """Whether it ships with ctxexp."""
         return self.plugin in FIRST_PARTY
 
     @property
-    def about(self) -> str:
-        """The first sentence of the factory's docstring; empty if it has none of its own. Of one that can't be had,
-        why."""
+    def summary(self) -> str:
+        """The first sentence of the factory's docstring, empty if it has none of its own; `problem` where there is
+        one."""
         if self.problem:
             return self.problem
         doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__

@@ -1,4 +1,4 @@
-"""The registry of names: what ships with ctxexp, what is installed, what files bring; and what is broken."""
+"""The registry of names: those of ctxexp, of installed plugins and of plugin files; and errors of broken plugins."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pluggy
 
-from ctxexp.errors import CtxexpError, PluginError, UnknownName, near, said, short, stranger
+from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, short
 from ctxexp.plugins.files import load, place
-from ctxexp.plugins.hookspecs import FIRST_PARTY, HOOKS, KINDS, OFFERED, Factory, Hooks, Register
+from ctxexp.plugins.hookspecs import FIRST_PARTY, HOOKS, KINDS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, Source
-from ctxexp.plugins.published import brought_by
+from ctxexp.plugins.published import install_hint
 
 GROUP = "ctxexp"  # the entry-point group of plugins
+HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Registry:
     sources: list[Source] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
+    hooks: list[type] = field(default_factory=lambda: [HookSpecs])  # specifications, distributions' own among them
 
     def names(self, kind: str) -> list[str]:
         return sorted(name for k, name in self.offers if k == kind)
@@ -38,39 +40,39 @@ class Registry:
         try:
             return self.offers[kind, name]
         except KeyError:
-            raise UnknownName(kind, name, self.names(kind), brought_by(kind, name)) from None
+            raise UnknownName(kind, name, self.names(kind), install_hint(kind, name)) from None
 
     def add(self, offer: Offer) -> None:
-        held = self.offers.get((offer.kind, offer.name))
-        if held is not None:
+        other = self.offers.get((offer.kind, offer.name))
+        if other is not None:
             raise PluginError(
-                f"plugin {offer.plugin!r} registers {offer.kind} {offer.name!r}, which plugin {held.plugin!r} "
+                f"plugin {offer.plugin!r} registers {offer.kind} {offer.name!r}, which plugin {other.plugin!r} "
                 "already supplies; rename one of them"
             )
         self.offers[offer.kind, offer.name] = offer
 
     def source(self, kind: str, name: str) -> Source | None:
-        """The plugin that brought this name; None if it is ctxexp's own, or unknown."""
+        """The plugin that supplied this name; None if it is ctxexp's own, or unknown."""
         offer = self.offers.get((kind, name))
         return next((s for s in self.sources if offer is not None and s.plugin == offer.plugin), None)
 
     @contextmanager
-    def credit(self, kind: str, name: str) -> Iterator[None]:
-        """Whatever is raised inside names the plugin that supplied `name`; a stranger's exception is a PluginError."""
+    def plugin_call(self, kind: str, name: str) -> Iterator[None]:
+        """The guard `ctxexp.errors.plugin_call`, with messages that name the plugin which supplied `name`."""
         source = self.source(kind, name)
+
+        def failure(error: BaseException) -> str:
+            supplier = source or f"plugin {self.find(kind, name).plugin!r}"
+            hint = f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in KINDS else ""
+            return f"{kind} {name!r} of {supplier} could not be built: {error_text(error)}{hint}"
+
         try:
-            with stranger():
+            with plugin_call("plugin", name, failure):
                 yield
         except CtxexpError as error:
             if source is not None and str(source) not in str(error):
                 error.args = (f"{error} [{kind} {name!r} is of {source}]",)
             raise
-        except Exception as error:
-            whose = source or f"plugin {self.find(kind, name).plugin!r}"
-            raise PluginError(
-                f"{kind} {name!r} of {whose} could not be built: {said(error)}"
-                + (f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in KINDS else "")
-            ) from error
 
 
 def build_registry(
@@ -83,45 +85,59 @@ def build_registry(
     PluginError, since it was asked for by name.
     """
     registry = Registry()
+    for entry, source in _entries(HOOK_GROUP):
+        with _reported(registry, source, entry.value, "could not be loaded"):
+            registry.hooks.append(entry.load())
     for name in FIRST_PARTY:
         _adopt(registry, name, import_module(name))
-    found: list[tuple[str, object, Source]] = []
-    for entry in entry_points(group=GROUP) if installed else ():
-        dist = entry.dist
-        source = Source(entry.name, dist.name if dist else "?", dist.version if dist else "?")
-        try:
-            with stranger():
-                found.append((entry.name, entry.load(), source))
-        except Exception as error:  # a stranger's import may raise anything
-            _report(registry, source, f"could not be loaded: {said(error)}", entry.value)
+    entries: list[tuple[str, object, Source]] = []
+    for entry, source in _entries(GROUP) if installed else ():
+        with _reported(registry, source, entry.value, "could not be loaded"):
+            entries.append((entry.name, entry.load(), source))
     for name, plugin in extra or []:
-        found.append((name, plugin, Source(name, "-", "-")))
-    for name, plugin, source in found:
-        try:
+        entries.append((name, plugin, Source(name, "-", "-")))
+    for name, plugin, source in entries:
+        with _reported(registry, source, name, "is ignored"):
             _join(registry, name, plugin, source)
-        except Exception as error:  # likewise
-            _report(registry, source, f"is ignored: {said(error)}", name)
     for path in dict.fromkeys(files):
         module, source = load(path)
-        try:
+
+        def failure(error: BaseException, path: Path = path) -> str:
+            text = str(error) if isinstance(error, CtxexpError) else error_text(error)
+            return f"plugin file {place(path, error)}: {text}"
+
+        with plugin_call("plugin file", failure=failure, within=failure):
             _join(registry, source.plugin, module, source)
-        except Exception as error:
-            what = str(error) if isinstance(error, CtxexpError) else said(error)
-            raise PluginError(f"plugin file {place(path, error)}: {what}") from error
     return registry
 
 
-def _report(registry: Registry, source: Source, what: str, where: str) -> None:
-    message = f"plugin {source.plugin!r} ({where}) of distribution {source.distribution} {source.version} {what}"
-    registry.broken.append(message)
-    warnings.warn(message, stacklevel=3)
+def _entries(group: str) -> Iterator[tuple[EntryPoint, Source]]:
+    """The entry points of a group, each with its distribution."""
+    for entry in entry_points(group=group):
+        dist = entry.dist
+        yield entry, Source(entry.name, dist.name if dist else "?", dist.version if dist else "?")
+
+
+@contextmanager
+def _reported(registry: Registry, source: Source, where: str, problem: str) -> Iterator[None]:
+    """Report errors of this plugin in the block, and go on without it."""
+    part = f"plugin {source.plugin!r} ({where}) of distribution {source.distribution} {source.version} {problem}"
+
+    def failure(error: BaseException) -> str:
+        return f"{part}: {error_text(error)}"
+
+    try:
+        with plugin_call("plugin", source.plugin, failure, within=failure):
+            yield
+    except PluginError as error:
+        registry.broken.append(str(error))
+        warnings.warn(str(error), stacklevel=4)
 
 
 def _join(registry: Registry, name: str, plugin: object, source: Source) -> None:
     """Adopt a plugin whole or not at all."""
-    trial = Registry(offers=dict(registry.offers), folders=list(registry.folders))
-    with stranger():
-        _adopt(trial, name, plugin)
+    trial = Registry(offers=dict(registry.offers), folders=list(registry.folders), hooks=registry.hooks)
+    _adopt(trial, name, plugin)
     if len(trial.offers) == len(registry.offers) and len(trial.folders) == len(registry.folders):
         raise PluginError(f"it offers nothing: mark a function {HOOKS[0]}(register) with @ctxexp.hookimpl")
     registry.offers, registry.folders = trial.offers, trial.folders
@@ -131,7 +147,8 @@ def _join(registry: Registry, name: str, plugin: object, source: Source) -> None
 def _adopt(registry: Registry, name: str, plugin: object) -> None:
     """Call one plugin's hooks, checking their signatures against the specification first."""
     manager = pluggy.PluginManager("ctxexp")
-    manager.add_hookspecs(Hooks)
+    for spec in registry.hooks:
+        manager.add_hookspecs(spec)
     marked = {hook for hook in dir(plugin) if manager.parse_hookimpl_opts(plugin, hook)}
     if unmarked := [hook for hook in HOOKS if hook in dir(plugin) and hook not in marked]:
         raise PluginError(f"{unmarked[0]} lacks its mark: put @ctxexp.hookimpl above it")
@@ -143,8 +160,9 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
         for unknown in marked - set(HOOKS):
             raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}") from None
         raise PluginError(f"{text}; a hook takes one argument, register, and config_folders none") from None
-    for kind in OFFERED:
-        vars(manager.hook)[f"register_{kind}s"](register=_register(registry, kind, name))
+    for hook in (hook for spec in registry.hooks for hook in vars(spec) if hook.startswith("register_")):
+        kind = hook.removeprefix("register_").removesuffix("s")
+        vars(manager.hook)[hook](register=_register(registry, kind, name))
     for folder in manager.hook.config_folders():
         if not Path(str(folder)).is_absolute():
             raise PluginError(f"config_folders gave {str(folder)!r}: expected an absolute folder")

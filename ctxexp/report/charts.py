@@ -1,4 +1,4 @@
-"""What a comparison shows, before anything is drawn: charts of lines by layer. The figures and the page draw them."""
+"""Charts of a comparison as data: panels and lines by layer, which the figures and the page draw."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.papers.ethayarajh_2019 import released as reference
+from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
 from ctxexp.report.wording import (
     AVERAGE,
     Run,
-    about,
-    averaged,
     axis_label,
-    by_size,
-    canonical,
-    define,
-    figure_of,
-    main,
-    own_size,
+    baseline_label,
+    definition_name,
+    figure_name,
+    group_size_phrase,
+    main_key,
+    measure_definition,
+    measure_info,
+    other_baselines,
+    seeds_suffix,
     title,
     unique_labels,
 )
+from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Line:
 
     @property
     def x(self) -> list[int]:
-        """The layers that it has a point or a gap at."""
+        """The layers at which the line has a point or a gap."""
         return list(self.layers or range(len(self.y)))
 
 
@@ -66,6 +68,7 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     threshold: float | None = None
+    baseline: str = ""  # which of the measure's baselines the statistic is by; empty: the first
 
 
 @dataclass(frozen=True)
@@ -93,27 +96,31 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     runs = unique_labels(runs)
     present = list(dict.fromkeys(subject for _, results in runs for subject in results.subjects()))
     every = [results for _, results in runs]
-    chart_of = {measure: figure_of(measure, every) for measure, _ in present}
+    chart_of = {measure: figure_name(measure, every) for measure, _ in present}
     charts = []
     for name in dict.fromkeys((*PAPER, *chart_of.values())):
         subjects = [(measure, task) for measure, task in present if chart_of[measure] == name]
         subjects.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != AVERAGE))
         panels = [sweep_panel(runs, *subject, statistic, published=published) for subject in subjects]
         if statistic == "adjusted":
-            panels += [sweep_panel(runs, *subject, "size_matched_adjusted", published=False) for subject in subjects]
-        kept = tuple(panel for panel in panels if panel.lines)
-        if kept:
-            charts.append(Chart(name, title(subjects[0][0], every), kept))
+            panels += [
+                sweep_panel(runs, *subject, statistic, published=False, baseline=name)
+                for subject in subjects
+                for name in other_baselines(every, *subject)
+            ]
+        panels_with_lines = tuple(panel for panel in panels if panel.lines)
+        if panels_with_lines:
+            charts.append(Chart(name, title(subjects[0][0], every), panels_with_lines))
     titles = [chart.title for chart in charts]
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
 
 def headlines(names: Sequence[str]) -> list[str]:
-    """Which charts come first: the paper's, or else the first four."""
+    """The names of the charts that come first: the paper's, or else the first four."""
     return [name for name in names if name in PAPER] or list(names)[:4]
 
 
-def looks(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
+def line_styles(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
     """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style. Where all
     are of one encoder, each transform has a colour instead."""
     alone = len({results.info.model.encoder or label for label, results in runs}) == 1
@@ -124,71 +131,76 @@ def looks(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
         transform = info.transform.name if alone and info.transform.name != "none" else ""
         families.setdefault((info.model.encoder or label, transform), []).append((changed, i, label))
     members = {transform or sorted(family)[0][2]: sorted(family) for (_, transform), family in families.items()}
-    ends = {label: averaged(results) for label, results in runs}
-    named = {name: name.removesuffix(ends.get(name, "")) for name in members}  # a mean over seeds has its runs' colour
-    hue = colours(list(named.values()))
+    ends = {label: seeds_suffix(results) for label, results in runs}
+    # a mean over seeds has its runs' colour
+    bare_names = {name: name.removesuffix(ends.get(name, "")) for name in members}
+    hue = colours(list(bare_names.values()))
     return {
-        label: (hue[named[name]], dash) for name, family in members.items() for dash, (*_, label) in enumerate(family)
+        label: (hue[bare_names[name]], dash)
+        for name, family in members.items()
+        for dash, (*_, label) in enumerate(family)
     }
 
 
-def sweep_panel(runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool) -> Panel:
+def sweep_panel(
+    runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool, baseline: str = ""
+) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
-    look = looks(runs)
-    matched = statistic.startswith("size_matched")
-    shown = statistic
-    if not matched:  # one statistic a panel, whoever lacks it
-        each = [key.statistic for _, results in runs if (key := main(results, measure, task, wanted=statistic))]
-        shown = statistic if statistic in each else next(iter(each), statistic)
+    styles = line_styles(runs)
+    if not baseline:  # one statistic a panel, whoever lacks it
+        each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
+        statistic = statistic if statistic in each else next(iter(each), statistic)
+    key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
     lines: list[Line] = []
-    overlaid: set[str] = set()
+    overlaid_models: set[str] = set()
     for marker, (label, results) in enumerate(runs):
-        colour, dash = look[label]
-        line = curve_line(results, Key(measure, shown, task), label=label, colour=colour, marker=marker)
+        colour, dash = styles[label]
+        line = curve_line(results, key, label=label, colour=colour, marker=marker)
         if line is None:
             continue
         lines.append(replace(line, dash=dash))
         model = paper_model(label, results, published=published)
-        y = published_curve(model, results, Key(measure, shown, task))
-        if model is not None and y is not None and model not in overlaid:
-            overlaid.add(model)
+        y = published_curve(model, results, key)
+        if model is not None and y is not None and model not in overlaid_models:
+            overlaid_models.add(model)
             lines.append(Line(f"{model}, published", label, y, None, None, colour, marker, published=True))
     every = [results for _, results in runs]
-    definition = next((d for results in every if (d := define(measure, results, task))), "")
-    if any(by_size(results, Key(measure, shown, task)) for results in every):
-        definition += f"; baseline of each {own_size(every, measure)}"
+    definition = next((d for results in every if (d := measure_definition(measure, results, task))), "")
+    if name := next((name for results in every if (name := baseline_label(results, key))), ""):
+        matched = f"baseline of each {group_size_phrase(every, measure)}"
+        definition += f"; {matched if name == SIZE_MATCHED else f'{name} baseline'}"
     return Panel(
         measure=measure,
         task=task,
-        statistic=shown,
+        statistic=statistic,
         definition=definition,
-        y_label=axis_label(measure, shown, every, task),
+        y_label=axis_label(measure, statistic, every, task, baseline),
         lines=tuple(lines),
-        threshold=line_of(measure, every) if shown in ("adjusted", "size_matched_adjusted") else None,
+        threshold=threshold(measure, every) if statistic == "adjusted" else None,
+        baseline=baseline,
     )
 
 
-def line_of(measure: str, runs: Sequence[Results]) -> float | None:
-    """The value at which the measure's metric wants a line drawn across its adjusted curves; None if at none."""
-    return next((at for r in runs if (at := about(r, measure).line) is not None), None)
+def threshold(measure: str, runs: Sequence[Results]) -> float | None:
+    """The value at which a line crosses the measure's adjusted curves, as its metric declares; None: no line."""
+    return next((at for r in runs if (at := measure_info(r, measure).line) is not None), None)
 
 
 def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray | None:
-    """The published curve of what this run measured under the label, by the same definition and the paper's kind of
-    level; None if there is none."""
-    if by_size(results, key):
+    """The published curve of the key's measure by the same definition and kind of baseline; None if there is none."""
+    if baseline_label(results, key):
         return None
-    named = key._replace(measure=canonical(results, key.measure))
-    return finite(reference.published(model).get(named)) if model else None
+    published_key = key._replace(measure=definition_name(results, key.measure))
+    return finite_curve(reference.published_curves(model).get(published_key)) if model else None
 
 
 def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: int) -> Line | None:
     """The curve with its interval; None if it isn't there or has no finite value."""
-    held = results.held.get(key)
-    y = finite(held.value if held else None)
-    if y is None or held is None:
+    estimates = results.by_key.get(key)
+    y = finite_curve(estimates.value if estimates else None)
+    if y is None or estimates is None:
         return None
-    low, high = (finite(np.where(np.isnan(y), np.nan, end)) for end in (held.low, held.high))
+    low, high = (finite_curve(np.where(np.isnan(y), np.nan, end)) for end in (estimates.low, estimates.high))
     if low is None or high is None:
         low = high = None
     return Line(label, label, y, low, high, colour, marker, layers=results.info.model.layers)
@@ -203,7 +215,7 @@ def paper_model(label: str, results: Results, *, published: bool) -> str | None:
     return name if published or results.info.model.weights == "published" else None
 
 
-def finite(curve: np.ndarray | None) -> np.ndarray | None:
+def finite_curve(curve: np.ndarray | None) -> np.ndarray | None:
     """The curve as float64 with NaN for what can't be drawn; None if nothing can."""
     if curve is None:
         return None

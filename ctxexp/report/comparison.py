@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctxexp.errors import MetricError, near
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, sweep_figure
-from ctxexp.report.wording import main
+from ctxexp.report.wording import main_key
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Comparison:
         rows = {}
         for label, results in self.runs:
             for subject in results.subjects():
-                if key := main(results, *subject, wanted="adjusted"):
-                    rows[key.subject, key.statistic, label] = results.held[key].value
+                if key := main_key(results, *subject, wanted="adjusted"):
+                    rows[key.subject, key.name, label] = results.by_key[key].value
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
         names = ["measure", "statistic", "run"]
         table.index = pd.MultiIndex.from_frame(pd.DataFrame(list(rows), columns=names))

@@ -29,12 +29,13 @@ def difference(
 ) -> Difference:
     """The curve `key` of one run minus that of another, layer by layer, with a 95% interval of the difference.
 
-    Runs over one corpus with one seed drew the same documents, sentences or pairs (`paired`), so that what both curves
-    owe to these cancels: two intervals that overlap may belong to curves that differ for certain. Otherwise replicates
-    are paired at random, as of independent runs. `layers` and `others` choose the layers to compare (all; negative ones
-    count from the last): `difference(run, run, key, layers=[3], others=[0])` compares two layers of one run.
+    Runs over one corpus with one seed drew the same documents, sentences or pairs (`share_resamples`). Chance effects
+    of these on both curves then cancel, so that curves whose own intervals overlap may still differ for certain.
+    Otherwise replicates are paired at random, as of independent runs. `layers` and `others` choose the layers to
+    compare (all; negative ones count from the last): `difference(run, run, key, layers=[3], others=[0])` compares two
+    layers of one run.
     """
-    a, b = one.held[key].value, other.held[key].value
+    a, b = one.by_key[key].value, other.by_key[key].value
     at = list(range(min(len(a), len(b)))) if layers is None else layers
     against = at if others is None else others
     value = a[at] - b[against]
@@ -43,12 +44,12 @@ def difference(
         nothing = np.full(len(value), np.nan)
         return Difference(value, nothing, nothing)
     x, y = x[at].astype(np.float64), y[against].astype(np.float64)
-    if not paired(one, other):
+    if not share_resamples(one, other):
         y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
     return Difference(value, *interval(x - y))
 
 
-def paired(one: Results, other: Results) -> bool:
+def share_resamples(one: Results, other: Results) -> bool:
     """Whether both runs' replicates are of the same resamples of the same text."""
     a, b = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (one.info, other.info))
     return a == b

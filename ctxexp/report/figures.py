@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, wording
 from ctxexp.report.charts import Chart, Line, Panel
-from ctxexp.report.frame import Style, blank, dress, save
+from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
@@ -40,21 +40,21 @@ def run_figures(results: Results, folder: Path, *, published: bool = False) -> l
     for measure, task in results.subjects():
         figure = run_figure(results, measure, task, published=published)
         if figure is not None:
-            paths += save(figure, folder, Key(measure, "", task).subject)
+            paths += save_figure(figure, folder, Key(measure, "", task).subject)
     return paths
 
 
 def sweep_figures(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
     """Write the comparison of runs (chart label, results): overview.png, then a figure a measure, PNG and SVG each;
     the paper's also as wide as a column of a page, with PDF."""
-    drawn = charts.sweep_charts(runs, published=published)
-    if not drawn:
+    sweep_charts = charts.sweep_charts(runs, published=published)
+    if not sweep_charts:
         return []
-    paths = save(overview_figure(drawn, runs), folder, "overview")
-    for chart in drawn:
-        paths += save(sweep_figure(chart, runs), folder, chart.name)
-        if chart.name in charts.headlines([each.name for each in drawn]):
-            paths += save(column_figure(chart), folder, f"{chart.name}_column", ("png", "svg", "pdf"))
+    paths = save_figure(overview_figure(sweep_charts, runs), folder, "overview")
+    for chart in sweep_charts:
+        paths += save_figure(sweep_figure(chart, runs), folder, chart.name)
+        if chart.name in charts.headlines([each.name for each in sweep_charts]):
+            paths += save_figure(column_figure(chart), folder, f"{chart.name}_column", ("png", "svg", "pdf"))
     return paths
 
 
@@ -62,47 +62,48 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     """One run's measure by layer: adjusted with its 95% interval, raw and baseline thinner; None without a value."""
     ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
     colour = colours([label])[label]
-    key = wording.main(results, measure, task, wanted="adjusted")
+    key = wording.main_key(results, measure, task, wanted="adjusted")
     if key is None:
         return None
-    main = key.statistic
-    line = charts.curve_line(results, key, label=wording.readable(main), colour=colour, marker=0)
+    line = charts.curve_line(results, key, label=wording.readable(key), colour=colour, marker=0)
     if line is None:
         return None
-    figure = blank(7.2, 3.9)
+    figure = empty_figure(7.2, 3.9)
     axes = figure.add_subplot()
     handles, names = [_draw(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
-    beside: dict[str, Style] = {
-        "raw": {"linestyle": "-", "color": INK, "marker": "^"},
-        "baseline": {"linestyle": (0, (4, 2)), "color": FAINT, "marker": "v"},
-        "size_matched_adjusted": {"linestyle": (0, (1, 1)), "color": colour, "marker": "s"},
-        "size_matched_baseline": {"linestyle": (0, (1, 1)), "color": FAINT, "marker": "s"},
-        "median": {"linestyle": (0, (1, 2)), "color": INK, "marker": "."},
+    beside: dict[Key, Style] = {
+        Key(measure, "raw", task): {"linestyle": "-", "color": INK, "marker": "^"},
+        Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": FAINT, "marker": "v"},
     }
-    for statistic, style in beside.items():
-        y = charts.finite(results.values(measure, statistic, task=task))
-        # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
-        if y is not None and statistic != main and not (statistic == "median" and main != "raw"):
+    for name, marker in zip(wording.other_baselines([results], measure, task), "sD*Xd", strict=False):
+        style: Style = {"linestyle": (0, (1, 1)), "marker": marker}
+        beside[Key(measure, "adjusted", task, baseline=name)] = {**style, "color": colour}
+        beside[Key(measure, "baseline", task, baseline=name)] = {**style, "color": FAINT}
+    if key.statistic == "raw":  # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
+        beside[Key(measure, "median", task)] = {"linestyle": (0, (1, 2)), "color": INK, "marker": "."}
+    for other, style in beside.items():
+        y = charts.finite_curve(found.value if (found := results.by_key.get(other)) else None)
+        if y is not None and other != key:
             handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
-            names.append(wording.readable(statistic))
+            names.append(wording.readable(other))
     model = charts.paper_model(label, results, published=published)
-    known = charts.published_curve(model, results, key)
-    if known is not None:
-        handles.append(_draw(axes, Line("published", label, known, None, None, colour, 0, published=True)))
-        names.append(f"published, {wording.readable(main)}")
-    if (at := charts.line_of(measure, [results])) is not None:
+    paper_curve = charts.published_curve(model, results, key)
+    if paper_curve is not None:
+        handles.append(_draw(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
+        names.append(f"published, {wording.readable(key)}")
+    if (at := charts.threshold(measure, [results])) is not None:
         _threshold(axes, at)
     _finish(axes, wording.axis_label(measure, "", [results], task))
-    count = wording.count_words(results, measure, task)
-    facts = [wording.define(measure, results, task), *wording.facts([(label, results)], measure)]
+    count = wording.group_count_phrase(results, measure, task)
+    facts = [wording.measure_definition(measure, results, task), *wording.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
-    dress(
+    add_captions(
         figure,
         f"{wording.title(measure, [results], task)}: {label}",
         facts,
         handles,
         names,
-        _notes([(label, results)], known is not None, [measure]),
+        _notes([(label, results)], paper_curve is not None, [measure]),
     )
     return figure
 
@@ -111,14 +112,14 @@ def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
     """One measure across models, a panel for each of its definitions."""
     columns = {1: 1, 2: 2, 4: 2}.get(len(chart.panels), 3)
     rows = -(-len(chart.panels) // columns)
-    figure = blank(7.6 if columns == 1 else 4.3 * columns + 0.3, 3.7 * rows)
+    figure = empty_figure(7.6 if columns == 1 else 4.3 * columns + 0.3, 3.7 * rows)
     for position, panel in enumerate(chart.panels, start=1):
         axes = figure.add_subplot(rows, columns, position)
         _panel(axes, panel)
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 46))
             axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
-    facts = wording.facts(runs, chart.panels[0].measure)
+    facts = wording.shared_facts(runs, chart.panels[0].measure)
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     measures = [panel.measure for panel in chart.panels]
@@ -129,7 +130,7 @@ def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
 def column_figure(chart: Chart) -> Figure:
     """The first definition of a measure across models, to be set in a column of a page: what its title and facts would
     say, a caption does."""
-    figure = blank(COLUMN, 2.5)
+    figure = empty_figure(COLUMN, 2.5)
     axes = figure.add_subplot()
     _panel(axes, chart.panels[0])
     axes.tick_params(labelsize=7)
@@ -144,14 +145,14 @@ def column_figure(chart: Chart) -> Figure:
     return figure
 
 
-def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
+def overview_figure(all_charts: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
     """The paper's figures on one picture, the first definition of each."""
-    names = charts.headlines([chart.name for chart in drawn])
-    shown = [chart for chart in drawn if chart.name in names]
-    columns = min(len(shown), 2)
-    rows = -(-len(shown) // columns)
-    figure = blank(5.2 * columns + 0.4, 3.3 * rows)
-    for position, chart in enumerate(shown, start=1):
+    names = charts.headlines([chart.name for chart in all_charts])
+    headline_charts = [chart for chart in all_charts if chart.name in names]
+    columns = min(len(headline_charts), 2)
+    rows = -(-len(headline_charts) // columns)
+    figure = empty_figure(5.2 * columns + 0.4, 3.3 * rows)
+    for position, chart in enumerate(headline_charts, start=1):
         axes = figure.add_subplot(rows, columns, position)
         _panel(axes, chart.panels[0])
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
@@ -159,10 +160,10 @@ def overview_figure(drawn: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
         pad = 8 + 12 * len(under)
         axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=pad, parse_math=False)
         axes.text(0, 1.025, "\n".join(under), fontsize=8.5, color=FAINT, **style)
-    asks = any(chart.name in charts.PAPER for chart in shown)
+    asks = any(chart.name in charts.PAPER for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
-    everything = Chart("overview", heading, tuple(c.panels[0] for c in shown))
-    _dress_sweep(figure, everything.title, wording.facts(runs), everything.lines, runs)
+    everything = Chart("overview", heading, tuple(c.panels[0] for c in headline_charts))
+    _dress_sweep(figure, everything.title, wording.shared_facts(runs), everything.lines, runs)
     return figure
 
 
@@ -192,9 +193,9 @@ def _draw(axes: Axes, line: Line) -> Line2D:
     if line.low is not None and line.high is not None:
         low, high = line.low[x], line.high[x]
         axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0, zorder=1)
-        known = np.isfinite(low) & np.isfinite(high)
-        alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
-        axes.vlines(x[alone], low[alone], high[alone], color=line.colour, linewidth=1.5, zorder=3)
+        has_interval = np.isfinite(low) & np.isfinite(high)
+        is_isolated = has_interval & ~np.append(has_interval[1:], False) & ~np.append(False, has_interval[:-1])
+        axes.vlines(x[is_isolated], low[is_isolated], high[is_isolated], color=line.colour, linewidth=1.5, zorder=3)
     return artist
 
 
@@ -227,21 +228,21 @@ def _notes(runs: Sequence[Run], cite: bool, measures: Sequence[str] = ()) -> lis
     """Below everything: what each label stands for, what these measures give without context, and where published
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
-    told = control_lines(runs, measures, most=CONTROLS)
-    controls = [f"Without context: {line}." for line in told[:CONTROLS]]
-    if len(told) > CONTROLS:
-        controls[-1] = f"{controls[-1][:-1]}; {told[-1]}."
-    seeds = [f"{said}."] if (said := training_runs(runs)) else []
-    return wording.identities(runs) + controls + seeds + [source] * cite
+    control_sentences = control_lines(runs, measures, most=CONTROLS)
+    controls = [f"Without context: {line}." for line in control_sentences[:CONTROLS]]
+    if len(control_sentences) > CONTROLS:
+        controls[-1] = f"{controls[-1][:-1]}; {control_sentences[-1]}."
+    seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs)) else []
+    return wording.encoder_lines(runs) + controls + seeds + [source] * cite
 
 
 def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
     """An entry a measured line, and one for all published ones: their colours and markers are their models'."""
     from matplotlib.lines import Line2D
 
-    shown = [line for line in lines if not line.published]
-    handles, names = [Line2D([], [], **_style(line)) for line in shown], [line.label for line in shown]
-    if len(shown) < len(lines):
+    own_lines = [line for line in lines if not line.published]
+    handles, names = [Line2D([], [], **_style(line)) for line in own_lines], [line.label for line in own_lines]
+    if len(own_lines) < len(lines):
         handles.append(Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
         names.append("published")
     return handles, names
@@ -256,4 +257,4 @@ def _dress_sweep(
     measures: Sequence[str] = (),
 ) -> None:
     cite = any(line.published for line in lines)
-    dress(figure, title, facts, *_legend(lines), _notes(runs, cite, measures))
+    add_captions(figure, title, facts, *_legend(lines), _notes(runs, cite, measures))

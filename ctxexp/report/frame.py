@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 Style = dict[str, Any]  # matplotlib's keywords
 
 
-def blank(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Figure:
     """An empty figure that a notebook shows as it is, without pyplot."""
     from matplotlib.figure import Figure
 
-    class Shown(Figure):
+    class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
             self.savefig(buffer, format="png", dpi=110)
             return buffer.getvalue()
 
-    return Shown(figsize=(width, height), layout="constrained", facecolor="white")
+    return NotebookFigure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def dress(
+def add_captions(
     figure: Figure,
     title: str,
     facts: Sequence[str],
@@ -70,7 +70,7 @@ def dress(
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05, rect=rect)
 
 
-def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg")) -> list[Path]:
+def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write `name`.png, `name`.svg ..., the same bytes for the same figure; the name is made safe for a file."""
     import matplotlib
 
@@ -81,6 +81,8 @@ def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png",
     with warnings.catch_warnings(), matplotlib.rc_context(style):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        # nor is a measure's name that leaves no room
+        warnings.filterwarnings("ignore", message="constrained_layout not applied", category=UserWarning)
         figure.set_dpi(150)
         if figure.axes and (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)

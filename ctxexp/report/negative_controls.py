@@ -1,4 +1,4 @@
-"""What a measure gives where there is no context to find: the one place that figures, reports and cards ask.
+"""Values of a measure where there is no context to find: figures, reports and cards all take them from here.
 
 A number speaks of context only as far as it differs from these: the input layer, which knows none; vectors that are one
 a word; the same shape untrained; the same words shuffled. Those that need a run of their own are taken from the other
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import Run, canonical, main_curves
+from ctxexp.report.wording import Run, definition_name, main_curves
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -36,10 +36,10 @@ VECTOR_A_WORD = {  # exact whatever the vectors are, where all of a word's are o
 
 @dataclass(frozen=True, eq=False)
 class NegativeControl:
-    """What a curve would be without context.
+    """A curve's values under a control that has no context.
 
     Args:
-        name: Which control.
+        name: The control.
         label: The same in words.
         values: By layer (n_layers,), in the curve's unit; NaN where not known.
         interval: Low and high ends of the 95% intervals, (n_layers,) each; None: exact, or not known.
@@ -63,28 +63,28 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
         Layer 0 where it was measured, a vector a word where its value is exact or was measured, then the twin and the
         shuffled text where these were.
     """
-    held = results.held[key]
+    estimates = results.by_key[key]
     if key.place != LAYER:
         return []
-    n, found = len(held.value), []
-    if np.isfinite(held.value[0]):
-        value, low, high = (np.full(n, float(part[0])) for part in held)
+    n, controls = len(estimates.value), []
+    if np.isfinite(estimates.value[0]):
+        value, low, high = (np.full(n, float(part[0])) for part in estimates)
         ends = (low, high) if np.isfinite(low).any() else None
-        found.append(NegativeControl("layer_0", "layer 0", value, ends))
-    exact = VECTOR_A_WORD.get((canonical(results, key.measure), key.statistic))
+        controls.append(NegativeControl("layer_0", "layer 0", value, ends))
+    exact = VECTOR_A_WORD.get((definition_name(results, key.measure), key.name))
     if exact is not None and not key.task:
-        found.append(NegativeControl("vector_a_word", "one vector a word", np.full(n, exact)))
+        controls.append(NegativeControl("vector_a_word", "one vector a word", np.full(n, exact)))
     for other in others:
         name = control_of(results.info, other.info)
-        if name is None or key not in other.held or (name == "vector_a_word" and exact is not None):
+        if name is None or key not in other.by_key or (name == "vector_a_word" and exact is not None):
             continue
-        curves = [_as_long(part, n) if name == "vector_a_word" else part for part in other.held[key]]
+        curves = [_as_long(part, n) if name == "vector_a_word" else part for part in other.by_key[key]]
         label = LABELS.get(name) or other.info.control.replace("_", " ")
         value, low, high = curves
-        if len(value) != n or not np.isfinite(value).any() or label in {one.label for one in found}:
+        if len(value) != n or not np.isfinite(value).any() or label in {one.label for one in controls}:
             continue
-        found.append(NegativeControl(name, label, value, (low, high) if np.isfinite(low).any() else None))
-    return sorted(found, key=lambda one: get_args(ControlName).index(one.name))
+        controls.append(NegativeControl(name, label, value, (low, high) if np.isfinite(low).any() else None))
+    return sorted(controls, key=lambda one: get_args(ControlName).index(one.name))
 
 
 def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
@@ -98,7 +98,7 @@ def is_control(info: RunInfo) -> bool:
 
 
 def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
-    """Which control of run `a` the run `b` is, if any: all but the vectors, or the order of the words, is as there."""
+    """The control of run `a` that run `b` is, if any: all but the vectors, or the order of the words, is as there."""
     same = (a.transform.name, a.transform.arguments, a.corpus.name, a.baseline) == (
         b.transform.name, b.transform.arguments, b.corpus.name, b.baseline
     )  # fmt: skip
@@ -129,52 +129,52 @@ def control_lines(
     `others`: where controls are looked for beside these runs.
     """
     every = [*(results for _, results in runs), *others]
-    asked = None if measures is None else set(measures)
+    selection = None if measures is None else set(measures)
     by_curve: dict[Key, list[str]] = {}
     for label, results in runs:
         if is_control(results.info):
             continue
         for key in main_curves(results):
-            if key.place != LAYER or (asked is not None and key.measure not in asked):
+            if key.place != LAYER or (selection is not None and key.measure not in selection):
                 continue
-            known = np.flatnonzero(np.isfinite(results.held[key].value))
+            finite_layers = np.flatnonzero(np.isfinite(results.by_key[key].value))
             controls = negative_controls(results, key, [other for other in every if other is not results])
-            if not len(known) or not controls:
+            if not len(finite_layers) or not controls:
                 continue
-            last = int(known[-1])
-            said = ", ".join(f"{one.label} {_at(one, last)}" for one in controls)
+            last = int(finite_layers[-1])
+            control_values = ", ".join(f"{one.label} {_at(one, last)}" for one in controls)
             by_curve.setdefault(key, []).append(
-                f"{label}, {key}: layer {last} {results.held[key].value[last]:.3f}; {said}"
+                f"{label}, {key}: layer {last} {results.by_key[key].value[last]:.3f}; {control_values}"
             )
-    lines = [line for found in by_curve.values() for line in found]
+    lines = [line for curve_lines in by_curve.values() for line in curve_lines]
     if most is not None and len(lines) > most:
         return [*lines[:most], f"and {len(lines) - most} more"]
     return lines
 
 
-def _at(one: NegativeControl, layer: int) -> str:
-    value = f"{one.values[layer]:.3f}"
-    if one.interval is None or not np.isfinite(one.interval[0][layer]):
+def _at(control: NegativeControl, layer: int) -> str:
+    value = f"{control.values[layer]:.3f}"
+    if control.interval is None or not np.isfinite(control.interval[0][layer]):
         return value
-    return f"{value} [{one.interval[0][layer]:.3f}, {one.interval[1][layer]:.3f}]"
+    return f"{value} [{control.interval[0][layer]:.3f}, {control.interval[1][layer]:.3f}]"
 
 
-def controls_of_one(results: Results) -> str:
-    """Which controls a run brings by itself, and what to add to its command for the others; empty for a control."""
+def controls_of_run(results: Results) -> str:
+    """The controls that a run has by itself, and what to add to its command for the others; empty for a control."""
     info = results.info
     keys = [key for key in main_curves(results) if key.place == LAYER]
     if is_control(info) or not keys:
         return ""
     own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))
-    asked = [f"model={info.model.name},{RANDOM_WORDS}" if info.model.name else f"model={RANDOM_WORDS}"]
-    asked += [f"weights={info.model.weights},{UNTRAINED}"] if info.model.weights in GROUP_OF_WEIGHTS else []
-    asked += ["control=none,shuffled"] if info.control == "none" else []
-    brought = f"Of this run: {', '.join(own)}; " if own else ""
-    return f"{brought}further controls: its command with `-m {' '.join(asked)}`, whose figures and report hold all"
+    arguments = [f"model={info.model.name},{RANDOM_WORDS}" if info.model.name else f"model={RANDOM_WORDS}"]
+    arguments += [f"weights={info.model.weights},{UNTRAINED}"] if info.model.weights in GROUP_OF_WEIGHTS else []
+    arguments += ["control=none,shuffled"] if info.control == "none" else []
+    prefix = f"Of this run: {', '.join(own)}; " if own else ""
+    return f"{prefix}further controls: its command with `-m {' '.join(arguments)}`, whose figures and report hold all"
 
 
 def training_runs(runs: Sequence[Run]) -> str:
-    """What a comparison of models has to say of seeds; empty of one model, or where runs are means over seeds."""
+    """The sentence on seeds below a comparison of models; empty for one model, or where runs are means over seeds."""
     models = {(r.info.model.name, r.info.model.weights, r.info.model.encoder) for _, r in runs}
     models = {model for model in models if model[0] != RANDOM_WORDS}  # which nothing trained
     if len(models) < 2 or any(r.info.seeds for _, r in runs) or len({r.info.seed for _, r in runs}) > 1:

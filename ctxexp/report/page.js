@@ -41,10 +41,12 @@ const plots = data.charts.map((chart, number) => {
   const plot = make("div", { className: "plot" }), note = make("p"), name = `panel-${number}`;
   const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot };
   const parts = [note, plot];
-  if (chart.panels.some(panel => panel.views.matched)) {
-    entry.matched = make("input", { type: "checkbox", onchange: () => show(entry) });
-    parts.unshift(make("label", {}, entry.matched, " chance level at each group's own size"));
-  }
+  entry.baselines = Object.entries(data.baselines).filter(([key]) => chart.panels.some(panel => panel.views[key]))
+    .map(([key, label]) => {
+      const box = make("input", { type: "checkbox", value: key, onchange: () => show(entry) });
+      parts.unshift(make("label", {}, box, " " + label));
+      return box;
+    });
   if (chart.panels.length > 1)
     parts.unshift(choices(name, "definition", chart.panels.map((panel, i) => [i, panel.name]), () => show(entry)));
   if (chart.headline) {
@@ -81,10 +83,11 @@ function band(line, x) {
   return traces;
 }
 
-function show({ chart, name, note, plot, section, matched }) {
+function show({ chart, name, note, plot, section, baselines }) {
   const depth = chosen("axis") === "depth", hidden = unseen();
   const panel = chart.panels[chart.panels.length > 1 ? chosen(name) : 0];
-  const own = matched?.checked && chosen("statistic") === "adjusted" && panel.views.matched;
+  const box = baselines.find(box => box.checked && panel.views[box.value]);
+  const own = box && chosen("statistic") === "adjusted" && panel.views[box.value];
   const view = own || (panel.views[chosen("statistic")] ?? Object.values(panel.views)[0]);
   note.textContent = panel.definition;
   if (section.open === false) return;

@@ -13,29 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ctxexp.errors import plugin_call
 from ctxexp.files.tables import write_csv
-from ctxexp.files.templates import filled
+from ctxexp.files.templates import render_page
 from ctxexp.files.writing import write_text
-from ctxexp.papers import sweep_tables
-from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.plugins import Registry
-from ctxexp.report import charts, figures, wording
+from ctxexp.report import charts, figures, sweep_tables, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
-from ctxexp.report.explorer import explorer_data
+from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report.explorer import load_explorer
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import PALETTE
-from ctxexp.report.seeds import over_seeds
+from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
-from ctxexp.report.wording import Run, contexts_words
-from ctxexp.results.run_info import RunInfo
+from ctxexp.report.wording import Run
+from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
 
 REPORT, COMPARISON = "report.html", "comparison.csv"
 _STATISTICS = ("adjusted", "raw", "baseline")
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """A table of the page; each row's first cell is its heading."""
 
     title: str
@@ -43,7 +43,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def _about(info: RunInfo) -> dict[str, object]:
+def _run_facts(info: RunInfo) -> dict[str, object]:
     """The facts of a run by the names that the page gives them."""
     model, text, resampled = info.model, info.corpus, info.resampled
     return {
@@ -64,7 +64,7 @@ def _about(info: RunInfo) -> dict[str, object]:
         "occurrences": text.occurrences,
         "words": text.words,
         "contexts a word needs": text.min_contexts,
-        "contexts": contexts_words(text),
+        "contexts": text.contexts,
         "words of the whole text": text.text_words or "",
         "baseline": info.baseline.name,
         "baseline size": info.baseline.size,
@@ -76,18 +76,20 @@ def _about(info: RunInfo) -> dict[str, object]:
     }
 
 
-def summarise(
+def write_summary(
     runs: Sequence[Run], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
 ) -> list[Path]:
-    """Write what compares the runs of a sweep: figures, report.html, tables and comparison.csv; the paths. `links` are
-    where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv have every
-    run."""
+    """Write the comparison of a sweep's runs (figures, report.html, tables, comparison.csv); return the paths.
+
+    `links` are where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv
+    have every run.
+    """
     published = any(results.info.published for _, results in runs)
-    shown = over_seeds(runs)
-    paths = figures.sweep_figures(shown, folder, published=published)
+    averages = average_seeds(runs)
+    paths = figures.sweep_figures(averages, folder, published=published)
     paths += sweep_tables.write_tables(runs, folder, registry)
     more = sweep_tables.write_figures(runs, folder, registry)
-    page = write_report(shown, folder / REPORT, published=published, links=links, pictures=more)
+    page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)
     paths += [page, *more]
     comparison = folder / COMPARISON
     write_csv(Comparison(tuple(wording.unique_labels(runs))).frame, comparison)
@@ -107,20 +109,23 @@ def write_report(
     SVG. It fetches nothing."""
     from plotly.offline import get_plotlyjs
 
-    data = page_data(runs, published=published)
+    loaded = load_explorer()
+    with plugin_call("word explorer"):
+        explorer = loaded.section(runs) if loaded else None
+    data = page_data(runs, published=published) | {"explorer": explorer and explorer.data}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    page = filled(
+    page = render_page(
         "ctxexp.report",
         "page.html",
         title=title,
-        facts="; ".join(wording.facts(runs)),
+        facts="; ".join(wording.shared_facts(runs)),
         training_runs=training_runs(runs),
         controls=control_lines(runs, most=12),
         source=f"{reference.SOURCE}; {reference.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
         seeds=any(results.info.seeds for _, results in runs),
-        explorer=data["explorer"] is not None,
+        explorer=explorer,
         labels=[model["label"] for model in data["models"]],
         places=AT,
         pictures={path.stem: _embedded(path) for path in pictures if path.suffix == ".svg"},
@@ -133,33 +138,34 @@ def write_report(
 
 
 def _embedded(path: Path) -> str:
-    """The picture as the address of itself."""
+    """The picture as a data URL."""
     return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:
-    """What the page's script draws: models, charts with a view a panel and statistic, and the table; JSON's types."""
-    drawn: dict[str, dict[str, Any]] = {}
+    """The data of the page's script in JSON's types: models, charts a view per panel and statistic, and the table."""
+    chart_entries: dict[str, dict[str, Any]] = {}
     for statistic in _STATISTICS:
         for chart in charts.sweep_charts(runs, published=published, statistic=statistic):
-            entry = drawn.setdefault(chart.name, {"title": chart.title, "panels": {}})
+            entry = chart_entries.setdefault(chart.name, {"title": chart.title, "panels": {}})
             for panel in chart.panels:
                 last = max(len(line.y) for line in panel.lines) - 1
                 fresh = {"name": _choice(panel, runs), "definition": panel.definition, "last": last, "views": {}}
                 views = entry["panels"].setdefault((panel.measure, panel.task), fresh)["views"]
-                views["matched" if panel.statistic.startswith("size_matched") else statistic] = _view(panel)
-    headlines = charts.headlines(list(drawn))
-    named = wording.unique_labels(runs)
-    models = [{"label": label, "colour": colour} for label, (colour, _) in charts.looks(named).items()]
-    views = [view for chart in drawn.values() for panel in chart["panels"].values() for view in panel["views"].values()]
+                views[panel.baseline or statistic] = _view(panel)
+    headlines = charts.headlines(list(chart_entries))
+    labelled_runs = wording.unique_labels(runs)
+    models = [{"label": label, "colour": colour} for label, (colour, _) in charts.line_styles(labelled_runs).items()]
+    panels = [panel for chart in chart_entries.values() for panel in chart["panels"].values()]
+    views = [view for panel in panels for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,
         "hues": PALETTE,
-        "explorer": explorer_data(runs),
         "models": models,
+        "baselines": {name: _chance_label(name) for p in panels for name in p["views"] if name not in _STATISTICS},
         "charts": [
             {**chart, "panels": list(chart["panels"].values()), "headline": name in headlines}
-            for name, chart in drawn.items()
+            for name, chart in chart_entries.items()
         ],
         "published": any(line["published"] for view in views for line in view["lines"]),
         "side": [
@@ -169,19 +175,25 @@ def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]
     }
 
 
+def _chance_label(baseline: str) -> str:
+    """The label of the switch to a second baseline."""
+    label = baseline.replace("_", "-")
+    return "chance level at each group's own size" if label == SIZE_MATCHED else f"{label} chance level"
+
+
 def _choice(panel: Panel, runs: Sequence[Run]) -> str:
-    """What the switch of a chart calls one of its panels: a task, or a variant of the measure."""
-    said = next((info.variant for _, r in runs if (info := wording.about(r, panel.measure)).variant), "")
+    """The panel's label in the switch of its chart: a task, or a variant of the measure."""
+    variant = next((info.variant for _, r in runs if (info := wording.measure_info(r, panel.measure)).variant), "")
     task = "mean over tasks" if panel.task == wording.AVERAGE else panel.task
-    return " ".join(filter(None, [task, said])) or "plain"
+    return " ".join(filter(None, [task, variant])) or "plain"
 
 
 def _view(panel: Panel) -> dict[str, Any]:
-    shown = [y for line in panel.lines for y in (line.y, line.low) if y is not None]
+    curves = [y for line in panel.lines for y in (line.y, line.low) if y is not None]
     return {
         "y_label": panel.y_label,
         "threshold": panel.threshold,
-        "negative": bool(min(float(np.nanmin(y)) for y in shown) < 0),
+        "negative": bool(min(float(np.nanmin(y)) for y in curves) < 0),
         "lines": [_line(line) for line in panel.lines],
     }
 
@@ -200,22 +212,22 @@ def _plain(value: object) -> object:
     return [v if np.isfinite(v) else None for v in value.tolist()] if isinstance(value, np.ndarray) else value
 
 
-def _runs_table(runs: Sequence[Run]) -> Table:
+def _runs_table(runs: Sequence[Run]) -> PageTable:
     """One column a run, one row a fact: identities are long, models few."""
-    named = wording.unique_labels(runs)
-    facts = [_about(results.info) for _, results in named]
-    rows = [[name, *(_cell(each[name]) for each in facts)] for name in _about(RunInfo())]
-    return Table("Runs", ["", *(label for label, _ in named)], [row for row in rows if any(row[1:])])
+    labelled_runs = wording.unique_labels(runs)
+    facts = [_run_facts(results.info) for _, results in labelled_runs]
+    rows = [[name, *(_cell(each[name]) for each in facts)] for name in _run_facts(RunInfo())]
+    return PageTable("Runs", ["", *(label for label, _ in labelled_runs)], [row for row in rows if any(row[1:])])
 
 
-def _measures_table(runs: Sequence[Run]) -> Table:
-    named = wording.unique_labels(runs)
+def _measures_table(runs: Sequence[Run]) -> PageTable:
+    labelled_runs = wording.unique_labels(runs)
     rows = []
-    for measure, task in dict.fromkeys(subject for _, results in named for subject in results.subjects()):
-        definitions = dict.fromkeys(wording.define(measure, results, task) for _, results in named)
-        counts = [wording.count_words(results, measure, task) for _, results in named]
+    for measure, task in dict.fromkeys(subject for _, results in labelled_runs for subject in results.subjects()):
+        definitions = dict.fromkeys(wording.measure_definition(measure, results, task) for _, results in labelled_runs)
+        counts = [wording.group_count_phrase(results, measure, task) for _, results in labelled_runs]
         rows.append([Key(measure, "", task).subject, " | ".join(d for d in definitions if d), *counts])
-    return Table("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in named)], rows)
+    return PageTable("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in labelled_runs)], rows)
 
 
 def _cell(value: object) -> str:

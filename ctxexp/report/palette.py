@@ -44,24 +44,24 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     families: dict[str, list[str]] = {}
     for label in sorted(set(labels)):
         families.setdefault(_family(label), []).append(label)
-    taken: set[str] = set()
+    used_colours: set[str] = set()
     hues: dict[str, str] = {}
     for name in sorted(families, key=lambda name: (name not in FIXED, name)):
         # the fixed colours stay free even where their models are absent: who else is there mustn't matter
         free = (c for c in _preferences(name) if c not in hues.values() and (name in FIXED or c not in FIXED.values()))
         hues[name] = next(free)
-    chosen: dict[str, str] = {}
+    colour_of: dict[str, str] = {}
     shaded: list[tuple[str, str]] = []
     for name, members in families.items():
         plain = min(members, key=lambda label: (label.strip().casefold() != name, label))
         if plain.strip().casefold() == name:
-            chosen[plain] = hues[name]
-        shaded.extend((label, hues[name]) for label in members if label not in chosen)
-    taken.update(hues.values())  # a family's own colour stays free for its plain label
+            colour_of[plain] = hues[name]
+        shaded.extend((label, hues[name]) for label in members if label not in colour_of)
+    used_colours.update(hues.values())  # a family's own colour stays free for its plain label
     for label, hue in shaded:
-        chosen[label] = next(colour for colour in _shades(label, hue) if colour not in taken)
-        taken.add(chosen[label])
-    return {label: chosen[label] for label in labels}
+        colour_of[label] = next(colour for colour in _shades(label, hue) if colour not in used_colours)
+        used_colours.add(colour_of[label])
+    return {label: colour_of[label] for label in labels}
 
 
 def _family(label: str) -> str:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ctxexp.report.wording import Run, averaged
+from ctxexp.report.wording import Run, seeds_suffix
 from ctxexp.results import Results
-from ctxexp.results.values import Held, Values
+from ctxexp.results.values import Estimates, Values
 
 
-def over_seeds(runs: Sequence[Run]) -> list[Run]:
+def average_seeds(runs: Sequence[Run]) -> list[Run]:
     """The runs; in the place of several that share every choice but the seed one stands, their mean.
 
     Its curves are means over seeds, and the ends of its intervals a standard deviation (ddof 1) below and above, NaN
@@ -22,39 +22,39 @@ def over_seeds(runs: Sequence[Run]) -> list[Run]:
     families: dict[str, list[Run]] = {}
     for number, (label, results) in enumerate(runs):
         families.setdefault(results.info.protocol or f"run {number}", []).append((label, results))
-    found: list[Run] = []
+    runs_and_means: list[Run] = []
     for family in families.values():
         seeds = [results.info.seed for _, results in family]
         alone = len(family) == 1 or len(set(seeds)) < len(seeds)
-        found += family if alone else [_mean(family)]
-    return found
+        runs_and_means += family if alone else [_mean(family)]
+    return runs_and_means
 
 
 def _mean(family: Sequence[Run]) -> Run:
     """The labels without what tells the seeds apart, and the mean."""
     every = [results for _, results in family]
     first = every[0]
-    label = min((_bare(label, results.info.seed) for label, results in family), key=len)
+    label = min((_label_without_seed(label, results.info.seed) for label, results in family), key=len)
     values = Values()
-    for key in first.held:
-        stacked = [results.held[key].value for results in every if key in results.held]
-        if len(stacked) == len(every) and len({len(curve) for curve in stacked}) == 1:
-            values.held[key] = _about(np.stack(stacked))
+    for key in first.by_key:
+        curves = [results.by_key[key].value for results in every if key in results.by_key]
+        if len(curves) == len(every) and len({len(curve) for curve in curves}) == 1:
+            values.by_key[key] = _mean_and_sd(np.stack(curves))
     encoders = {results.info.model.encoder for results in every}
     model = first.info.model if len(encoders) == 1 else replace(first.info.model, encoder="")
     info = replace(first.info, model=model, seeds=tuple(results.info.seed for results in every))
     mean = Results.of(values, tables=first.tables, info=info)
-    return label + averaged(mean), mean
+    return label + seeds_suffix(mean), mean
 
 
-def _about(curves: np.ndarray) -> Held:
+def _mean_and_sd(curves: np.ndarray) -> Estimates:
     """Mean and standard deviation over the first axis of (seeds, n)."""
     mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1)
-    return Held(mean, mean - sd, mean + sd)
+    return Estimates(mean, mean - sd, mean + sd)
 
 
-def _bare(label: str, seed: int) -> str:
+def _label_without_seed(label: str, seed: int) -> str:
     """The label that a sweep gave a job, without what tells it from its other seeds."""
-    name, _, told = label.removesuffix(")").rpartition(" (") if label.endswith(")") else (label, "", "")
-    others = [part for part in told.split(", ") if part not in ("", f"seed {seed}")]
+    name, _, overrides = label.removesuffix(")").rpartition(" (") if label.endswith(")") else (label, "", "")
+    others = [part for part in overrides.split(", ") if part not in ("", f"seed {seed}")]
     return f"{name} ({', '.join(others)})" if others else name

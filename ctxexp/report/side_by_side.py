@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.report.charts import PAPER
-from ctxexp.report.wording import Run, figure_of, main, title, unique_labels
+from ctxexp.report.wording import Run, figure_name, main_key, title, unique_labels
 from ctxexp.results import Results
-from ctxexp.results.values import Held, Key
+from ctxexp.results.values import Estimates, Key
 
 WIDTH = 200  # characters of a table on a terminal
 AT = ("last layer", "highest layer", "lowest layer")
 
 
-class Cell(NamedTuple):
+class ComparisonCell(NamedTuple):
     """A value at a layer with its interval (None: none is known), and how it is read."""
 
     layer: int
@@ -27,31 +27,31 @@ class Cell(NamedTuple):
     text: str
 
 
-class Row(NamedTuple):
+class ComparisonRow(NamedTuple):
     """A measure: its curve's name, and a cell a model by place (`AT`), empty where the model hasn't got it."""
 
     title: str
     curve: str
-    cells: list[dict[str, Cell]]
+    cells: list[dict[str, ComparisonCell]]
 
 
-def side_by_side(runs: Sequence[Run]) -> list[Row]:
+def side_by_side(runs: Sequence[Run]) -> list[ComparisonRow]:
     """A row a measure, the paper's first, a cell a run."""
-    named = unique_labels(runs)
-    every = [results for _, results in named]
+    labelled_runs = unique_labels(runs)
+    every = [results for _, results in labelled_runs]
     subjects = list(dict.fromkeys(subject for results in every for subject in results.subjects()))
     first = [measure for measure in PAPER if any(measure == subject[0] for subject in subjects)]
-    order = {name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_of(m, every) for m, _ in subjects)]))}
+    order = {name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_name(m, every) for m, _ in subjects)]))}
     rows = []
-    for measure, task in sorted(subjects, key=lambda subject: order[figure_of(subject[0], every)]):
-        keys = [main(results, measure, task, wanted="adjusted") for results in every]
+    for measure, task in sorted(subjects, key=lambda subject: order[figure_name(subject[0], every)]):
+        keys = [main_key(results, measure, task, wanted="adjusted") for results in every]
         cells = [_cells(results, key) for results, key in zip(every, keys, strict=True)]
         if any(cells):
-            rows.append(Row(full_title(measure, task, every), str(next(filter(None, keys))), cells))
+            rows.append(ComparisonRow(full_title(measure, task, every), str(next(filter(None, keys))), cells))
     return rows
 
 
-def on_terminal(runs: Sequence[Run]) -> str:
+def terminal_table(runs: Sequence[Run]) -> str:
     """The same as text: each curve's value at the last layer with its interval, and its highest one, with its layer."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -71,32 +71,32 @@ def on_terminal(runs: Sequence[Run]) -> str:
 
 def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
     """The measure's title with its variant."""
-    said = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
-    return title(measure, runs, task) + (f", {said}" if said else "")
+    variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
+    return title(measure, runs, task) + (f", {variant}" if variant else "")
 
 
-def _cells(results: Results, key: Key | None) -> dict[str, Cell]:
-    held = results.held[key] if key else None
-    if held is None or not np.isfinite(held.value).any():
+def _cells(results: Results, key: Key | None) -> dict[str, ComparisonCell]:
+    estimates = results.by_key[key] if key else None
+    if estimates is None or not np.isfinite(estimates.value).any():
         return {}
-    last = max(results.info.model.layers, default=len(held.value) - 1)
-    places = (last, int(np.nanargmax(held.value)), int(np.nanargmin(held.value)))
+    last = max(results.info.model.layers, default=len(estimates.value) - 1)
+    places = (last, int(np.nanargmax(estimates.value)), int(np.nanargmin(estimates.value)))
     spread = bool(results.info.seeds)
     return {
-        at: _cell(held, layer, at, spread)
+        at: _cell(estimates, layer, at, spread)
         for at, layer in zip(AT, places, strict=True)
-        if np.isfinite(held.value[layer])
+        if np.isfinite(estimates.value[layer])
     }
 
 
-def _cell(held: Held, layer: int, at: str, spread: bool) -> Cell:
-    value, low, high = (float(column[layer]) for column in held)
+def _cell(estimates: Estimates, layer: int, at: str, spread: bool) -> ComparisonCell:
+    value, low, high = (float(column[layer]) for column in estimates)
     text = number(value)
-    if known := bool(np.isfinite([low, high]).all()):
+    if has_interval := bool(np.isfinite([low, high]).all()):
         text += f" ± {number((high - low) / 2)}" if spread else f" [{number(low)}, {number(high)}]"
     if at != AT[0]:
         text += f" (layer {layer})"
-    return Cell(layer, value, low if known else None, high if known else None, text)
+    return ComparisonCell(layer, value, low if has_interval else None, high if has_interval else None, text)
 
 
 def number(value: float) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ctxexp.results.run_info import SIZE_MATCHED, CorpusInfo, MeasureInfo, Resampled
+from ctxexp.results.run_info import SIZE_MATCHED, MeasureInfo, ResamplingInfo
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
 
@@ -27,115 +27,117 @@ _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it i
 
 def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
     """Labels as one line each; a repeated label gets a number."""
-    seen: set[str] = set()
-    named = []
+    labels: set[str] = set()
+    labelled_runs = []
     for label, results in runs:
         base = name = one_line(label) or "run"
         count = 1
-        while name in seen:
+        while name in labels:
             count += 1
             name = f"{base} #{count}"
-        seen.add(name)
-        named.append((name, results))
-    return named
+        labels.add(name)
+        labelled_runs.append((name, results))
+    return labelled_runs
 
 
 def one_line(text: object) -> str:
+    """The text in one line, single spaces between its words."""
     return " ".join(str(text).split())
 
 
-def about(results: Results, measure: str) -> MeasureInfo:
-    """What the run says of a measure; blank where it says nothing."""
+def measure_info(results: Results, measure: str) -> MeasureInfo:
+    """The metadata of a measure as the run recorded it; blank where it recorded none."""
     return results.info.measures.get(measure, MeasureInfo())
 
 
 def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
     """The measure's name as prose, the metric's own where a run states it, and the task."""
-    known = next((said for results in runs if (said := one_line(about(results, measure).title))), "")
-    known = known or one_line(measure.replace("_", " ")).capitalize()
-    return f"{known}, {'mean over tasks' if task == AVERAGE else task}" if task else known
+    name = next((own_title for results in runs if (own_title := one_line(measure_info(results, measure).title))), "")
+    name = name or one_line(measure.replace("_", " ")).capitalize()
+    return f"{name}, {'mean over tasks' if task == AVERAGE else task}" if task else name
 
 
-def canonical(results: Results, measure: str) -> str:
-    """What is measured, whatever its label: the metric's name with its variant, as `self_similarity` or
-    `max_explainable_variance_released`; the label where the run doesn't say."""
-    said = about(results, measure)
-    if not said.name or said.variant is None:
+def definition_name(results: Results, measure: str) -> str:
+    """The metric's name with its variant, independent of its label: `self_similarity`,
+    `max_explainable_variance_released`; the label itself where the run has no metadata."""
+    info = measure_info(results, measure)
+    if not info.name or info.variant is None:
         return measure
-    return f"{said.name}_{said.variant}" if said.variant else said.name
+    return f"{info.name}_{info.variant}" if info.variant else info.name
 
 
-def figure_of(measure: str, runs: Iterable[Results]) -> str:
+def figure_name(measure: str, runs: Iterable[Results]) -> str:
     """The figure on which a measure has its panel: one for the variants of a metric, one for a measure's tasks."""
-    return next((said.name for r in runs if (said := about(r, measure)).variant), measure)
+    return next((info.name for r in runs if (info := measure_info(r, measure)).variant), measure)
 
 
-def mains(results: Results, measure: str) -> tuple[str, ...]:
+def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
     """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
     adjusted, raw."""
-    own = about(results, measure).main
+    own = measure_info(results, measure).main
     return (*([own] if own else []), "adjusted", "raw")
 
 
-def main(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
+def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
     """The curve that stands for the measure: of `wanted`, its metric's choice, adjusted, raw and the others (no count,
     spread or level) the first with a finite value, or else the first; None if there is none."""
-    others = [key.statistic for key in results.held if key.statistic not in NEVER_MAIN]
-    keys = [Key(measure, statistic, task) for statistic in (wanted, *mains(results, measure), *others)]
-    keys = [key for key in keys if key in results.held]
-    return next((key for key in keys if np.isfinite(results.held[key].value).any()), next(iter(keys), None))
+    others = [key.name for key in results.by_key if may_be_main(key)]
+    keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
+    keys = [key for key in keys if key in results.by_key]
+    return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
 
 
 def main_curves(results: Results) -> list[Key]:
     """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
-    found = (main(results, *subject) for subject in results.subjects())
-    return [key for key in found if key and key.statistic in mains(results, key.measure)]
+    keys = (main_key(results, *subject) for subject in results.subjects())
+    return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
 
 
-def define(measure: str, results: Results, task: str = "") -> str:
+def measure_definition(measure: str, results: Results, task: str = "") -> str:
     """The definition that the run states, of a task with the task; else an empty text."""
-    said = one_line(about(results, measure).definition)
-    return f"{'mean over tasks' if task == AVERAGE else task}: {said}" if said and task else said
+    sentence = one_line(measure_info(results, measure).definition)
+    return f"{'mean over tasks' if task == AVERAGE else task}: {sentence}" if sentence and task else sentence
 
 
-def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), task: str = "") -> str:
-    """What the number is: "cosine − baseline"."""
+def axis_label(
+    measure: str, statistic: str, results: Iterable[Results] = (), task: str = "", baseline: str = ""
+) -> str:
+    """The axis label of a statistic by one of the baselines, with its unit: "cosine − baseline"."""
     runs = list(results)
-    unit = next((u for r in runs if (u := one_line(about(r, measure).unit))), "value")
+    unit = next((u for r in runs if (u := one_line(measure_info(r, measure).unit))), "value")
     unit = _UNITS.get(unit, unit)
     if unit == "score" and statistic:  # one of several benchmarks: which
-        unit = f"score, {readable(statistic)}"
-    alone = not any(Key(measure, "adjusted", task) in r.held for r in runs)
-    if any(by_size(r, Key(measure, statistic, task)) for r in runs) and statistic == "adjusted":
-        statistic = "size_matched_adjusted"
+        unit = f"score, {readable(Key.of(measure, statistic))}"
+    alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)
+    if statistic == "adjusted":  # where one run's baseline is another than the others', the label names it
+        key = Key(measure, statistic, task, baseline=baseline)
+        baseline = next((name for r in runs if (name := baseline_label(r, key))), "")
+    else:
+        baseline = baseline.replace("_", "-")
+    which = f"{baseline} " if baseline else ""
     forms = {
-        "adjusted": "{} − baseline",
-        "size_matched_adjusted": "{} − size-matched baseline",
-        "corrected": "{} above chance, as a share of the room above it",
-        "size_matched_corrected": "{} above size-matched chance, as a share of the room above it",
+        "adjusted": f"{{}} − {which}baseline",
+        "corrected": f"{{}} above {which}chance, as a share of the room above it",
         "baseline": "{} of the baseline",
         "raw": "{}" if alone else "{}, raw",
     }
     return forms.get(statistic, "{}").format(unit)
 
 
-def readable(statistic: str) -> str:
+def readable(key: Key) -> str:
     """A statistic's name for a legend."""
-    names = {
-        "size_matched_adjusted": "adjusted, size-matched",
-        "size_matched_baseline": "baseline, size-matched",
-        "corrected": "chance-corrected",
-        "size_matched_corrected": "chance-corrected, size-matched",
-        "mean_cosine": "mean",
-    }
-    return names.get(statistic, statistic.replace("_", " "))
+    names = {"corrected": "chance-corrected", "mean_cosine": "mean"}
+    name = names.get(key.statistic, key.statistic.replace("_", " "))
+    return f"{name}, {key.baseline.replace('_', '-')}" if key.baseline else name
 
 
-NEVER_MAIN = (
-    "n", "undefined", "sd", "baseline", "size_matched_baseline", "size_matched_adjusted", "corrected",
-    "corrected_undefined", "size_matched_corrected", "size_matched_corrected_undefined",
-)  # fmt: skip
-_DRAWN = {  # what intervals draw anew
+def may_be_main(key: Key) -> bool:
+    """Whether a curve may stand for its measure: no count, no spread, no baseline, and nothing by a second baseline."""
+    return not key.baseline and key.statistic not in NEVER_MAIN
+
+
+NEVER_MAIN = ("n", "undefined", "sd", "baseline", "corrected", "corrected_undefined")
+_CLUSTERS = {  # what intervals draw anew
     "sentence": "sentences",
     "document": "documents",
     "shard of sentences": "shards of sentences",
@@ -145,64 +147,61 @@ _DRAWN = {  # what intervals draw anew
 }
 
 
-def facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
-    """What the runs have in common, for under a title: weights, corpus, sentences' pooling, control, transform,
+def shared_facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
+    """Facts that the runs have in common, for below a title: weights, corpus, sentences' pooling, control, transform,
     baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them."""
-    said = []
-    chance = [baseline_words(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
-    used = [one_line(r.info.transform.name) for _, r in runs]
+    phrases = []
+    chance = [baseline_phrase(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
+    transform_names = [one_line(r.info.transform.name) for _, r in runs]
     fits = [one_line(fit.text if (fit := r.info.transform.fit) else "target") for _, r in runs]
     if set(fits) == {"target"}:
         fits = []
-    if set(used) == {"none"}:
+    if set(transform_names) == {"none"}:
         fits = []
-    if set(used) == {"none"} or not transforms:
-        used = []
-    resampled = [drawn_anew(r) for _, r in runs if measure is None or _has_interval(r, measure)]
+    if set(transform_names) == {"none"} or not transforms:
+        transform_names = []
+    interval_sources = [interval_source(r) for _, r in runs if measure is None or _has_interval(r, measure)]
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []
     texts = [r.info.corpus for _, r in runs]
-    bounds = [contexts_words(text) for text in texts] if any(t.max_contexts or t.one_pass for t in texts) else []
-    pooled = [one_line(r.info.pooling.name).replace("_", " ") for _, r in runs if _of_pairs(r, measure)]
+    contexts = [text.contexts for text in texts]
+    if set(contexts) == {"all contexts"}:
+        contexts = []
+    poolings = [one_line(r.info.pooling.name).replace("_", " ") for _, r in runs if _of_pairs(r, measure)]
     weights = [one_line(r.info.model.weights) for _, r in runs]
     if "" in weights:  # beside others there is a model that hasn't that choice
         weights = []
     for kind, plural, words in (
         ("weights", "kinds of weights", weights),
         ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
-        ("", "bounds of contexts", bounds),
-        ("sentence vectors:", "poolings of sentences", pooled),
+        ("", "bounds of contexts", contexts),
+        ("sentence vectors:", "poolings of sentences", poolings),
         ("control:", "controls", controls),
-        ("transform", "transforms", used),
+        ("transform", "transforms", transform_names),
         ("fitted on", "fitted texts", fits),
         ("baseline:", "baselines", chance),
-        ("intervals over:", "units of intervals", resampled),
+        ("intervals over:", "units of intervals", interval_sources),
     ):
-        known = sorted(set(words) - {""})
-        if known:
-            said.append(f"{kind} {known[0]}".strip() if len(known) == 1 else f"{len(known)} {plural}")
-    said += sorted({one_line(f"{r.info.control}: {r.info.control_note}") for _, r in runs if r.info.control_note})
+        distinct = sorted(set(words) - {""})
+        if distinct:
+            phrases.append(f"{kind} {distinct[0]}".strip() if len(distinct) == 1 else f"{len(distinct)} {plural}")
+    phrases += sorted({one_line(f"{r.info.control}: {r.info.control_note}") for _, r in runs if r.info.control_note})
     unknown = max((r.info.corpus.unknown_share or 0 for _, r in runs), default=0)
     if unknown > MANY:
-        said.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
-    return said
+        phrases.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
+    return phrases
 
 
-def contexts_words(text: CorpusInfo) -> str:
-    """How many contexts of a word were measured, and how where no row was stored."""
-    if text.one_pass:
-        return "all contexts, in one pass, no vector stored"
-    return f"at most {text.max_contexts:,} contexts a word" if text.max_contexts else "all contexts"
+def encoder_lines(runs: Sequence[Run]) -> list[str]:
+    """A line for each encoder with the labels that stand for it: "bert: <encoder>, 5 layers of 128".
 
-
-def identities(runs: Sequence[Run]) -> list[str]:
-    """What each label stands for: "bert: <encoder>, 5 layers of 128"; runs that don't say are left out.
+    Runs without such metadata are left out.
 
     An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot. Labels of one
     encoder share a line: "bert, bert (no first word): <encoder>".
     """
-    said: dict[str, list[str]] = {}
+    labels_by_line: dict[str, list[str]] = {}
     for label, results in unique_labels(runs):
         name = one_line(results.info.model.encoder)
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
@@ -212,14 +211,14 @@ def identities(runs: Sequence[Run]) -> list[str]:
             if results.info.model.dim
             else ""
         )
-        first = f"first: {first}" if (first := stands_first(results)) else ""
+        first = f"first: {first}" if (first := text_start(results)) else ""
         if name or size:
-            said.setdefault(", ".join(part for part in (name, size, first) if part), []).append(label)
-    return [f"{', '.join(labels)}: {what}" for what, labels in said.items()]
+            labels_by_line.setdefault(", ".join(part for part in (name, size, first) if part), []).append(label)
+    return [f"{', '.join(labels)}: {what}" for what, labels in labels_by_line.items()]
 
 
-def stands_first(results: Results) -> str:
-    """What stands first when the model reads a text, and whether the tokenizer adds it; empty unless the model is
+def text_start(results: Results) -> str:
+    """The tokens before each text that the model reads, and whether the tokenizer adds them; empty unless the model is
     causal, where the first piece sees itself alone, or `model.prefix` decided it."""
     model = results.info.model
     if model.start is None or not (model.causal or model.start.source != "tokenizer"):
@@ -227,79 +226,88 @@ def stands_first(results: Results) -> str:
     return one_line(model.start)
 
 
-def averaged(results: Results) -> str:
-    """What the label of a mean over seeds ends with; empty for a run."""
+def seeds_suffix(results: Results) -> str:
+    """The end of the label of a mean over seeds; empty for a single run."""
     return f", mean of {len(results.info.seeds)} seeds ± sd" if results.info.seeds else ""
 
 
-def drawn_anew(results: Results) -> str:
-    """What the run's intervals are over; empty if it has none."""
+def interval_source(results: Results) -> str:
+    """The clusters that the run's intervals resample, in the plural; empty if it has no intervals."""
     if seeds := results.info.seeds:
         return f"{len(seeds)} seeds (mean ± standard deviation)"
     unit = one_line(results.info.resampled.unit or results.info.resampled.pairs)
-    return _DRAWN.get(unit, unit)
+    return _CLUSTERS.get(unit, unit)
 
 
-def units_drawn(resampled: Resampled) -> str:
-    """ "7 shards of documents": how many of what the intervals of words draw anew."""
+def cluster_count(resampled: ResamplingInfo) -> str:
+    """The clusters that intervals of words resample, with their number: "7 shards of documents"."""
     unit = one_line(resampled.unit)
-    return f"{resampled.n:,} {unit if resampled.n == 1 else _DRAWN.get(unit, f'{unit}s')}"
+    return f"{resampled.n:,} {unit if resampled.n == 1 else _CLUSTERS.get(unit, f'{unit}s')}"
 
 
 def _has_baseline(results: Results, measure: str) -> bool:
-    """What is measured on the baseline's own sample is the baseline of the others."""
-    return about(results, measure).over == "sample" or Key(measure, "baseline") in results.held
+    """Whether the measure has a baseline, or is itself measured on the baseline's sample."""
+    return measure_info(results, measure).over == "sample" or Key(measure, "baseline") in results.by_key
 
 
 def _of_pairs(results: Results, measure: str | None) -> bool:
     """Whether the measure, or any of the run, is of pairs of sentence vectors."""
-    said = results.info.measures
-    return any(one.over == "pair" for label, one in said.items() if measure in (None, label))
+    measures = results.info.measures
+    return any(one.over == "pair" for label, one in measures.items() if measure in (None, label))
 
 
 def _has_interval(results: Results, measure: str) -> bool:
-    return any(np.isfinite(held.low).any() for key, held in results.held.items() if key.measure == measure)
+    return any(np.isfinite(estimates.low).any() for key, estimates in results.by_key.items() if key.measure == measure)
 
 
-def by_size(results: Results, key: Key) -> bool:
-    """Whether the curve is a level of random groups of each group's own size, or is adjusted by it."""
-    if key.statistic.startswith("size_matched_"):
-        return True
-    return key.statistic in ("baseline", "adjusted", "corrected") and about(results, key.measure).level == SIZE_MATCHED
+def baseline_label(results: Results, key: Key) -> str:
+    """The label of the baseline that the curve is, or is adjusted by, such as "size-matched"; empty: the run's own."""
+    if key.baseline:
+        return key.baseline.replace("_", "-")
+    level = measure_info(results, key.measure).level
+    return level if key.statistic in ("baseline", "adjusted", "corrected") and level == SIZE_MATCHED else ""
 
 
-def own_size(results: Iterable[Results], measure: str) -> str:
-    """ "word's own size": what such groups are as large as."""
-    of_sentence = "sentence" in [about(each, measure).over for each in results]
+def other_baselines(runs: Iterable[Results], measure: str, task: str = "") -> list[str]:
+    """The names of the baselines that the measure is adjusted by beside its first, in order of appearance."""
+    first = Key(measure, "adjusted", task)
+    keys = dict.fromkeys(key for run in runs if first in run.by_key for key in run.by_key)
+    return [key.baseline for key in keys if key.baseline and key._replace(baseline="") == first]
+
+
+def group_size_phrase(results: Iterable[Results], measure: str) -> str:
+    """The size of a size-matched group in words: "word's own size"."""
+    of_sentence = "sentence" in [measure_info(each, measure).over for each in results]
     return "sentence's own length" if of_sentence else "word's own size"
 
 
-def baseline_words(results: Results, measure: str | None = None) -> str:
-    """ "1,000 occurrences, one per sentence", "exact, one per sentence", "random groups of each word's own size": the
-    chance level in a few words; empty if the run doesn't say.
+def baseline_phrase(results: Results, measure: str | None = None) -> str:
+    """The baseline in a few words; empty if the run doesn't say.
+
+    "1,000 occurrences, one per sentence", "exact, one per sentence", "random groups of each word's own size".
 
     Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
     """
     chance = results.info.baseline
-    named = not chance.matched or (measure is not None and about(results, measure).over == "sample")
-    kinds = {said.level for label, said in results.info.measures.items() if measure in (None, label)}
-    sized = f"random groups of each {own_size([results], measure or '')}"
-    if kinds == {SIZE_MATCHED} and named:
-        return sized
-    drawn = f"{chance.size:,} occurrences" if named and chance.size else ""
+    has_own_size = not chance.matched or (measure is not None and measure_info(results, measure).over == "sample")
+    kinds = {info.level for label, info in results.info.measures.items() if measure in (None, label)}
+    own_size_phrase = f"random groups of each {group_size_phrase([results], measure or '')}"
+    if kinds == {SIZE_MATCHED} and has_own_size:
+        return own_size_phrase
+    size_phrase = f"{chance.size:,} occurrences" if has_own_size and chance.size else ""
     if "exact" in kinds:
-        drawn = f"exact or {drawn}" if drawn and "drawn" in kinds else "exact"
-    parts = [drawn, one_line(chance.name).replace("_", " ")]
-    said = ", ".join(part for part in parts if part)
-    return f"{said} or {sized}" if SIZE_MATCHED in kinds and named else said
+        size_phrase = f"exact or {size_phrase}" if size_phrase and "drawn" in kinds else "exact"
+    parts = [size_phrase, one_line(chance.name).replace("_", " ")]
+    phrase = ", ".join(part for part in parts if part)
+    return f"{phrase} or {own_size_phrase}" if SIZE_MATCHED in kinds and has_own_size else phrase
 
 
-def count_words(results: Results, measure: str, task: str = "") -> str:
-    """ "812 words": how many groups the mean is over, a range where layers differ; empty if unknown."""
+def group_count_phrase(results: Results, measure: str, task: str = "") -> str:
+    """The number of groups that the mean is over, as in "812 words"; a range where layers differ, empty if unknown."""
     n = results.values(measure, "n", task=task)
     if n is None or not np.isfinite(n).any():
         return ""
-    over = about(results, measure).over or "group"
+    over = measure_info(results, measure).over or "group"
     over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     number = f"{low:,}" if low == high else f"{low:,}–{high:,}"

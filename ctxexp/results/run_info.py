@@ -1,5 +1,5 @@
-"""What a run measured and how: typed, frozen, and written beside the values. A stage says the part that it knows, and
-`|` puts parts together."""
+"""Metadata of a run: typed, frozen, and written beside the values. Each stage states the part that it knows, and `|`
+merges the parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZE_MATCHED = "size-matched"  # a measure's `level` where each group is held ag
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """Which vectors: `encoder` is their identity, `weights` the choice or file behind them."""
+    """The model: `encoder` is their identity, `weights` the choice or file behind them."""
 
     name: str = ""  # as a config calls it
     encoder: str = ""
@@ -34,7 +34,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusInfo:
-    """Which text, and how much of it has vectors."""
+    """The text, and how much of it has vectors."""
 
     name: str = ""
     fingerprint: str = ""
@@ -45,7 +45,7 @@ class CorpusInfo:
     pairs: int = 0
     min_contexts: int = 0  # that a word needs
     max_contexts: int | None = None  # that a word has at most; None: all
-    one_pass: int = 0  # shards in which vectors were summed in one pass, and not stored; 0: they were stored
+    one_pass: int = 0  # shards of a text whose vectors were summed, and not stored; 0: they were stored
     text_sentences: int = 0  # of the text that a bounded corpus was taken from, repeated ones counted
     text_words: int = 0
     left_out: int = 0  # occurrences that a control leaves out
@@ -55,6 +55,13 @@ class CorpusInfo:
     pieces: int = 0
 
     @property
+    def contexts(self) -> str:
+        """The bound on the contexts of a word, in words."""
+        if self.one_pass:
+            return "all contexts, in one pass, no vector stored"
+        return f"at most {self.max_contexts:,} contexts a word" if self.max_contexts else "all contexts"
+
+    @property
     def unknown_share(self) -> float | None:
         """The unknown among the pieces; None for an encoder without pieces."""
         return self.unknown / self.pieces if self.pieces else None
@@ -62,7 +69,7 @@ class CorpusInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class FitInfo:
-    """What a transform was fitted on."""
+    """The text on which a transform was fitted."""
 
     text: str = "target"  # the measured one, or another's name
     transductive: bool = True  # whether all measured sentences were in it
@@ -72,7 +79,7 @@ class FitInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class TransformInfo:
-    """After which calibration of the space; `fit` is None where nothing is fitted."""
+    """The calibration of the space; `fit` is None where nothing is fitted."""
 
     name: str = "none"
     arguments: dict[str, object] = field(default_factory=dict)
@@ -81,7 +88,7 @@ class TransformInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineInfo:
-    """Against which chance level."""
+    """The baseline."""
 
     name: str = ""
     size: int = 0
@@ -89,8 +96,8 @@ class BaselineInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resampled:
-    """What intervals draw anew: `unit` and `n` of them for words, `pairs` for sentence pairs."""
+class ResamplingInfo:
+    """The clusters that intervals resample: kind (`unit`) and number (`n`) for words, kind (`pairs`) for pairs."""
 
     unit: str = ""
     n: int = 0
@@ -108,8 +115,8 @@ class PoolingInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureInfo:
-    """What a metric says of itself (`ctxexp.measuring.described`), and `level`: how its chance level was found:
-    `exact`, `drawn` or `size-matched`."""
+    """A metric's metadata (`ctxexp.results.described`), and `level`, the source of its baseline: `exact`, `drawn` or
+    `size-matched`."""
 
     name: str = ""
     title: str = ""
@@ -144,7 +151,7 @@ class PluginInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """What names a run and every choice behind its numbers."""
+    """The identity of a run and every choice behind its numbers."""
 
     title: str = ""  # what charts call it
     model: ModelInfo = ModelInfo()
@@ -161,24 +168,24 @@ class RunInfo:
     objective: str = ""  # what stands for it where something optimises over runs
     protocol: str = ""  # a digest of every choice but the seed, as the command has them
     bootstrap: int = 0
-    resampled: Resampled = Resampled()
+    resampled: ResamplingInfo = ResamplingInfo()
     encoded: int = 0  # sentences that no cache had
     published: bool = False  # whether figures show the paper's curves
     plugins: tuple[PluginInfo, ...] = ()
     version: str = ""
 
     def __or__(self, other: RunInfo) -> RunInfo:
-        """Both; where both say something, what `other` says."""
+        """The merge of both; where both state a fact, that of `other`."""
         return _both(self, other)
 
     def to_json(self) -> dict[str, Any]:
         """The same in JSON's types."""
-        found: dict[str, Any] = _adapter().dump_python(self, mode="json")
-        return found
+        document: dict[str, Any] = _adapter().dump_python(self, mode="json")
+        return document
 
     @classmethod
     def from_json(cls, document: object) -> RunInfo:
-        """What `to_json` gave. Raises ValueError for what it can't have given."""
+        """The inverse of `to_json`. Raises ValueError for a document that it can't have written."""
         return _adapter().validate_python(document)
 
 
@@ -190,15 +197,15 @@ def _adapter() -> TypeAdapter[RunInfo]:
 
 
 def _both(one: Part, other: Part) -> Part:
-    """A part that says what either says; what is as it is by default says nothing."""
+    """The merge of two parts, the second's facts first; a field at its default states no fact."""
     blank = type(other)()
-    merged: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name in (each.name for each in fields(other)):  # type: ignore[arg-type]  # parts are dataclasses
         a, b, nothing = vars(one)[name], vars(other)[name], vars(blank)[name]
         if isinstance(b, dict):
-            merged[name] = {**a, **b}
+            values[name] = {**a, **b}
         elif is_dataclass(b) and is_dataclass(a):
-            merged[name] = _both(a, b)
+            values[name] = _both(a, b)
         else:
-            merged[name] = a if b == nothing else b
-    return type(other)(**merged)
+            values[name] = a if b == nothing else b
+    return type(other)(**values)

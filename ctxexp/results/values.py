@@ -1,4 +1,4 @@
-"""Values by what they are of: the keys that results are looked up by, and the builder that the engine fills."""
+"""Values by key: measure, statistic, task and place; and the builder that the engine fills."""
 
 from __future__ import annotations
 
@@ -12,28 +12,56 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LAYER = "layer"  # the place of what has a value a layer
+BY_BASELINE = ("baseline", "adjusted", "corrected", "corrected_undefined")  # statistics that a baseline decides
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
 
 
 class Key(NamedTuple):
-    """What a value is of: a curve by layer, or at another place (a mix of layers, an embedding table) a scalar."""
+    """The key of a curve by layer, or of a scalar at another place (a mix of layers, an embedding table).
+
+    `baseline` names the one of a measure's several baselines that the statistic is by; empty: the first. Where results
+    are stored or shown, statistic and baseline are one name: `position_matched_adjusted`.
+
+    Example:
+        >>> Key.of("self_similarity", "position_matched_adjusted")
+        Key(measure='self_similarity', statistic='adjusted', task='', place='layer', baseline='position_matched')
+    """
 
     measure: str
     statistic: str
     task: str = ""
     place: str = LAYER
+    baseline: str = ""
+
+    @classmethod
+    def of(cls, measure: str, statistic: str, task: str = "", place: str = LAYER) -> Key:
+        """The key of a statistic by its shown name."""
+        for own in BY_BASELINE:
+            if statistic.endswith(f"_{own}"):
+                return cls(measure, own, task, place, statistic.removesuffix(f"_{own}"))
+        return cls(measure, statistic, task, place)
+
+    @property
+    def name(self) -> str:
+        """The statistic's shown name, the inverse of `of`."""
+        return f"{self.baseline}_{self.statistic}" if self.baseline else self.statistic
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The key as files have it: measure, statistic by its shown name, task and place."""
+        return {"measure": self.measure, "statistic": self.name, "task": self.task, "place": self.place}
 
     @property
     def subject(self) -> str:
-        """What the statistic is of, as messages, charts and sinks call it: `sts/STS12`, `sts.last2/STS12`."""
-        measured = self.measure if self.place == LAYER else f"{self.measure}.{self.place}"
-        return f"{measured}/{self.task}" if self.task else measured
+        """Measure, place and task as messages, charts and sinks write them: `sts/STS12`, `sts.last2/STS12`."""
+        curve = self.measure if self.place == LAYER else f"{self.measure}.{self.place}"
+        return f"{curve}/{self.task}" if self.task else curve
 
     def __str__(self) -> str:
-        return f"{self.subject}/{self.statistic}"
+        return f"{self.subject}/{self.name}"
 
 
-class Held(NamedTuple):
+class Estimates(NamedTuple):
     """The values of a key with the ends of their 95% intervals, (n_layers,) each, (1,) off the layers."""
 
     value: np.ndarray
@@ -42,10 +70,10 @@ class Held(NamedTuple):
 
 
 class Values:
-    """What a run has measured so far, as the engine fills it."""
+    """The values of a run in progress, to which the engine adds."""
 
-    def __init__(self, held: Mapping[Key, Held] | None = None) -> None:
-        self.held: dict[Key, Held] = dict(held or {})
+    def __init__(self, by_key: Mapping[Key, Estimates] | None = None) -> None:
+        self.by_key: dict[Key, Estimates] = dict(by_key or {})
         self.replicates: dict[Key, np.ndarray] = {}
 
     def add(
@@ -61,18 +89,20 @@ class Values:
         that it had; `low` and `high` end their 95% intervals, `replicates` (..., r) are their bootstrap's."""
         value = _row(values)
         nothing = np.full(len(value), math.nan)
-        self.held[key] = Held(value, *(nothing if end is None else _row(end) for end in (low, high)))
+        self.by_key[key] = Estimates(value, *(nothing if end is None else _row(end) for end in (low, high)))
         if replicates is not None and replicates.size:
             self.replicates[key] = replicates
 
     def at(self, layers: Sequence[int], n_layers: int) -> Values:
         """The same values of `n_layers` layers, of which only `layers` were measured; the others are NaN."""
         spread = Values()
-        for key, held in self.held.items():
-            of = held if key.place != LAYER else Held(*(_spread(one, layers, n_layers) for one in held))
-            spread.held[key] = of
-        for key, drawn in self.replicates.items():
-            spread.replicates[key] = drawn if key.place != LAYER else _spread(drawn, layers, n_layers)
+        for key, estimates in self.by_key.items():
+            by_layer = key.place == LAYER
+            spread.by_key[key] = (
+                Estimates(*(_spread(end, layers, n_layers) for end in estimates)) if by_layer else estimates
+            )
+        for key, replicates in self.replicates.items():
+            spread.replicates[key] = replicates if key.place != LAYER else _spread(replicates, layers, n_layers)
         return spread
 
     def frame(self, layers: Sequence[int] = ()) -> pd.DataFrame:
@@ -80,24 +110,24 @@ class Values:
         import pandas as pd
 
         rows = []
-        for key, held in self.held.items():
-            counted = self.held.get(key._replace(statistic="n"))
-            same = counted is not None and len(counted.value) == len(held.value)
-            counts = counted.value if counted and same else np.full(len(held.value), math.nan)
-            named = key.measure, key.task, key.statistic, key.place
-            for layer, numbers in enumerate(np.stack([*held, counts], axis=1).tolist()):
+        for key, estimates in self.by_key.items():
+            group_counts = self.by_key.get(key._replace(statistic="n", baseline=""))
+            same = group_counts is not None and len(group_counts.value) == len(estimates.value)
+            counts = group_counts.value if group_counts and same else np.full(len(estimates.value), math.nan)
+            columns = key.measure, key.task, key.name, key.place
+            for layer, numbers in enumerate(np.stack([*estimates, counts], axis=1).tolist()):
                 if key.place != LAYER:
-                    rows.append((*named, None, *numbers))
+                    rows.append((*columns, None, *numbers))
                 elif not layers or layer in layers:
-                    rows.append((*named, layer, *numbers))
+                    rows.append((*columns, layer, *numbers))
         kinds = dict.fromkeys(COLUMNS[:4], "str") | {"layer": "Int64"} | dict.fromkeys(COLUMNS[5:], "float64")
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype(kinds)
 
 
-def named(measure: str, statistic: str, place: str = LAYER) -> Key:
+def metric_key(measure: str, statistic: str, place: str = LAYER) -> Key:
     """The key of a metric's statistic by the name that the metric gives it, in which a task may come first."""
     task, _, name = statistic.rpartition("/")
-    return Key(measure, name, task, place)
+    return Key.of(measure, name, task, place)
 
 
 def _spread(values: np.ndarray, layers: Sequence[int], n_layers: int) -> np.ndarray:

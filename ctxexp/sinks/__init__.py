@@ -1,4 +1,4 @@
-"""Where runs are kept: `disk` first, always; then the sinks that a config chooses, one a folder."""
+"""Where runs are kept beside the disk: the sinks that a config chooses, one a folder."""
 
 from __future__ import annotations
 

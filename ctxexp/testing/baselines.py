@@ -1,4 +1,4 @@
-"""What holds for every baseline: distinct rows that are measured, the same for the same seed."""
+"""Laws of baselines: rows are distinct, measured, and the same for the same seed."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from ctxexp.baseline import Baseline
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.testing.report import Broken, Report, called
-from ctxexp.testing.shelf import shelve
+from ctxexp.testing.report import Breach, Report, subject_label
+from ctxexp.testing.row_index import row_index
 
 
 def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
     """The laws of `ctxexp.Baseline`; raises ConformanceError naming each that is broken."""
-    report = Report(name or called("baseline", make))
+    report = Report(name or subject_label("baseline", make))
     large, small = _occurrences(1500), _occurrences(6)
     quiet = logging.getLogger("ctxexp")
     level = quiet.level
     quiet.setLevel(logging.ERROR)  # a small corpus is warned about, rightly
     try:
         with report.law("interface"):
-            if not isinstance(made := make(), Baseline) or not isinstance(made.name, str) or not made.name:
-                raise Broken("expected a ctxexp.Baseline with a name and groups(occurrences, rng)")
+            if not isinstance(baseline := make(), Baseline) or not isinstance(baseline.name, str) or not baseline.name:
+                raise Breach("expected a ctxexp.Baseline with a name and groups(occurrences, rng)")
         if report.failures:
             return report.conclude()
         for what, occurrences in (("1,500 sentences", large), ("6 sentences", small)):
@@ -42,33 +42,33 @@ def _occurrences(n: int) -> Occurrences:
     words = [f"w{i}" for i in range(40)] + ["."] * 8
     lists = [[f"s{i}", *rng.choice(words, rng.integers(1, 12))] for i in range(n)]
     corpus = Corpus.of("of the kit", lists)
-    return Occurrences.of(shelve(corpus), corpus, min_contexts=2, keep=str.isalnum)
+    return Occurrences.of(row_index(corpus), corpus, min_contexts=2, keep=str.isalnum)
 
 
-def _drawn(make: Callable[[], Baseline], occurrences: Occurrences, seed: int) -> list[np.ndarray]:
+def _draw(make: Callable[[], Baseline], occurrences: Occurrences, seed: int) -> list[np.ndarray]:
     return [np.asarray(rows) for rows in make().groups(occurrences, np.random.default_rng(seed))]
 
 
 def _rows(make: Callable[[], Baseline], occurrences: Occurrences) -> None:
-    groups, measured = _drawn(make, occurrences, 0), occurrences.by_sentence.rows
+    groups, measured_rows = _draw(make, occurrences, 0), occurrences.by_sentence.rows
     if not groups:
-        raise Broken("groups() yields nothing; the first group is the baseline, the others are redraws")
+        raise Breach("groups() yields nothing; the first group is the baseline, the others are redraws")
     for i, rows in enumerate(groups):
         if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer) or len(rows) < 2:
-            raise Broken(f"group {i} is {rows.dtype} of shape {rows.shape}; expected two or more row numbers")
+            raise Breach(f"group {i} is {rows.dtype} of shape {rows.shape}; expected two or more row numbers")
         if len(np.unique(rows)) != len(rows):
-            raise Broken(f"group {i} has a row twice: an occurrence would meet itself; draw without replacement")
-        strange = rows[~np.isin(rows, measured)]
+            raise Breach(f"group {i} has a row twice: an occurrence would meet itself; draw without replacement")
+        strange = rows[~np.isin(rows, measured_rows)]
         if len(strange):
-            raise Broken(
+            raise Breach(
                 f"group {i} has row {strange[0]}, which isn't measured: take rows from occurrences.distinct, not from "
                 "a range"
             )
 
 
 def _seeded(make: Callable[[], Baseline], occurrences: Occurrences) -> None:
-    first, again, other = (_drawn(make, occurrences, seed) for seed in (0, 0, 1))
+    first, again, other = (_draw(make, occurrences, seed) for seed in (0, 0, 1))
     if len(first) != len(again) or not all(map(np.array_equal, first, again)):
-        raise Broken("the same generator gives other rows: draw from rng only")
+        raise Breach("the same generator gives other rows: draw from rng only")
     if all(map(np.array_equal, first, other)):
-        raise Broken("another seed gives the same rows: draw from the rng that is passed")
+        raise Breach("another seed gives the same rows: draw from the rng that is passed")

@@ -17,10 +17,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from ctxexp import testing
 from ctxexp.command.config import Part, part_of
-from ctxexp.command.types import typed
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line
 from ctxexp.plugins import KINDS, Offer, Registry, build_registry
+from ctxexp.plugins.types import convert_value
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
@@ -37,7 +37,7 @@ def main(name: str, values: Mapping[str, object]) -> int:
 
 def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
-    part = _asked(name, values)
+    part = _part_of_name(name, values)
     title = f"{part.kind} {part.name}" + "".join(f" {k}={v}" for k, v in part.arguments.items())
     title += f" of {part.source}" if part.source else ""
     again = partial(_elsewhere, f"{part.kind}/{part.name}", json.dumps(values))
@@ -54,11 +54,12 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     return str(checks[part.kind](part.make, name=title))
 
 
-def _asked(name: str, values: Mapping[str, Any]) -> Part:
-    """What `name` means with the files that `values` names, with the other values as its arguments."""
+def _part_of_name(name: str, values: Mapping[str, Any]) -> Part:
+    """The registered thing of that name, after loading the files in `values["plugins"]`; other values are its
+    arguments."""
     files = values.get("plugins") or []
     files = [files] if isinstance(files, str) else files
-    typed("plugins", files, list[str])
+    convert_value("plugins", files, list[str])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "plugin", UserWarning)
         registry = build_registry(files=[Path(file) for file in files])
@@ -81,13 +82,13 @@ def _elsewhere(name: str, values: str) -> str:
 
 def fingerprint(name: str, values: str) -> str:
     """The fingerprint of the data set of this name, with these arguments as JSON."""
-    corpus: Corpus = _asked(name, json.loads(values)).make()
+    corpus: Corpus = _part_of_name(name, json.loads(values)).make()
     return corpus.fingerprint
 
 
 def _others(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
     """How to build the model with each choice of each argument, one at a time."""
-    for key, (kind, default) in (part.known() or {}).items():
+    for key, (kind, default) in (part.signature() or {}).items():
         choices = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
         for choice in choices:
             if key not in FIXED and choice != part.arguments.get(key, default):
@@ -100,10 +101,10 @@ def _find(registry: Registry, name: str) -> Offer:
         if kind not in KINDS:
             raise UnknownName("kind", kind, KINDS)
         return registry.find(kind, bare)
-    found = [offer for offer in registry.offers.values() if offer.kind in KINDS and offer.name == name]
-    if not found:
-        raise UnknownName("name", name, {known for kind in KINDS for known in registry.names(kind)})
-    if len(found) > 1:
-        both = " or ".join(f"{offer.kind}/{name}" for offer in found)
+    offers = [offer for offer in registry.offers.values() if offer.kind in KINDS and offer.name == name]
+    if not offers:
+        raise UnknownName("name", name, {registered for kind in KINDS for registered in registry.names(kind)})
+    if len(offers) > 1:
+        both = " or ".join(f"{offer.kind}/{name}" for offer in offers)
         raise ConfigError(f"{name!r} is the name of several things; say {both}")
-    return found[0]
+    return offers[0]

@@ -1,49 +1,27 @@
-"""What holds for every control: the text that it is given stays, gold follows, the same seed gives the same."""
+"""Laws of controls: the given text stays unchanged, gold follows its words, the same seed gives the same text."""
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from ctxexp.control import Control
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence, check_corpus
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp.datasets.checks import check_corpus
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.testing.report import Broken, Report, called
-from ctxexp.testing.shelf import shelve
-from ctxexp.vectors.layers import lent
+from ctxexp.testing.report import Breach, Report, subject_label
+from ctxexp.testing.row_index import row_index
+from ctxexp.vectors.layers import MemoryLayers
 
 ROWS_DIM = 8
 
 
-@dataclass(frozen=True)
-class _Vectors:
-    """Vectors in memory, as a store lends them."""
-
-    held: np.ndarray  # (n_layers, n_rows, dim)
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        return range(self.n_layers)
-
-    @property
-    def n_layers(self) -> int:
-        return len(self.held)
-
-    @property
-    def dim(self) -> int:
-        return int(self.held.shape[2])
-
-    def layer(self, i: int) -> np.ndarray:
-        return lent(self.held[i])
-
-
 def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
     """The laws of `ctxexp.Control`; raises ConformanceError naming each that is broken."""
-    report = Report(name or called("control", make))
+    report = Report(name or subject_label("control", make))
     with report.law("interface"):
         _interface(make())
     if report.failures:
@@ -53,11 +31,11 @@ def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
         before = copy.deepcopy(text)
         make().corpus(text, 0)
         if (text, text.content, text.choices) != (before, before.content, before.choices):
-            raise Broken("corpus() changes the corpus that it is given; build a new one")
+            raise Breach("corpus() changes the corpus that it is given; build a new one")
     with report.law("a corpus"):
         other = make().corpus(text, 0)
         if not isinstance(other, Corpus):
-            raise Broken(
+            raise Breach(
                 f"corpus() gave {type(other).__name__}; expected a Corpus, the given one where nothing changes"
             )
         check_corpus(other)
@@ -65,13 +43,13 @@ def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
         return report.conclude()
     with report.law("the same seed gives the same text"):
         if make().corpus(text, 1) != make().corpus(text, 1):
-            raise Broken("two of it give other texts for one seed: draw from a generator of the seed that is passed")
+            raise Breach("two of it give other texts for one seed: draw from a generator of the seed that is passed")
     with report.law("gold follows its words and sentences"):
         _gold(text, other)
     out = _left_out(make, report, text)
-    with report.law("words name what it does"):
-        if (other != text or out) and not make().words.strip():
-            raise Broken("it changes what is measured, but `words` is empty: labels and figures wouldn't say so")
+    with report.law("its label names what it does"):
+        if (other != text or out) and not make().label.strip():
+            raise Breach("it changes what is measured, but `label` is empty: labels and figures wouldn't say so")
     changed = sum(a != b for a, b in zip(text.sentences, other.sentences, strict=False))
     report.notes.append(
         f"of {len(text.sentences)} sentences {changed} are others; {out} of {text.n_words} rows left out"
@@ -81,10 +59,10 @@ def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
 
 def _interface(control: Control) -> None:
     if not isinstance(control, Control):
-        raise Broken(f"expected a ctxexp.Control, got {type(control).__name__}")
-    for key, text in (("name", control.name), ("words", control.words)):
+        raise Breach(f"expected a ctxexp.Control, got {type(control).__name__}")
+    for key, text in (("name", control.name), ("label", control.label)):
         if not isinstance(text, str):
-            raise Broken(f"{key} is {text!r}; expected a text")
+            raise Breach(f"{key} is {text!r}; expected a text")
 
 
 def _text() -> Corpus:
@@ -108,44 +86,44 @@ def _gold(text: Corpus, other: Corpus) -> None:
 
     if strange := senses(other) - senses(text):
         word, label = next(iter(strange))
-        raise Broken(f"the sense {label!r} is of the word {word!r} now, which it wasn't: senses follow their word")
+        raise Breach(f"the sense {label!r} is of the word {word!r} now, which it wasn't: senses follow their word")
     if Counter(p.gold for p in other.pairs) - Counter(p.gold for p in text.pairs):
-        raise Broken("a pair has another gold value, or is there twice")
+        raise Breach("a pair has another gold value, or is there twice")
     if len(other.sentences) == len(text.sentences) and [(p.first, p.second) for p in other.pairs] != [
         (p.first, p.second) for p in text.pairs
     ]:
-        raise Broken("the sentences are as many as before, but pairs point to others")
+        raise Breach("the sentences are as many as before, but pairs point to others")
 
 
 def _left_out(make: Callable[[], Control], report: Report, text: Corpus) -> int:
-    """How many rows it leaves out of the kit's text; checks the laws of leaving out."""
-    shelf, rng = shelve(text), np.random.default_rng(1)
-    held = rng.normal(size=(3, len(shelf.unit_codes), ROWS_DIM)).astype(np.float32)
-    held[1, ::17] *= 40  # some rows of extreme norm
-    occurrences, store = Occurrences.of(shelf, text, min_contexts=2), _Vectors(held)
+    """Check the laws of leaving out, and return the number of rows that the control leaves out of the kit's text."""
+    index, rng = row_index(text), np.random.default_rng(1)
+    vectors = rng.normal(size=(3, len(index.unit_codes), ROWS_DIM)).astype(np.float32)
+    vectors[1, ::17] *= 40  # some rows of extreme norm
+    occurrences, store = Occurrences.of(index, text, min_contexts=2), MemoryLayers(vectors)
     n = len(occurrences.places)
-    found: list[np.ndarray | None] = []
+    masks: list[np.ndarray | None] = []
     with report.law("a bool a row"):
-        found.append(make().left_out(store, occurrences))
-        out = found[0]
+        masks.append(make().left_out(store, occurrences))
+        out = masks[0]
         if out is not None and not (isinstance(out, np.ndarray) and out.dtype == bool and out.shape == (n,)):
             got = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-            raise Broken(
+            raise Breach(
                 f"left_out() gave {got}; expected None, or bool of shape ({n},): a row each, not their numbers"
             )
-    if not found or "a bool a row" in report.failures:
+    if not masks or "a bool a row" in report.failures:
         return 0
-    out = np.zeros(n, bool) if found[0] is None else found[0]
+    out = np.zeros(n, bool) if masks[0] is None else masks[0]
     with report.law("the same rows again"):
         again = make().left_out(store, occurrences)
         if not np.array_equal(out, np.zeros(n, bool) if again is None else again):
-            raise Broken("asked a second time it leaves out other rows: nothing in it may be drawn or counted on")
+            raise Breach("asked a second time it leaves out other rows: nothing in it may be drawn or counted on")
     with report.law("vectors and occurrences stay as they are"):
-        fresh = Occurrences.of(shelf, text, min_contexts=2)
+        fresh = Occurrences.of(index, text, min_contexts=2)
         pairs = (fresh.places, occurrences.places), (fresh.by_sentence.rows, occurrences.by_sentence.rows)
         if not all(np.array_equal(*pair) for pair in pairs):
-            raise Broken("left_out() changes the occurrences that it is given; work on a copy")
+            raise Breach("left_out() changes the occurrences that it is given; work on a copy")
     with report.law("something is left"):
         if out[occurrences.by_sentence.rows].all():
-            raise Broken("it leaves out every occurrence of 60 short sentences: True is for what is not measured")
+            raise Breach("it leaves out every occurrence of 60 short sentences: True is for what is not measured")
     return int(out.sum())

@@ -1,4 +1,4 @@
-"""What holds for every encoder: shapes, rows that follow their words, a context-free layer 0, no memory, no padding."""
+"""Laws of encoders: shapes, rows that follow their words, a context-free layer 0, no memory, no effect of padding."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import Encoded, Encoder, check_encoded, check_separate, lacking
+from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate, contract_violation
 from ctxexp.testing.probes import Probes
-from ctxexp.testing.report import Broken, Report, built, called
+from ctxexp.testing.report import Breach, Report, subject_and_factory, subject_label
 from ctxexp.testing.sentences import check_sentences
 
 ENDS = [("money", "river"), ("house", "seven"), ("water", "days"), ("he", "under")]  # last words to exchange
@@ -30,8 +30,8 @@ def check_encoder(
     `make` builds the encoder (or is one, then a fresh one isn't compared). `others` are encoders with other settings,
     by what sets them apart (`pooling=first`): where their vectors differ their names must.
     """
-    encoder, again = built(make, Encoder)
-    report = Report(name or called("encoder", encoder))
+    encoder, again = subject_and_factory(make, Encoder)
+    report = Report(name or subject_label("encoder", encoder))
     with report.law("interface"):
         _interface(encoder)
     if report.failures:
@@ -78,12 +78,12 @@ def check_encoder(
 
 
 def _interface(encoder: Encoder) -> None:
-    if wrong := lacking(encoder):
-        raise Broken(f"it {wrong}")
+    if wrong := contract_violation(encoder):
+        raise Breach(f"it {wrong}")
     try:
         json.dumps(dict(encoder.details), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise Broken(f"details can't be logged: {error}; texts, numbers and booleans only") from None
+        raise Breach(f"details can't be logged: {error}; texts, numbers and booleans only") from None
 
 
 def _shapes(kit: Probes) -> None:
@@ -92,55 +92,55 @@ def _shapes(kit: Probes) -> None:
     for i, sentence in enumerate([*kit.plain, *kit.odd]):
         what = f"{sentence.text[:40]!r}" + (f" ({len(sentence)} words)" if len(sentence) > 50 else "")
         try:
-            encoded = kit.alone(sentence)
-            check_encoded(encoder, i, encoded)
-        except Broken:
+            vectors = kit.alone(sentence)
+            check_encoded(encoder, i, vectors)
+        except Breach:
             raise
         except EncodingError as error:
-            if len(sentence.text) > 250 and sentence not in kit.held:  # its own words, not check_encoded's
+            if len(sentence.text) > 250 and sentence not in kit.vectors:  # its own words, not check_encoded's
                 kit.refuses = str(error)
                 continue
             if not sentence.words:
-                raise Broken(f"a sentence without words: {error}; give np.empty((n_layers, 0, dim))") from error
-            raise Broken(f"on {what}: {error}") from error
+                raise Breach(f"a sentence without words: {error}; give np.empty((n_layers, 0, dim))") from error
+            raise Breach(f"on {what}: {error}") from error
         except Exception as error:
-            raise Broken(f"on {what}: {type(error).__name__}: {error}") from error
-        units = tuple(encoded.units)
-        types.add(encoded.layers.dtype)
+            raise Breach(f"on {what}: {type(error).__name__}: {error}") from error
+        units = tuple(vectors.units)
+        types.add(vectors.layers.dtype)
         if not all(isinstance(unit, str) for unit in units):
-            raise Broken(f"on {what}: units must be texts, got {units[:3]}")
+            raise Breach(f"on {what}: units must be texts, got {units[:3]}")
         if units and not (sentence.text if pieces else sentence.words):
-            raise Broken(f"an empty sentence has units {units[:3]}: give (n_layers, 0, dim); special tokens are none")
+            raise Breach(f"an empty sentence has units {units[:3]}: give (n_layers, 0, dim); special tokens are none")
         left = iter(sentence.words)
         if not pieces and not all(unit in left for unit in units):
-            raise Broken(
+            raise Breach(
                 f"on {what}: units {units[:6]} aren't the sentence's words {sentence.words[:6]}: pool pieces to words "
                 "(ctxexp.vectors.align.pool), or say details['pooling'] = 'pieces' where pieces are meant"
             )
     if len(types) > 1:
-        raise Broken(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
+        raise Breach(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
 
 
 def _memory(kit: Probes) -> None:
     try:
         check_separate(kit.encoder, [*kit.run(kit.plain[:3]), *kit.run(kit.plain[3:])])
     except EncodingError as error:
-        raise Broken(str(error)) from error
+        raise Breach(str(error)) from error
 
 
 def _alignment(kit: Probes) -> None:
     """Exchange the last word: its own row must move, in layer 0."""
-    known = 0
+    n_pairs = 0
     for first, second in ENDS:
         a, b = kit.rows((*FRAME, first)), kit.rows((*FRAME, second))
         if a is None or b is None:
             continue
-        known += 1
-        if kit.moved(a[:1, -1:], b[:1, -1:], over=a[:1]) > 0.05:
+        n_pairs += 1
+        if kit.deviation(a[:1, -1:], b[:1, -1:], over=a[:1]) > 0.05:
             return
-    if known:
+    if n_pairs:
         first, second = ENDS[0]
-        raise Broken(
+        raise Breach(
             f"in {' '.join(FRAME)!r} + {first!r} the last row of layer 0 stays as it was with {second!r} for {first!r}"
             ": rows aren't the words' own. Are pieces counted as words, or special tokens as pieces? "
             "Pool pieces by character span (ctxexp.vectors.align)"
@@ -155,17 +155,17 @@ def _input_layer(kit: Probes) -> str:
     )
     for first, second in ENDS:
         a, b = kit.rows((*FRAME, first)), kit.rows((*FRAME, second))
-        if a is not None and b is not None and kit.moved(a[:1, :-1], b[:1, :-1]) > 1:
-            raise Broken(f"the last word, {second!r} for {first!r}, moves the words before it in layer 0: {hint}")
+        if a is not None and b is not None and kit.deviation(a[:1, :-1], b[:1, :-1]) > 1:
+            raise Breach(f"the last word, {second!r} for {first!r}, moves the words before it in layer 0: {hint}")
     words = ("We", "saw", "money", "by", "the", "river", "bank")
     swapped = ("We", "money", "saw", "by", "the", "river", "bank")
     a, b = kit.rows(words), kit.rows(swapped)
-    if a is not None and b is not None and kit.moved(a[:1, 3:], b[:1, 3:]) > 1:
-        raise Broken(f"two words that change places move those behind them in layer 0: {hint}")
+    if a is not None and b is not None and kit.deviation(a[:1, 3:], b[:1, 3:]) > 1:
+        raise Breach(f"two words that change places move those behind them in layer 0: {hint}")
     a = kit.rows(("the", "bank", "the", "bank"))
-    fixed = a is not None and kit.moved(a[:1, :2], a[:1, 2:]) <= 1
+    fixed = a is not None and kit.deviation(a[:1, :2], a[:1, 2:]) <= 1
     if kit.encoder.positional is False and not fixed:
-        raise Broken("positional = False promises one vector a word in layer 0, but 'bank' has others at other places")
+        raise Breach("positional = False promises one vector a word in layer 0, but 'bank' has others at other places")
     return f"layer 0 holds the word{'' if fixed else ' and its position'}"
 
 
@@ -173,14 +173,14 @@ def _layers(kit: Probes) -> None:
     stacked = np.concatenate([kit.alone(s).layers for s in kit.plain], axis=1)
     for i, j in combinations(range(len(stacked)), 2):
         if stacked.shape[1] and np.array_equal(stacked[i], stacked[j]):
-            raise Broken(f"layers {i} and {j} are the same to the last bit: one of them was taken twice, off by one?")
+            raise Breach(f"layers {i} and {j} are the same to the last bit: one of them was taken twice, off by one?")
 
 
 def _determinism(kit: Probes) -> None:
     for sentence in kit.plain:
         (again,) = kit.run([sentence])
-        if kit.moved(again.layers, kit.alone(sentence).layers) > 0.01:
-            raise Broken(
+        if kit.deviation(again.layers, kit.alone(sentence).layers) > 0.01:
+            raise Breach(
                 f"two calls with {sentence.text!r} give different vectors: dropout (call eval()), an unseeded draw, or "
                 "state kept from call to call"
             )
@@ -189,23 +189,23 @@ def _determinism(kit: Probes) -> None:
 def _independence(kit: Probes) -> None:
     def off(batch: Sequence[Sentence]) -> list[bool]:
         pairs = zip(kit.run(batch), map(kit.alone, batch), strict=True)
-        return [a.units != b.units or kit.moved(a.layers, b.layers) > 1 for a, b in pairs]
+        return [a.units != b.units or kit.deviation(a.layers, b.layers) > 1 for a, b in pairs]
 
     one, two = kit.plain[:2]
     every = [*kit.plain, kit.odd[0], kit.empty[0], one]
     if not any([*off([one, two]), *off([two, one]), *off([one, one]), *off(every), *off(every[::-1])]):
         return
     if off([one, two])[1] and off([two, one])[1] and not off([one, two])[0] and not off([two, one])[0]:
-        raise Broken(
+        raise Breach(
             "a sentence's vectors depend on the sentences before it in the batch: the encoder carries state from "
             "sentence to sentence. Reset it for each sentence, or declare sequential = True"
         )
     if any([*off([one, two]), *off([two, one])]):
-        raise Broken(
+        raise Breach(
             "a sentence's vectors depend on the others in its batch, of equal length too: statistics over the batch "
             "(batch normalisation, in training mode?), or results that come in another order than the sentences"
         )
-    raise Broken(
+    raise Breach(
         "a sentence's vectors depend on the others in its batch where their lengths differ: padding is attended to or "
         "pooled. Pass an attention mask, or encode sentences of equal length together"
     )
@@ -215,7 +215,7 @@ def _lengths(encoder: Encoder) -> None:
     sentences = [Sentence.of(["one", "two", "three"]), Sentence.of(["one"]), Sentence("", (), ())]
     got = np.asarray(encoder.lengths(sentences))
     if got.shape != (3,) or not np.issubdtype(got.dtype, np.integer) or (got < 0).any() or got[0] < got[1]:
-        raise Broken(f"lengths of sentences of 3, 1 and 0 words are {got.tolist()}; expected whole numbers, one each")
+        raise Breach(f"lengths of sentences of 3, 1 and 0 words are {got.tolist()}; expected whole numbers, one each")
 
 
 def _unknown(encoder: Encoder) -> None:
@@ -224,7 +224,7 @@ def _unknown(encoder: Encoder) -> None:
         encoder.unknown([Sentence.of(["one", "\u0378"])]),
     )  # a character that Unicode hasn't assigned
     if tuple(none) != (0, 0) or not 0 <= some[0] <= some[1]:
-        raise Broken(
+        raise Breach(
             f"unknown gives {none} for no sentence and {some} for one; expected how many pieces are unknown, and of "
             "how many"
         )
@@ -232,36 +232,36 @@ def _unknown(encoder: Encoder) -> None:
 
 def _fresh(kit: Probes, other: Encoder) -> None:
     if other.name != kit.encoder.name:
-        raise Broken(
+        raise Breach(
             f"built twice, it is named {kit.encoder.name!r} and {other.name!r}: cached vectors would never be found"
         )
-    fresh = [encoded for sentence in kit.plain[:3] for encoded in other.encode([sentence])]
-    if any(kit.moved(a.layers, kit.alone(s).layers) > 1 for a, s in zip(fresh, kit.plain, strict=False)):
-        raise Broken("built twice under one name, it gives other vectors: draw random weights from a seed in the name")
+    fresh = [vectors for sentence in kit.plain[:3] for vectors in other.encode([sentence])]
+    if any(kit.deviation(a.layers, kit.alone(s).layers) > 1 for a, s in zip(fresh, kit.plain, strict=False)):
+        raise Breach("built twice under one name, it gives other vectors: draw random weights from a seed in the name")
 
 
 def _names(kit: Probes, others: Mapping[str, Callable[[], Encoder] | Encoder]) -> None:
-    def sample(encoder: Encoder) -> list[Encoded | None]:
-        found: list[Encoded | None] = list(encoder.encode(kit.plain))
+    def sample(encoder: Encoder) -> list[EncodedSentence | None]:
+        vectors: list[EncodedSentence | None] = list(encoder.encode(kit.plain))
         try:
-            return [*found, *encoder.encode([kit.long])]
+            return [*vectors, *encoder.encode([kit.long])]
         except EncodingError:
-            return [*found, None]
+            return [*vectors, None]
 
     named = {kit.encoder.name: ("its settings here", sample(kit.encoder))}
     for label, make in others.items():
         try:
-            other, _ = built(make, Encoder)
+            other, _ = subject_and_factory(make, Encoder)
         except (ConfigError, ModelError):
             continue  # a setting that this model refuses
         got = sample(other)
         before, expected = named.setdefault(other.name, (label, got))
         pairs = [(a, b) for a, b in zip(got, expected, strict=True) if a is not None and b is not None]
         if any(
-            a.units != b.units or a.layers.dtype != b.layers.dtype or kit.moved(a.layers, b.layers) > 0.01
+            a.units != b.units or a.layers.dtype != b.layers.dtype or kit.deviation(a.layers, b.layers) > 0.01
             for a, b in pairs
         ):
-            raise Broken(
+            raise Breach(
                 f"with {label} the vectors are others than with {before}, but the name is the same, {other.name!r}: "
                 "the cache would mix them up. Put the setting in the name"
             )

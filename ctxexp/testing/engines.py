@@ -1,4 +1,4 @@
-"""What holds for every engine: work is made once a worker, every item comes back, and what is raised arrives."""
+"""Laws of engines: work is made once a worker, every item's result comes back, exceptions reach the caller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ctxexp.engine import Engine
-from ctxexp.testing.report import Broken, Report, called
+from ctxexp.testing.report import Breach, Report, subject_label
 
 ITEMS = 12
 
@@ -17,36 +17,36 @@ def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
 
     An engine of several workers is put to work: each begins a process.
     """
-    report = Report(name or called("engine", make))
+    report = Report(name or subject_label("engine", make))
     with report.law("interface"):
         engine = make()
         if not isinstance(engine, Engine):
-            raise Broken(f"it built {type(engine).__name__}; expected a ctxexp.engine.Engine")
+            raise Breach(f"it built {type(engine).__name__}; expected a ctxexp.engine.Engine")
         if not engine.name:
-            raise Broken("name is empty; configs choose an engine by it")
+            raise Breach("name is empty; configs choose an engine by it")
         if engine.workers < 1 or engine.shard_tokens < 1:
-            raise Broken(f"workers={engine.workers}, shard_tokens={engine.shard_tokens}: expected at least 1 of each")
+            raise Breach(f"workers={engine.workers}, shard_tokens={engine.shard_tokens}: expected at least 1 of each")
     if report.failures:
         return report.conclude()
     with report.law("every item's result comes back once"):
-        found = Counter(engine.each(_Squares, range(ITEMS)))
-        if found != Counter(i * i for i in range(ITEMS)):
-            raise Broken(f"each() of the squares below {ITEMS}² gave {sorted(found.elements())}")
+        results = Counter(engine.map_unordered(_Squares, range(ITEMS)))
+        if results != Counter(i * i for i in range(ITEMS)):
+            raise Breach(f"each() of the squares below {ITEMS}² gave {sorted(results.elements())}")
     with report.law("no item, no result"):
-        if list(engine.each(_Squares, [])):
-            raise Broken("each() gave results of no item")
+        if list(engine.map_unordered(_Squares, [])):
+            raise Breach("each() gave results of no item")
     with report.law("the work is made by workers, not for every item"):
-        made = set(engine.each(_Counted, range(ITEMS)))
-        if max(made) == 0:
-            raise Broken("each() made the work anew for every item: a worker would load its model as often")
+        counts = set(engine.map_unordered(_CallCount, range(ITEMS)))
+        if max(counts) == 0:
+            raise Breach("each() made the work anew for every item: a worker would load its model as often")
     with report.law("what the work raises is raised"):
         try:
-            list(engine.each(partial(_Refusing, ITEMS // 2), range(ITEMS)))
+            list(engine.map_unordered(partial(_RaiseAt, ITEMS // 2), range(ITEMS)))
         except LookupError as error:
             if "no such number" not in str(error):
-                raise Broken(f"another error arrived: {error}") from None
+                raise Breach(f"another error arrived: {error}") from None
         else:
-            raise Broken("each() went on after the work had raised an error")
+            raise Breach("each() went on after the work had raised an error")
     return report.conclude()
 
 
@@ -55,8 +55,8 @@ class _Squares:
         return item * item
 
 
-class _Counted:
-    """How many items the same worker did before."""
+class _CallCount:
+    """Returns the number of items that the same worker did before."""
 
     def __init__(self) -> None:
         self.done = -1
@@ -66,7 +66,7 @@ class _Counted:
         return self.done
 
 
-class _Refusing:
+class _RaiseAt:
     def __init__(self, at: int) -> None:
         self.at = at
 

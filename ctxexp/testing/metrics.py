@@ -1,20 +1,31 @@
-"""What holds for every metric: order, blocks, lent memory, declared invariances, degenerate groups."""
+"""Laws of metrics: order of groups, blocks, borrowed memory, declared invariances, degenerate groups."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp.errors import near
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import lacking
-from ctxexp.metric import Block, Group, GroupMean, Metric, Over
-from ctxexp.testing.one_pass import one_pass_law
+from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.testing.pair_metrics import pair_laws
-from ctxexp.testing.report import Broken, Report, called, check_statistics, difference, equal, fed, numbers, written
+from ctxexp.testing.report import (
+    Breach,
+    Report,
+    check_outputs,
+    check_statistics,
+    difference,
+    equal,
+    numbers,
+    subject_label,
+    updated_metric,
+)
 
 DIM = 12
 INVARIANCES = ("rotation", "scale", "row_scale", "shift", "permutation")
@@ -30,13 +41,13 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     `make` builds one instance a layer. The report's notes hold the score that groups of few rows of pure noise get:
     the bias of small n.
     """
-    report = Report(name or called("metric", make))
+    report = Report(name or subject_label("metric", make))
     with report.law("interface"):
         _interface(make)
     if report.failures:
         return report.conclude()
     probe = make()
-    if type(probe).meet is not Metric.meet:
+    if type(probe).bind_text is not Metric.bind_text:
         report.notes.append("it meets a text, which random groups have none of: its interface alone was checked")
         return report.conclude()
     if probe.over == "pair":
@@ -49,7 +60,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     for law, check in (
         ("order of groups", _order),
         ("a block equals its groups", _blocks),
-        ("lent memory", _lent),
+        ("lent memory", _memory),
         ("float32 agrees with float64", _precision),
     ):
         with report.law(law):
@@ -63,13 +74,14 @@ def check_metric(make: Make, *, name: str = "") -> Report:
             _share(make)
     with report.law("degenerate groups"):
         _degenerate(make, groups)
-    with report.law("one pass"):
-        one_pass_law(make)
-    with report.law("save"), tempfile.TemporaryDirectory() as folder:
-        written(fed(make, groups), Path(folder))
-    held = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
-    if held and not report.failures:
-        report.notes.append(f"not declared, but it held here: invariance to {', '.join(held)}")
+    for entry in entry_points(group="ctxexp.metric_laws"):  # plugins' own
+        with report.law(entry.name.replace("_", " ")):
+            entry.load()(make)
+    with report.law("outputs"), tempfile.TemporaryDirectory() as folder:
+        check_outputs(updated_metric(make, groups), Path(folder))
+    invariances = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
+    if invariances and not report.failures:
+        report.notes.append(f"not declared, but it held here: invariance to {', '.join(invariances)}")
     if probe.scored:
         report.notes.append(_profile(make))
     return report.conclude()
@@ -78,12 +90,12 @@ def check_metric(make: Make, *, name: str = "") -> Report:
 def _interface(make: Make) -> None:
     metric = make()
     if wrong := lacking(metric):
-        raise Broken(wrong)
+        raise Breach(wrong)
     declared: object = metric.invariances
     if not isinstance(declared, Set):
-        raise Broken(f"invariances={declared!r}: expected a set of names")
+        raise Breach(f"invariances={declared!r}: expected a set of names")
     if unknown := min(declared - set(INVARIANCES), default=""):
-        raise Broken(f"invariances: no such invariance {unknown!r}{near(unknown, INVARIANCES)}")
+        raise Breach(f"invariances: no such invariance {unknown!r}{near(unknown, INVARIANCES)}")
 
 
 def _groups(over: Over, *, seed: int = 0) -> list[Group]:
@@ -106,26 +118,29 @@ def _group(over: Over, i: int, x: np.ndarray) -> Group:
 
 def _values(make: Make, groups: Sequence[Group]) -> dict[str, float]:
     """All that the metric says of these groups, its chance level on the largest included."""
-    metric = fed(make, groups)
-    return {**numbers(metric.compute()), "null()": metric.null(max((group.x for group in groups), key=len))}
+    metric = updated_metric(make, groups)
+    return {
+        **numbers(metric.compute()),
+        "baseline_value()": metric.baseline_value(max((group.x for group in groups), key=len)),
+    }
 
 
 def _statistics(make: Make, groups: Sequence[Group]) -> None:
-    stats = fed(make, groups).compute()
+    stats = updated_metric(make, groups).compute()
     check_statistics(stats)
     if set(make().compute()) != set(stats):
-        raise Broken("compute() before any group has other statistics than after; undefined ones are NaN")
+        raise Breach("compute() before any group has other statistics than after; undefined ones are NaN")
     if not any(np.isfinite(value) for value in numbers(stats).values()):
-        raise Broken("every statistic of ordinary random groups is NaN or infinite")
+        raise Breach("every statistic of ordinary random groups is NaN or infinite")
 
 
 def _order(make: Make, groups: Sequence[Group]) -> None:
-    expected = numbers(fed(make, groups).compute())
+    expected = numbers(updated_metric(make, groups).compute())
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(groups))
-        got = numbers(fed(make, [groups[i] for i in order]).compute())
+        got = numbers(updated_metric(make, [groups[i] for i in order]).compute())
         if not equal(got, expected):
-            raise Broken(f"groups in another order give {difference(got, expected)}")
+            raise Breach(f"groups in another order give {difference(got, expected)}")
 
 
 def _blocks(make: Make, groups: Sequence[Group]) -> None:
@@ -136,26 +151,26 @@ def _blocks(make: Make, groups: Sequence[Group]) -> None:
     for same in by_size.values():
         x, labels = np.stack([group.x for group in same]), [group.labels for group in same]
         blocks.update_block(Block([group.key for group in same], x, labels=labels))
-    got, expected = numbers(blocks.compute()), numbers(fed(make, groups).compute())
+    got, expected = numbers(blocks.compute()), numbers(updated_metric(make, groups).compute())
     if not equal(got, expected, tolerance=1e-6):
-        raise Broken(
+        raise Breach(
             f"update_block gives {difference(got, expected)}, compared with one update a group: does "
             "score reduce over the last two axes only?"
         )
 
 
-def _lent(make: Make, groups: Sequence[Group]) -> None:
+def _memory(make: Make, groups: Sequence[Group]) -> None:
     metric, buffer = make(), np.empty((max(len(group.x) for group in groups), DIM))
     for group in groups:
-        lent = buffer[: len(group.x)]
-        lent[...] = group.x
-        metric.update(replace(group, x=lent))
-        if not np.array_equal(lent, group.x):
-            raise Broken("update changes the rows that it is lent: other metrics read them too; work on a copy")
+        rows = buffer[: len(group.x)]
+        rows[...] = group.x
+        metric.update(replace(group, x=rows))
+        if not np.array_equal(rows, group.x):
+            raise Breach("update changes the rows that it is lent: other metrics read them too; work on a copy")
         buffer[...] = 1e6
-    got, expected = numbers(metric.compute()), numbers(fed(make, groups).compute())
+    got, expected = numbers(metric.compute()), numbers(updated_metric(make, groups).compute())
     if not equal(got, expected):
-        raise Broken(
+        raise Breach(
             f"once the lent rows are overwritten it gives {difference(got, expected)}: x is only lent for "
             "the call; copy what must be kept"
         )
@@ -167,7 +182,7 @@ def _precision(make: Make, groups: Sequence[Group]) -> None:
         _values(make, groups),
     )
     if not equal(got, expected, tolerance=1e-4):
-        raise Broken(f"float32 rows give {difference(got, expected)} with float64 rows: sum in float64")
+        raise Breach(f"float32 rows give {difference(got, expected)} with float64 rows: sum in float64")
 
 
 def _invariance(make: Make, groups: Sequence[Group], kind: str) -> None:
@@ -192,7 +207,7 @@ def _invariance(make: Make, groups: Sequence[Group], kind: str) -> None:
     }
     got, expected = _values(make, [replace(group, x=change(group.x)) for group in groups]), _values(make, groups)
     if not equal(got, expected, tolerance=1e-6):
-        raise Broken(f"it declares {kind}, but gives {difference(got, expected)}: {causes[kind]}")
+        raise Breach(f"it declares {kind}, but gives {difference(got, expected)}: {causes[kind]}")
 
 
 def _holds(make: Make, groups: Sequence[Group], kind: str) -> bool:
@@ -211,14 +226,14 @@ def _share(make: Make) -> None:
         line = np.outer(rng.uniform(1, 5, n), rng.normal(size=DIM))
         noise = rng.normal(size=(n, DIM)) + rng.normal(size=DIM)
         for what, x in (("on one line", line), ("at random", noise)):
-            metric = fed(make, [_group(make().over, 0, x)])
-            raw, null = numbers(metric.compute()).get("raw", np.nan), metric.null(x)
+            metric = updated_metric(make, [_group(make().over, 0, x)])
+            raw, null = numbers(metric.compute()).get("raw", np.nan), metric.baseline_value(x)
             if x is line and not np.isclose(raw, 1, atol=1e-6):
-                raise Broken(f"{n} rows {what} through the origin have the share {raw:.6g} instead of 1: {hint}")
+                raise Breach(f"{n} rows {what} through the origin have the share {raw:.6g} instead of 1: {hint}")
             if not -1e-9 <= raw <= 1 + 1e-9:
-                raise Broken(f"{n} rows {what} have the share {raw:.6g}, outside 0 to 1: {hint}")
+                raise Breach(f"{n} rows {what} have the share {raw:.6g}, outside 0 to 1: {hint}")
             if not np.isclose(raw, null, atol=1e-6):
-                raise Broken(f"{n} rows {what} have the share {raw:.6g}, but as a chance level {null:.6g}: {hint}")
+                raise Breach(f"{n} rows {what} have the share {raw:.6g}, but as a chance level {null:.6g}: {hint}")
 
 
 def _degenerate(make: Make, groups: Sequence[Group]) -> None:
@@ -234,36 +249,36 @@ def _degenerate(make: Make, groups: Sequence[Group]) -> None:
         "a NaN": nan,
         "an infinity": infinite,
     }
-    good = numbers(fed(make, groups).compute())
+    good = numbers(updated_metric(make, groups).compute())
     for what, rows in cases.items():
         group = _group(over, 10_000, rows[:1] if over == "occurrence" else rows)
         try:
             for dtype in (np.float32, np.float64):
-                typed = replace(group, x=group.x.astype(dtype))
-                alone = fed(make, [typed])
-                stats, null = numbers(alone.compute()), alone.null(typed.x)
-                together = {} if over == "corpus" else numbers(fed(make, [*groups, typed]).compute())
+                cast = replace(group, x=group.x.astype(dtype))
+                alone = updated_metric(make, [cast])
+                stats, null = numbers(alone.compute()), alone.baseline_value(cast.x)
+                together = {} if over == "corpus" else numbers(updated_metric(make, [*groups, cast]).compute())
         except Exception as error:
-            raise Broken(f"a group with {what} raises {type(error).__name__}: {error}; undefined is NaN") from error
+            raise Breach(f"a group with {what} raises {type(error).__name__}: {error}; undefined is NaN") from error
         if not isinstance(null, float | np.floating):
-            raise Broken(f"null() of a group with {what} is {null!r}; expected a number or NaN")
+            raise Breach(f"baseline_value() of a group with {what} is {null!r}; expected a number or NaN")
         if set(stats) != set(good):
-            raise Broken(f"a group with {what} gives other statistics: {sorted(stats)} instead of {sorted(good)}")
+            raise Breach(f"a group with {what} gives other statistics: {sorted(stats)} instead of {sorted(good)}")
         if what in ("a NaN", "an infinity") and not isinstance(make(), GroupMean):
             continue
         if what == "a NaN" and np.isfinite(stats.get("raw", np.nan)):
-            raise Broken(f"a group with {what} has the value {stats['raw']:.6g}; undefined is NaN, never a number")
+            raise Breach(f"a group with {what} has the value {stats['raw']:.6g}; undefined is NaN, never a number")
         mean = "raw" in stats and not np.isclose(together.get("raw", np.nan), good["raw"], equal_nan=True)
         if stats.get("undefined") and mean:
-            raise Broken(f"a group with {what} is undefined, yet moves the mean: {difference(together, good)}")
+            raise Breach(f"a group with {what} is undefined, yet moves the mean: {difference(together, good)}")
 
 
 def _profile(make: Make) -> str:
     """The mean score of groups of n rows of isotropic noise."""
-    rng, found = np.random.default_rng(11), []
+    rng, parts = np.random.default_rng(11), []
     for n in PROFILE:
         over = make().over
         noise = (rng.normal(size=(n, 32)).astype(np.float32) for _ in range(200))
-        stats = numbers(fed(make, (_group(over, i, x) for i, x in enumerate(noise))).compute())
-        found.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
-    return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(found)}"
+        stats = numbers(updated_metric(make, (_group(over, i, x) for i, x in enumerate(noise))).compute())
+        parts.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
+    return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(parts)}"

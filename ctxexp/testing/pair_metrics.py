@@ -1,4 +1,4 @@
-"""What holds for every metric over sentence pairs: order of sub-sets, lent memory, seeds, intervals, odd vectors."""
+"""Laws of metrics over sentence pairs: order of sub-sets, borrowed memory, seeds, intervals, odd vectors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.metric import Group, Metric, Pairs
-from ctxexp.testing.report import Broken, Report, check_statistics, difference, equal, fed, numbers, written
+from ctxexp.measuring.groups import Group, Pairs
+from ctxexp.metric import Metric
+from ctxexp.testing.report import (
+    Breach,
+    Report,
+    check_outputs,
+    check_statistics,
+    difference,
+    equal,
+    numbers,
+    updated_metric,
+)
 
 DIM = 8
 SIZES = (23, 40, 9)
@@ -29,12 +39,12 @@ def pair_laws(make: Make, report: Report) -> Report:
         return report.conclude()
     for law, check in (
         ("order of sub-sets", _order),
-        ("lent memory", _lent),
+        ("lent memory", _memory),
         ("the generator decides all chance", _seeded),
         ("no intervals without replicates", _intervals),
         ("float32 agrees with float64", _precision),
         ("degenerate pairs", _degenerate),
-        ("rows and save", _written),
+        ("rows and save", _output),
     ):
         with report.law(law):
             check(make, parts)
@@ -58,93 +68,93 @@ def _group(subset: str, x: np.ndarray, y: np.ndarray, gold: np.ndarray, texts: S
     return Group(subset, np.stack([x, y], axis=1), pairs=Pairs(gold, texts))
 
 
-def _computed(make: Make, parts: Sequence[Group], replicates: int = 0) -> dict[str, float]:
-    metric = fed(make, parts)
+def _compute(make: Make, parts: Sequence[Group], replicates: int = 0) -> dict[str, float]:
+    metric = updated_metric(make, parts)
     metric.resample(np.random.default_rng(1), replicates)
     return numbers(metric.compute())
 
 
 def _statistics(make: Make, parts: Sequence[Group]) -> None:
     for some in (parts, parts[2:]):
-        metric = fed(make, some)
+        metric = updated_metric(make, some)
         metric.resample(np.random.default_rng(1), REPLICATES)
         stats = metric.compute()
         check_statistics(stats)
         main = make().main
         if main and not any(key.rsplit("/", 1)[-1] == main for key in stats):
-            raise Broken(f"main is {main!r}, which compute() doesn't give: {', '.join(stats)}")
+            raise Breach(f"main is {main!r}, which compute() doesn't give: {', '.join(stats)}")
 
 
 def _order(make: Make, parts: Sequence[Group]) -> None:
-    a, b = _computed(make, parts), _computed(make, parts[::-1])
+    a, b = _compute(make, parts), _compute(make, parts[::-1])
     if not equal(a, b):
-        raise Broken(f"sub-sets in another order give other numbers: {difference(a, b)}")
+        raise Breach(f"sub-sets in another order give other numbers: {difference(a, b)}")
 
 
-def _lent(make: Make, parts: Sequence[Group]) -> None:
-    expected, metric = _computed(make, parts), make()
+def _memory(make: Make, parts: Sequence[Group]) -> None:
+    expected, metric = _compute(make, parts), make()
     for group in parts:
-        x, gold = group.x.copy(), _known(group).gold.copy()
-        metric.update(replace(group, x=x, pairs=Pairs(gold, list(_known(group).texts))))
+        x, gold = group.x.copy(), _pairs_of(group).gold.copy()
+        metric.update(replace(group, x=x, pairs=Pairs(gold, list(_pairs_of(group).texts))))
         x[:], gold[:] = 0, 0
     metric.resample(np.random.default_rng(1), 0)
     got = numbers(metric.compute())
     if not equal(expected, got):
-        raise Broken(f"it kept arrays that were only lent: copy in update(): {difference(expected, got)}")
+        raise Breach(f"it kept arrays that were only lent: copy in update(): {difference(expected, got)}")
 
 
 def _seeded(make: Make, parts: Sequence[Group]) -> None:
-    a, b = _computed(make, parts, REPLICATES), _computed(make, parts, REPLICATES)
+    a, b = _compute(make, parts, REPLICATES), _compute(make, parts, REPLICATES)
     if not equal(a, b):
-        raise Broken(f"the same generator gives other numbers; draw from `rng` alone: {difference(a, b)}")
+        raise Breach(f"the same generator gives other numbers; draw from `rng` alone: {difference(a, b)}")
 
 
 def _intervals(make: Make, parts: Sequence[Group]) -> None:
-    without, drawn = _computed(make, parts), _computed(make, parts, REPLICATES)
-    if without.keys() != drawn.keys():
-        raise Broken("the names of statistics depend on the number of replicates")
+    without, resampled = _compute(make, parts), _compute(make, parts, REPLICATES)
+    if without.keys() != resampled.keys():
+        raise Breach("the names of statistics depend on the number of replicates")
     for key, value in without.items():
         if key.endswith(("_ci_low", "_ci_high")):
             if np.isfinite(value):
-                raise Broken(f"{key} is {value:.6g} without replicates; undefined is NaN")
-        elif not equal({key: value}, {key: drawn[key]}):
-            raise Broken(f"{key} depends on the number of replicates: {value!r}, {drawn[key]!r}")
+                raise Breach(f"{key} is {value:.6g} without replicates; undefined is NaN")
+        elif not equal({key: value}, {key: resampled[key]}):
+            raise Breach(f"{key} depends on the number of replicates: {value!r}, {resampled[key]!r}")
 
 
 def _precision(make: Make, parts: Sequence[Group]) -> None:
     wide = [replace(group, x=group.x.astype(np.float64)) for group in parts]
-    a, b = _computed(make, parts), _computed(make, wide)
+    a, b = _compute(make, parts), _compute(make, wide)
     if not equal(a, b, tolerance=1e-4):
-        raise Broken(f"the same numbers as float64 give others: {difference(a, b)}")
+        raise Breach(f"the same numbers as float64 give others: {difference(a, b)}")
 
 
 def _degenerate(make: Make, parts: Sequence[Group]) -> None:
     """Zero vectors, equal vectors, a single pair: a value or NaN, never an exception."""
-    p, known = parts[0], _known(parts[0])
+    p, gold = parts[0], _pairs_of(parts[0])
     half_zero = p.x.copy()
     half_zero[:, 0] = 0
     cases = {
         "zero vectors": replace(p, x=half_zero),
         "equal vectors": replace(p, x=np.ones_like(p.x)),
-        "one pair": replace(p, x=p.x[:1], pairs=Pairs(known.gold[:1], list(known.texts)[:1])),
-        "one gold value": replace(p, pairs=Pairs(0 * known.gold, known.texts)),
+        "one pair": replace(p, x=p.x[:1], pairs=Pairs(gold.gold[:1], list(gold.texts)[:1])),
+        "one gold value": replace(p, pairs=Pairs(0 * gold.gold, gold.texts)),
     }
     for what, group in cases.items():
         for some in ([group], [group, *parts[1:]]):
             try:
-                _computed(make, some, REPLICATES)
+                _compute(make, some, REPLICATES)
             except Exception as error:
-                raise Broken(f"{what}: it raised {type(error).__name__}: {error}; undefined is NaN") from error
+                raise Breach(f"{what}: it raised {type(error).__name__}: {error}; undefined is NaN") from error
 
 
-def _written(make: Make, parts: Sequence[Group]) -> None:
-    metric = fed(make, parts)
+def _output(make: Make, parts: Sequence[Group]) -> None:
+    metric = updated_metric(make, parts)
     metric.resample(np.random.default_rng(1), REPLICATES)
     metric.compute()
     with tempfile.TemporaryDirectory() as folder:
-        written(metric, Path(folder))
+        check_outputs(metric, Path(folder))
 
 
-def _known(group: Group) -> Pairs:
+def _pairs_of(group: Group) -> Pairs:
     assert group.pairs is not None
     return group.pairs

@@ -1,4 +1,4 @@
-"""What an encoder makes of a few sentences, one by one: what its laws are checked on."""
+"""The sentences on which an encoder's laws are checked, and their vectors, encoded one by one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.words import tokenizer
-from ctxexp.model import Encoded, Encoder
-from ctxexp.testing.report import Broken
+from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.testing.report import Breach
 
 TOLERANCE = {"float32": 2e-3, "float16": 6e-2}  # share of a layer's root mean square that rounding may move a number by
 PLAIN = [
@@ -30,7 +30,7 @@ ODD = [
 
 
 class Probes:
-    """An encoder with the probes encoded one by one."""
+    """An encoder with its vectors of the probe sentences, each encoded alone."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -39,27 +39,28 @@ class Probes:
         self.long = Sentence.of(("the bank by the river " * 150).split())
         self.empty = [Sentence("", (), ()), Sentence("  ", (), ())]
         self.odd = [*map(split, ODD), *self.empty, self.long]
-        self.held: dict[Sentence, Encoded] = {}
+        self.vectors: dict[Sentence, EncodedSentence] = {}
         self.refuses = ""  # what it says of what is long, if it refuses that
 
-    def alone(self, sentence: Sentence) -> Encoded:
-        if sentence not in self.held:
-            (self.held[sentence],) = self.run([sentence])
-        return self.held[sentence]
+    def alone(self, sentence: Sentence) -> EncodedSentence:
+        if sentence not in self.vectors:
+            (self.vectors[sentence],) = self.run([sentence])
+        return self.vectors[sentence]
 
-    def run(self, batch: Sequence[Sentence]) -> list[Encoded]:
-        found = list(self.encoder.encode(batch))
-        if len(found) != len(batch):
-            raise Broken(f"encode gave {len(found)} results for {len(batch)} sentences; expected one each, in order")
-        return found
+    def run(self, batch: Sequence[Sentence]) -> list[EncodedSentence]:
+        results = list(self.encoder.encode(batch))
+        if len(results) != len(batch):
+            raise Breach(f"encode gave {len(results)} results for {len(batch)} sentences; expected one each, in order")
+        return results
 
     def rows(self, words: Sequence[str]) -> np.ndarray | None:
         """(n_layers, len(words), dim), or None where a word has no row."""
-        encoded = self.alone(Sentence.of(words))
-        return encoded.layers if encoded.units == tuple(words) else None
+        vectors = self.alone(Sentence.of(words))
+        return vectors.layers if vectors.units == tuple(words) else None
 
-    def moved(self, a: np.ndarray, b: np.ndarray, *, over: np.ndarray | None = None) -> float:
-        """The largest difference, per layer in units of what rounding may do: above 1 they differ."""
+    def deviation(self, a: np.ndarray, b: np.ndarray, *, over: np.ndarray | None = None) -> float:
+        """The largest difference of a and b, in multiples of the rounding tolerance of its layer: above 1 they
+        differ."""
         if a.shape != b.shape:
             return np.inf
         if not a.size:

@@ -1,4 +1,4 @@
-"""What a check found: laws that hold, laws that are broken and why, and remarks."""
+"""The report of a check: laws that hold, broken laws with their causes, and notes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ctxexp.errors import ConformanceError, said, stranger
-from ctxexp.metric import Estimate, Group, Metric
+from ctxexp.errors import ConformanceError, PluginError, error_text, plugin_call
+from ctxexp.measuring.groups import Group
+from ctxexp.metric import Estimate, Metric, Output
 
 T = TypeVar("T")
 
 
-class Broken(Exception):  # noqa: N818  # it says what is broken
+class Breach(Exception):  # noqa: N818  # it is caught, and reported
     """A law does not hold; the message names the cause and what to do."""
 
 
@@ -37,12 +38,10 @@ class Report:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                with stranger():
+                with plugin_call("subject", failure=_raised, within=_raised):
                     yield
-        except Broken as broken:
-            self.failures[name] = str(broken)
-        except Exception as error:  # the subject is anyone's code
-            self.failures[name] = f"it raised {said(error)}"
+        except PluginError as error:
+            self.failures[name] = str(error)
         else:
             self.passed.append(name)
             for text in dict.fromkeys(f"{name}: {w.category.__name__}: {w.message}" for w in caught):
@@ -62,13 +61,17 @@ class Report:
         return "\n".join(lines)
 
 
-def called(kind: str, thing: object) -> str:
-    """`metric 'SelfSimilarity'`: what a report calls a factory, or a subject with a name."""
+def _raised(error: BaseException) -> str:
+    return str(error) if isinstance(error, Breach) else f"it raised {error_text(error)}"
+
+
+def subject_label(kind: str, thing: object) -> str:
+    """`metric 'SelfSimilarity'`: the label of a factory, or of a subject with a name, in a report."""
     return f"{kind} {getattr(thing, '__name__', getattr(thing, 'name', thing))!r}"
 
 
-def built(make: Callable[[], T] | T, kind: type) -> tuple[T, Callable[[], T] | None]:
-    """A subject and how to build another: `make` is a factory, or the subject itself, of this kind."""
+def subject_and_factory(make: Callable[[], T] | T, kind: type) -> tuple[T, Callable[[], T] | None]:
+    """A subject and a factory of others (None if `make` is the subject itself, an instance of `kind`)."""
     if callable(make) and not isinstance(make, kind):
         return make(), make
     return make, None  # type: ignore[return-value]  # it is no factory, so it is the subject
@@ -89,8 +92,8 @@ def difference(a: dict[str, float], b: dict[str, float]) -> str:
     return f"{key}: {a[key]:.6g} instead of {b[key]:.6g}"
 
 
-def fed(make: Callable[[], Metric], groups: Iterable[Group]) -> Metric:
-    """A new metric that has seen these groups."""
+def updated_metric(make: Callable[[], Metric], groups: Iterable[Group]) -> Metric:
+    """A new metric, updated with these groups."""
     metric = make()
     for group in groups:
         metric.update(group)
@@ -98,12 +101,12 @@ def fed(make: Callable[[], Metric], groups: Iterable[Group]) -> Metric:
 
 
 def check_statistics(stats: object) -> None:
-    """Raise Broken unless these are statistics by name, as `compute` gives them."""
+    """Raise Breach unless these are statistics by name, as `compute` gives them."""
     if not isinstance(stats, Mapping) or not stats:
-        raise Broken(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
+        raise Breach(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
     for key, value in stats.items():
         if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
-            raise Broken(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
+            raise Breach(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
 
 
 def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
@@ -117,9 +120,14 @@ def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
     return flat
 
 
-def written(metric: Metric, folder: Path) -> None:
-    """Raise Broken unless the metric gives rows for its table, and writes what it saves."""
-    rows: object = metric.table_rows()
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and "layer" not in row for row in rows):
-        raise Broken(f"table_rows() gave {rows!r:.80}; expected dicts without a key `layer`, which is added")
-    metric.save(folder)
+def check_outputs(metric: Metric, folder: Path) -> None:
+    """Raise Breach unless `outputs` gives files and rows of tables by name; write the files to `folder`."""
+    outputs: object = metric.outputs()
+    if not isinstance(outputs, Mapping):
+        raise Breach(f"outputs() gave {outputs!r:.80}; expected outputs by name")
+    for name, output in outputs.items():
+        if isinstance(output, Output):
+            output.write(folder)
+            output.write_together({"layer_00": output}, folder, n_layers=1, title="check")
+        elif not isinstance(output, list) or not all(isinstance(row, dict) and "layer" not in row for row in output):
+            raise Breach(f"outputs() gave {name!r}: {output!r:.80}; expected an Output, or dicts without a key `layer`")

@@ -1,4 +1,4 @@
-"""A sink in memory, and what holds for every sink: each value once, the layer as its step, however the run ends."""
+"""A sink in memory, and the laws of sinks: each value arrives once, with its layer as step, however the run ends."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 from ctxexp.files.manifest import digest, seal
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
-from ctxexp.sink import Row, Run, Sink, Status, Sweep, SweepReport
-from ctxexp.testing.report import Broken, Report, called
+from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, SweepRow
+from ctxexp.testing.report import Breach, Report, subject_label
 
 VALUES = "each value once, the layer as its step"
 ODD = "a naïve run — “quite” 漢字 \t(1/2)"
@@ -24,7 +24,7 @@ LONG = "x" * 20_000
 
 
 class MemorySink(Sink):
-    """Keeps what it is given: look at its attributes."""
+    """Keeps a run, its results and its status as attributes."""
 
     run: Run | None = None
     results: Results | None = None
@@ -55,10 +55,10 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
     The kit's runs go to folders of their own, which are the working folder too, and not to the store that
     MLFLOW_TRACKING_URI names; a sink with a server of its own gets them there.
     """
-    report = Report(name or called("sink", make))
+    report = Report(name or subject_label("sink", make))
     with report.law("interface"):
-        if not isinstance(made := make(), Sink):
-            raise Broken(f"expected a ctxexp.Sink, got {type(made).__name__}")
+        if not isinstance(sink := make(), Sink):
+            raise Breach(f"expected a ctxexp.Sink, got {type(sink).__name__}")
     if report.failures:
         return report.conclude()
     with (
@@ -133,34 +133,34 @@ class _Kit:
         if points is None:
             self.blind = True
             return None
-        found: dict[str, list[tuple[int, float]]] = {}
+        points_of: dict[str, list[tuple[int, float]]] = {}
         for name, layer, value in points:
-            found.setdefault(name, []).append((int(layer), float(value)))
-        return {name: sorted(values, key=lambda point: point[0]) for name, values in found.items()}
+            points_of.setdefault(name, []).append((int(layer), float(value)))
+        return {name: sorted(values, key=lambda point: point[0]) for name, values in points_of.items()}
 
     def require(self, sink: Sink, results: Results) -> None:
-        """Raise Broken unless the destination holds each curve's finite values once, at their layers."""
-        held = self.read(sink)
-        if held is None:
+        """Raise Breach unless the destination holds each curve's finite values once, at their layers."""
+        points_of = self.read(sink)
+        if points_of is None:
             return
-        for key, (curve, _, _) in results.held.items():
+        for key, (curve, _, _) in results.by_key.items():
             values = {layer: value for layer, value in enumerate(curve.tolist()) if math.isfinite(value)}
             if not values:
                 continue  # whether it has a name there is the sink's
-            names = [name for name, points in held.items() if dict(points) | values == dict(points)]
+            names = [name for name, points in points_of.items() if dict(points) | values == dict(points)]
             twice = [
-                name for name, points in held.items() if len(points) > len(dict(points)) and _meets(points, values)
+                name for name, points in points_of.items() if len(points) > len(dict(points)) and _meets(points, values)
             ]
             if twice:
-                raise Broken(f"a value of {key} is there twice, under {twice[0]!r}")
-            if not names and any(_meets(points, values) for points in held.values()):
-                raise Broken(f"{key}: its values are not at their layers; the layer, from 0, is the step")
+                raise Breach(f"a value of {key} is there twice, under {twice[0]!r}")
+            if not names and any(_meets(points, values) for points in points_of.values()):
+                raise Breach(f"{key}: its values are not at their layers; the layer, from 0, is the step")
             if not names:
-                raise Broken(f"{key}: its values are not there, or not to the last digit")
+                raise Breach(f"{key}: its values are not there, or not to the last digit")
             undefined = set(range(len(curve))) - set(values)
-            for layer, value in held[names[0]]:
+            for layer, value in points_of[names[0]]:
                 if layer in undefined and math.isfinite(value):
-                    raise Broken(f"{key} is {curve[layer]} at layer {layer}, but there it is {value}, a number")
+                    raise Breach(f"{key} is {curve[layer]} at layer {layer}, but there it is {value}, a number")
 
 
 def _meets(points: list[tuple[int, float]], values: Mapping[int, float]) -> bool:
@@ -182,16 +182,18 @@ def _results(seed: int = 0, **others: np.ndarray) -> Results:
 
 
 def _prepared(kit: _Kit) -> None:
-    given = kit.make().prepare(kit.store)
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise Broken(f"prepare() gave {given!r}; expected the arguments of the jobs' sinks by name, {{}} for none")
+    arguments = kit.make().prepare(kit.store)
+    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
+        raise Breach(f"prepare() gave {arguments!r}; expected the arguments of the jobs' sinks by name, {{}} for none")
 
 
 def _whole(kit: _Kit) -> None:
     sink, _ = kit.sent(_results())
-    about: object = sink.about()
-    if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
-        raise Broken(f"about() gave {about!r}; expected texts by name, {{}} for none")
+    metadata: object = sink.metadata()
+    if not isinstance(metadata, Mapping) or not all(
+        isinstance(part, str) for item in metadata.items() for part in item
+    ):
+        raise Breach(f"metadata() gave {metadata!r}; expected texts by name, {{}} for none")
 
 
 def _untouched(kit: _Kit) -> None:
@@ -206,9 +208,9 @@ def _untouched(kit: _Kit) -> None:
     sink.log(results, run.folder)
     sink.finish("FINISHED")
     if not results.frame.equals(before):
-        raise Broken("log() changes the results that it is given; work on a copy")
+        raise Breach("log() changes the results that it is given; work on a copy")
     if {path: digest(path) for path in run.folder.rglob("*") if path.is_file()} != files:
-        raise Broken("the run's folder has other files than before: write elsewhere, and change none")
+        raise Breach("the run's folder has other files than before: write elsewhere, and change none")
 
 
 def _values(kit: _Kit) -> None:
@@ -229,16 +231,16 @@ def _side_by_side(kit: _Kit) -> None:
     results = [_results(3), _results(4)]
     for sink, run in zip(sinks, runs, strict=True):
         sink.start(run)
-    for sink, run, found in zip(sinks, runs, results, strict=True):
-        found.save(run.folder)
-        sink.log(found, run.folder)
+    for sink, run, own in zip(sinks, runs, results, strict=True):
+        own.save(run.folder)
+        sink.log(own, run.folder)
     for sink in sinks:
         sink.finish("FINISHED")
-    for sink, found, other in zip(sinks, results, reversed(results), strict=True):
-        kit.require(sink, found)
+    for sink, own, other in zip(sinks, results, reversed(results), strict=True):
+        kit.require(sink, own)
         values = dict(enumerate(other.curve("alpha").tolist()))
         if any(_meets(points, values) for points in (kit.read(sink) or {}).values()):
-            raise Broken("one run has values of another: keep nothing in the class or the module")
+            raise Breach("one run has values of another: keep nothing in the class or the module")
 
 
 def _ends(kit: _Kit) -> None:
@@ -268,10 +270,10 @@ def _resume(kit: _Kit) -> None:
     fresh = kit.store / "fetched"
     fresh.mkdir()
     if kit.make().fetch(kit.run(), fresh) or any(fresh.iterdir()):
-        raise Broken("fetch() of a key that was never sent finds something")
+        raise Breach("fetch() of a key that was never sent finds something")
     again = Run(**{**vars(kit.run(sweep="again")), "key": run.key})
     if kit.make().fetch(again, fresh) and Results.load(fresh).frame.to_csv() != results.frame.to_csv():
-        raise Broken("fetch() gives other results than were sent")
+        raise Breach("fetch() gives other results than were sent")
     kit.make().adopt(again, run)
 
 
@@ -282,11 +284,11 @@ def _sweep(kit: _Kit) -> None:
     sink, run = kit.sent(_results(7), kit.run("a", sweep=sweep.id))
     failed = kit.run("b", sweep=sweep.id)
     rows = [
-        Row("a", ["model=a"], "FINISHED", None, run.folder, run.folder),
-        Row("b", ["model=b"], "FAILED", "no such checkpoint", failed.folder, failed.folder),
+        SweepRow("a", ["model=a"], "FINISHED", None, run.folder, run.folder),
+        SweepRow("b", ["model=b"], "FAILED", "no such checkpoint", failed.folder, failed.folder),
     ]
     sweep.summary.mkdir(parents=True)
     (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
-    first.close(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.about(), {}])
+    first.close(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.metadata(), {}])
     if not isinstance(charts := first.charts(sweep), str):
-        raise Broken(f"charts() gave {charts!r}; expected a text, empty if there is no such place")
+        raise Breach(f"charts() gave {charts!r}; expected a text, empty if there is no such place")

@@ -1,4 +1,4 @@
-"""What holds for every transform: fit and apply, row by row, whatever the pieces and the order."""
+"""Laws of transforms: each row is mapped by itself, whatever the chunks and the order of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ctxexp.errors import TransformError
-from ctxexp.testing.report import Broken, Report, called
+from ctxexp.testing.report import Breach, Report, subject_label
 from ctxexp.transform import Calibration, Transform
 
 ROWS = (200, 1000)  # of 8 columns; the second for a transform that refuses the first as too few to learn from
@@ -15,7 +15,7 @@ ROWS = (200, 1000)  # of 8 columns; the second for a transform that refuses the 
 
 def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
     """The laws of `ctxexp.Transform`; raises ConformanceError naming each that is broken. `make` builds one a layer."""
-    report = Report(name or called("transform", make))
+    report = Report(name or subject_label("transform", make))
     rng = np.random.default_rng(0)
     x = _rows(make, ROWS[0])
     with report.law("shape and type"):
@@ -27,22 +27,22 @@ def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
         fitted, order = make().fit(x), rng.permutation(len(x))
         parts = np.concatenate([fitted.apply(x[a : a + 7]) for a in range(0, len(x), 7)])
         if not _close(parts, whole) or not _close(fitted.apply(x[order]), whole[order]):
-            raise Broken("rows in pieces, or in another order, come out differently: statistics belong in fit()")
+            raise Breach("rows in pieces, or in another order, come out differently: statistics belong in fit()")
     with report.law("fit forgets the order of the rows"):
         if not _close(make().fit(x[::-1].copy()).apply(x), whole):
-            raise Broken("fitted on the same rows in another order it maps them elsewhere")
+            raise Breach("fitted on the same rows in another order it maps them elsewhere")
     with report.law("fit starts anew"):
         if not _close(make().fit(x * 3 + 1).fit(x).apply(x), whole):
-            raise Broken("fitted a second time it still knows the first rows")
+            raise Breach("fitted a second time it still knows the first rows")
     with report.law("lent memory"):
-        lent = x.copy()
-        make().fit(lent).apply(lent)
-        if not np.array_equal(lent, x):
-            raise Broken("it changes the rows that it is given; work on a copy")
+        copy = x.copy()
+        make().fit(copy).apply(copy)
+        if not np.array_equal(copy, x):
+            raise Breach("it changes the rows that it is given; work on a copy")
     with report.law("statistics in float64"):
         near, far = x + np.float32(2), x + np.float32(4096)  # both exact: x is a multiple of 1/512
         if _close(make().fit(near).apply(near), whole) and not _close(make().fit(far).apply(far), whole):
-            raise Broken("far from the origin it loses digits: take means and variances in float64")
+            raise Breach("far from the origin it loses digits: take means and variances in float64")
     with report.law("degenerate layers"):
         for what, few in (
             ("one row", x[:1]),
@@ -56,7 +56,7 @@ def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
                 report.notes.append(f"it refuses a layer with {what}: {refusal}")
                 continue
             if not np.isfinite(y).all():
-                raise Broken(f"a layer with {what} gives NaN or infinite values; where there is no spread give 0")
+                raise Breach(f"a layer with {what} gives NaN or infinite values; where there is no spread give 0")
     return report.conclude()
 
 
@@ -77,11 +77,11 @@ def _shape(make: Callable[[], Transform], x: np.ndarray) -> None:
     width = Calibration(make).width(x.shape[1])  # refuses what is no transform
     fitted: object = make().fit(x)
     if not isinstance(fitted, Transform):
-        raise Broken(f"fit() gave {type(fitted).__name__}; end it with `return self`")
+        raise Breach(f"fit() gave {type(fitted).__name__}; end it with `return self`")
     y: object = fitted.apply(x[:5])
     if not isinstance(y, np.ndarray) or y.shape != (5, width) or y.dtype != np.float32:
         got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
-        raise Broken(f"apply() of a float32 (5, {x.shape[1]}) gave {got}; expected float32 (5, {width})")
+        raise Breach(f"apply() of a float32 (5, {x.shape[1]}) gave {got}; expected float32 (5, {width})")
 
 
 def _close(a: np.ndarray, b: np.ndarray) -> bool:

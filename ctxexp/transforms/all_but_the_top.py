@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import mean
-from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
+from ctxexp.transforms.directions import by_chunks, check_int, check_rank, covariance, n_directions, principal, rounding
 
 
 class AllButTheTop(Transform):
@@ -23,13 +23,13 @@ class AllButTheTop(Transform):
     """
 
     def __init__(self, k: int | None = None, *, standardize: bool = False) -> None:
-        whole("k", k, least=0)
+        check_int("k", k, least=0)
         self.k, self.standardize = k, standardize
 
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
-        k = share_of_width(self.k, d, 100)
-        fits("k", k, d)
+        k = n_directions(self.k, d, 100)
+        check_rank("k", k, d)
         self.mean, self.factor = mean(x), np.ones(d)
         cov = covariance(x, self.mean)
         noise = rounding(cov, self.mean)
@@ -42,7 +42,7 @@ class AllButTheTop(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return piecewise(x, x.shape[1], self._piece)
+        return by_chunks(x, x.shape[1], self._piece)
 
     def _piece(self, x: np.ndarray) -> np.ndarray:
         y: np.ndarray = (x - self.mean) * self.factor

@@ -1,4 +1,4 @@
-"""Second moments and principal directions of a layer, in float64 and in pieces, for the closed-form transforms."""
+"""Second moments and principal directions of a layer, in float64 and by chunks, for the closed-form transforms."""
 
 from __future__ import annotations
 
@@ -45,28 +45,29 @@ def rounding(cov: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return result
 
 
-def share_of_width(given: int | None, d: int, per: int) -> int:
-    """How many directions to remove from d columns: as given, else d / `per` rounded, at least 1 where d allows it."""
+def n_directions(given: int | None, d: int, per: int) -> int:
+    """The number of directions to remove from d columns: `given`, else d / `per` rounded, at least 1 where d allows
+    it."""
     if given is None:
         return min(max(1, int(d / per + 0.5)), d - 1)
     return given
 
 
-def whole(name: str, value: int | None, *, least: int) -> None:
-    """Raises ConfigError unless `value` is null or an integer of at least `least`."""
+def check_int(name: str, value: int | None, *, least: int) -> None:
+    """Raise ConfigError unless `value` is null or an integer of at least `least`."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
         raise ConfigError(f"{name}={value!r}: expected null or a whole number of at least {least}")
 
 
-def fits(name: str, k: int, d: int) -> None:
-    """Raises TransformError if removing k directions from d columns leaves nothing."""
+def check_rank(name: str, k: int, d: int) -> None:
+    """Raise TransformError if removing k directions from d columns leaves nothing."""
     if k >= d > 0 and k > 0:
         raise TransformError(f"{name}={k} of {d} columns would leave nothing; choose {name} below {d}")
 
 
-def piecewise(x: np.ndarray, width: int, one: Callable[[np.ndarray], np.ndarray], rows: int = CHUNK) -> np.ndarray:
-    """`one` of each piece of rows, as (n, width) float32: however many rows come, few are widened at a time."""
+def by_chunks(x: np.ndarray, width: int, function: Callable[[np.ndarray], np.ndarray], rows: int = CHUNK) -> np.ndarray:
+    """`function` of each chunk of rows, (n, width) float32; only `rows` rows are widened to float64 at a time."""
     out = np.empty((len(x), width), np.float32)
     for at in range(0, len(x), rows):
-        out[at : at + rows] = one(x[at : at + rows])
+        out[at : at + rows] = function(x[at : at + rows])
     return out

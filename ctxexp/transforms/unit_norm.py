@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import mean
-from ctxexp.transforms.directions import piecewise
+from ctxexp.transforms.directions import by_chunks
 
 
 class UnitNorm(Transform):
@@ -19,14 +19,14 @@ class UnitNorm(Transform):
     """
 
     def __init__(self, *, centred: bool = False) -> None:
-        self.centred = self.fitted = centred
+        self.centred = self.needs_fit = centred
 
     def fit(self, x: np.ndarray) -> Self:
         self._mean = mean(x) if self.centred else np.zeros(x.shape[1])
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return piecewise(x, x.shape[1], self._normalized)
+        return by_chunks(x, x.shape[1], self._normalized)
 
     def _normalized(self, x: np.ndarray) -> np.ndarray:
         y = x - self._mean

@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
-from ctxexp.transforms.directions import covariance, piecewise, principal, rounding, whole
+from ctxexp.transforms.directions import by_chunks, check_int, covariance, principal, rounding
 
 KINDS = ("pca", "zca")
 STEEP = 1e6  # ratio of variances from which one pass leaves more than the last digits wrong
@@ -36,7 +36,7 @@ class Whitening(Transform):
     """
 
     def __init__(self, k: int | None = None, *, shrinkage: float = 0.0, kind: Literal["pca", "zca"] = "pca") -> None:
-        whole("k", k, least=1)
+        check_int("k", k, least=1)
         if isinstance(shrinkage, bool) or not isinstance(shrinkage, (int, float)) or not 0 <= shrinkage <= 1:
             raise ConfigError(f"shrinkage={shrinkage!r}: expected a number from 0 (none) to 1 (the identity's shape)")
         if kind not in KINDS:
@@ -51,7 +51,7 @@ class Whitening(Transform):
         d = x.shape[1]
         if self.k is not None and self.k > d:
             raise TransformError(f"k={self.k} of {d} columns; choose k up to {d}, or null for all")
-        if not self.shrinkage and (n := distinct(x, d)) <= d:
+        if not self.shrinkage and (n := count_distinct(x, d)) <= d:
             raise TransformError(
                 f"{len(x)} rows, {n} of them distinct, don't determine the covariance of {d} columns; fit on more than "
                 f"{d} distinct rows, set shrinkage above 0 (0.1, say), or take a transform without a covariance inverse"
@@ -75,7 +75,7 @@ class Whitening(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return piecewise(x, self.matrix.shape[1], lambda piece: (piece - self.mean) @ self.matrix)
+        return by_chunks(x, self.matrix.shape[1], lambda piece: (piece - self.mean) @ self.matrix)
 
 
 def _polish(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -92,11 +92,11 @@ def _polish(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return result
 
 
-def distinct(x: np.ndarray, enough: int) -> int:
-    """How many different rows x has; counting ends above `enough`."""
-    seen: set[bytes] = set()
+def count_distinct(x: np.ndarray, enough: int) -> int:
+    """The number of distinct rows of x; counting stops above `enough`."""
+    rows: set[bytes] = set()
     for row in x:
-        seen.add(row.tobytes())
-        if len(seen) > enough:
+        rows.add(row.tobytes())
+        if len(rows) > enough:
             break
-    return len(seen)
+    return len(rows)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, UnknownName
-from ctxexp.model import Encoded
+from ctxexp.model import EncodedSentence
 
 POOLINGS = ("mean", "first", "last", "pieces")
 
@@ -28,6 +28,11 @@ def overlaps(words: np.ndarray, pieces: np.ndarray) -> tuple[np.ndarray, np.ndar
 
     `words` (n, 2) and `pieces` (m, 2) are (start, end) in characters; word spans ascend and don't overlap, pieces may
     be in any order. One call may serve many sentences whose spans are shifted apart.
+
+    Example:
+        >>> word, piece = overlaps(np.array([[0, 2], [3, 6]]), np.array([[0, 1], [1, 2], [2, 6]]))
+        >>> word.tolist(), piece.tolist()
+        ([0, 0, 1], [0, 1, 2])
     """
     full = np.flatnonzero(words[:, 1] > words[:, 0])  # a word of no characters shares none
     starts, ends = words[full, 0], words[full, 1]
@@ -49,11 +54,19 @@ def reduce_pairs(pieces: np.ndarray, counts: np.ndarray, pooling: str) -> tuple[
     return pieces[at], np.ones_like(counts)
 
 
-def pool(layers: np.ndarray, spans: Iterable[tuple[int, int]], sentence: Sentence, *, pooling: str = "mean") -> Encoded:
+def pool(
+    layers: np.ndarray, spans: Iterable[tuple[int, int]], sentence: Sentence, *, pooling: str = "mean"
+) -> EncodedSentence:
     """The words' vectors of one sentence from its pieces' vectors: for encoders with their own tokenizer.
 
     `layers` is (n_layers, n_pieces, dim); `spans` has each piece's (start, end) in characters of `sentence.text`,
     (0, 0) for special tokens. `pooling` is `mean`, `first` or `last`. Words that no piece touches are left out.
+
+    Example:
+        >>> layers = np.array([[[1.0], [3.0], [5.0]]])  # one layer, three pieces: un, known, s
+        >>> encoded = pool(layers, [(0, 2), (2, 7), (7, 8)], Sentence.of(["unknowns"]))
+        >>> encoded.units, encoded.layers.tolist()
+        (('unknowns',), [[[3.0]]])
     """
     check_pooling(pooling, POOLINGS[:3])
     at = np.array(list(spans), dtype=np.int64).reshape(-1, 2)
@@ -61,25 +74,30 @@ def pool(layers: np.ndarray, spans: Iterable[tuple[int, int]], sentence: Sentenc
         raise EncodingError(f"{len(at)} piece spans for {layers.shape[1]} piece vectors in {sentence.text[:60]!r}")
     word, piece = overlaps(np.array(sentence.spans, dtype=np.int64).reshape(-1, 2), at)
     counts = np.bincount(word, minlength=len(sentence))
-    kept = np.flatnonzero(counts)
-    piece, counts = reduce_pairs(piece, counts[kept], pooling)
+    words = np.flatnonzero(counts)
+    piece, counts = reduce_pairs(piece, counts[words], pooling)
     starts = np.cumsum(counts) - counts
-    if len(kept):
+    if len(words):
         sums = np.add.reduceat(layers[:, piece], starts, axis=1, dtype=np.float64)
         pooled = (sums / counts[:, None]).astype(layers.dtype)
     else:
         pooled = layers[:, :0]
-    return Encoded(tuple(sentence.words[i] for i in kept), pooled)
+    return EncodedSentence(tuple(sentence.words[i] for i in words), pooled)
 
 
-def check_pooling(pooling: str, known: Sequence[str] = POOLINGS) -> None:
-    """Raise `UnknownName` unless `pooling` is one of `known`."""
-    if pooling not in known:
-        raise UnknownName("pooling", pooling, known)
+def check_pooling(pooling: str, names: Sequence[str] = POOLINGS) -> None:
+    """Raise `UnknownName` unless `pooling` is one of `names`."""
+    if pooling not in names:
+        raise UnknownName("pooling", pooling, names)
 
 
 def windows(n: int, size: int, stride: int) -> np.ndarray:
-    """Starts of windows of `size` pieces that together cover `n` (more than `size`) pieces; the last one ends at n."""
+    """Starts of windows of `size` pieces that together cover `n` (more than `size`) pieces; the last one ends at n.
+
+    Example:
+        >>> windows(10, 4, 2).tolist()
+        [0, 2, 4, 6]
+    """
     if not 0 < stride <= size:
         raise ConfigError(f"stride={stride}: expected 1 to {size}, the pieces that fit the model's window")
     starts = np.arange(0, n - size, stride)

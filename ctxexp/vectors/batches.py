@@ -1,4 +1,4 @@
-"""What a model reads of a text, ahead of its pass: lengths, batches of equal length, pieces that it doesn't know."""
+"""A text as a model reads it, ahead of its pass: lengths, batches of equal length, counts of unknown pieces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import EncodingError
-from ctxexp.model import Encoder, reading
-from ctxexp.transform import pieces
+from ctxexp.errors import EncodingError, plugin_call
+from ctxexp.model import Encoder
+from ctxexp.transform import chunks
 
 log = logging.getLogger("ctxexp")
 
@@ -37,28 +37,28 @@ class BatchedText:
         EncodingError where nearly all pieces so far are unknown: words would share one vector.
         """
         n = len(self.sentences)
-        windows = list(pieces(n, WINDOW if self.encoder.reads_ahead else n))
+        windows = list(chunks(n, WINDOW if self.encoder.reads_ahead else n))
         self._read(*windows[0])
         with ThreadPoolExecutor(1, "read") as thread:
             for i, (start, end) in enumerate(windows):
                 ahead = thread.submit(self._read, *windows[i + 1]) if i + 1 < len(windows) else None
-                for batch in self._formed(self.lengths[start:end]):
+                for batch in self._split_into_batches(self.lengths[start:end]):
                     yield start + batch
                 if ahead:
                     ahead.result()
 
     def _read(self, start: int, end: int) -> None:
         encoder, some = self.encoder, self.sentences[start:end]
-        with reading(encoder, "lengths"):
+        with plugin_call("encoder", encoder.name, "could not read the corpus (lengths)"):
             lengths = np.asarray(encoder.lengths(some), np.int64)
         if lengths.shape != (len(some),):
             raise EncodingError(
                 f"encoder {encoder.name!r} gave lengths of shape {lengths.shape} for {len(some)} sentences"
             )
         self.lengths[start:end] = lengths
-        with reading(encoder, "unknown"):
-            unknown, found = map(int, encoder.unknown(some))
-        self.unknown, self.pieces = self.unknown + unknown, self.pieces + found
+        with plugin_call("encoder", encoder.name, "could not read the corpus (unknown)"):
+            unknown, n_pieces = map(int, encoder.unknown(some))
+        self.unknown, self.pieces = self.unknown + unknown, self.pieces + n_pieces
         if self.unknown > NEARLY_ALL * self.pieces:
             raise EncodingError(
                 f"{self.unknown:,} of the text's {self.pieces:,} pieces are unknown to the tokenizer of "
@@ -66,18 +66,22 @@ class BatchedText:
                 "script of the model, and the tokenizer the model's own?"
             )
 
-    def _formed(self, lengths: np.ndarray) -> Iterator[np.ndarray]:
+    def _split_into_batches(self, lengths: np.ndarray) -> Iterator[np.ndarray]:
         if not self.encoder.sequential:
             yield from equal_length_batches(lengths, self.batch_tokens)
             return
         everyone = np.arange(len(lengths))
-        yield from (everyone[a:b] for a, b in pieces(len(lengths), SEQUENTIAL_STEP))
+        yield from (everyone[a:b] for a, b in chunks(len(lengths), SEQUENTIAL_STEP))
 
 
 def equal_length_batches(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Sentence numbers in batches of one length each, at most `batch_tokens` tokens (but at least a sentence).
 
     The longest come first, so that what doesn't fit the memory fails at once.
+
+    Example:
+        >>> [batch.tolist() for batch in equal_length_batches(np.array([2, 5, 2, 2]), batch_tokens=4)]
+        [[1], [0, 2], [3]]
     """
     order = np.argsort(-lengths, kind="stable")
     runs = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)

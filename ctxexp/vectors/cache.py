@@ -21,24 +21,24 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ctxexp.errors import StoreError
-from ctxexp.vectors.leases import RUNS, SWEEPS, leased
+from ctxexp.vectors.leases import RUNS, SWEEPS, leased_keys
 from ctxexp.vectors.store_files import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
 
-WHAT = 24  # digits of a key that say of what the vectors are
+CONTENT_DIGITS = 24  # digits of a key that encoder and sentences decide; the others are the code's
 _NAME = re.compile(r"(?:(shards|sums)-)?([^-]{32})(?:-.*)?")  # of an entry's folder: its kind, its key
 FLOOR, CEILING = 20 * 10**9, 100 * 10**9  # bytes, of the limit that the disk decides
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One store in the cache; `encoder` and `corpus` are "?" if it is damaged, or not said in its kind."""
+class CacheEntry:
+    """One entry of the cache; `encoder` and `corpus` are "?" if it is damaged, or its kind doesn't record them."""
 
     key: str
     path: Path
     n_bytes: int
-    used: float  # when it was last opened, in seconds since the epoch
+    last_used: float  # when it was last opened, in seconds since the epoch
     encoder: str
     corpus: str
     kind: str = "vectors"  # vectors, shards (of encoding that was stopped), sums (of one pass)
@@ -48,34 +48,34 @@ def entry_key(encoder: str, fingerprint: str, code: str) -> str:
     """The key (32 hex digits) of an encoder's vectors for sentences of that fingerprint; its last 8 digits are `code`,
     which says by which version of our own code."""
     what = json.dumps([1, encoder, fingerprint])  # 1: entries of the first format begin with the same digits
-    return hashlib.blake2b(what.encode(), digest_size=16).hexdigest()[:WHAT] + code
+    return hashlib.blake2b(what.encode(), digest_size=16).hexdigest()[:CONTENT_DIGITS] + code
 
 
-def made_otherwise(cache: Path, key: str) -> bool:
+def has_other_version(cache: Path, key: str) -> bool:
     """Whether the cache holds the same vectors as made by other code."""
-    return any(path.name != key for path in cache.glob(f"{key[:WHAT]}*"))
+    return any(path.name != key for path in cache.glob(f"{key[:CONTENT_DIGITS]}*"))
 
 
-def entries(cache: Path) -> list[Entry]:
-    """What the cache folder holds, the last used first."""
-    found = []
+def entries(cache: Path) -> list[CacheEntry]:
+    """The entries of the cache folder, the most recently used first."""
+    items = []
     for path in cache.iterdir() if cache.is_dir() else ():
         name = _NAME.fullmatch(path.name)
         if not name or not path.is_dir():
             continue
         kind, key = name[1] or "vectors", name[2]
-        encoder, corpus = _said(path, kind)
+        encoder, corpus = _encoder_and_corpus(path, kind)
         dated = (path, path / "meta.json") if kind == "vectors" else (path,)
         try:
-            used = max(f.stat().st_mtime for f in dated if f.exists())
-            found.append(Entry(key, path, folder_size(path), used, encoder, corpus, kind))
+            last_used = max(f.stat().st_mtime for f in dated if f.exists())
+            items.append(CacheEntry(key, path, folder_size(path), last_used, encoder, corpus, kind))
         except (OSError, ValueError):  # another process removed it just now
             continue
-    return sorted(found, key=lambda entry: -entry.used)
+    return sorted(items, key=lambda entry: -entry.last_used)
 
 
-def _said(path: Path, kind: str) -> tuple[str, str]:
-    """An entry's encoder and corpus, as far as its files say."""
+def _encoder_and_corpus(path: Path, kind: str) -> tuple[str, str]:
+    """Names of an entry's encoder and corpus from its files; "?" where they don't record one."""
     if kind == "sums":
         return "?", "?"
     with suppress(DamagedError, LookupError):
@@ -84,45 +84,48 @@ def _said(path: Path, kind: str) -> tuple[str, str]:
     return "?", "?"
 
 
-def clear(cache: Path, *, key: str | None = None, older_than_days: float | None = None) -> list[Entry]:
-    """Removes the entries of that key (its first digits do) or unused for so long, or all; returns those removed.
+def clear(cache: Path, *, key: str | None = None, older_than_days: float | None = None) -> list[CacheEntry]:
+    """Remove the entries whose key begins with `key`, those unused for `older_than_days`, or all; return those removed.
 
-    What another process is building, and sums that one reads, are left alone.
+    Entries that another process is building, and sums that one is reading, are left alone.
     """
-    chosen = entries(cache)
+    selection = entries(cache)
     if key is not None:
-        chosen = [entry for entry in chosen if entry.key.startswith(key)]
-        if not chosen:
+        selection = [entry for entry in selection if entry.key.startswith(key)]
+        if not selection:
             raise StoreError(f"no cache entry {key!r} in {cache}; `ctxexp cache` lists them")
     if older_than_days is not None:
-        chosen = [entry for entry in chosen if time.time() - entry.used > older_than_days * 86400]
-    read = leased(cache, RUNS)
-    removed = [entry for entry in chosen if entry.key not in read and _try_remove(cache, entry.path)]
+        selection = [entry for entry in selection if time.time() - entry.last_used > older_than_days * 86400]
+    run_keys = leased_keys(cache, RUNS)
+    removed = [entry for entry in selection if entry.key not in run_keys and _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
     if key is None and older_than_days is None:
-        shutil.rmtree(cache / "encoders", ignore_errors=True)  # what loaded encoders said of themselves: made anew
+        shutil.rmtree(cache / "encoders", ignore_errors=True)  # descriptions of loaded encoders, which are made anew
     return removed
 
 
 def disk_limit(cache: Path) -> int:
-    """How many bytes the cache may hold where nobody says: half of what its disk has free or the cache itself takes,
-    so that filling it doesn't move the limit; from FLOOR, so that no small disk gets less than all had before, to
-    CEILING, three times the paper's sweep (33 GB): a large disk is others' too. What isn't free is never asked for."""
-    held = sum(entry.n_bytes for entry in entries(cache))
-    return min(max((free_bytes(cache) + held) // 2, FLOOR), CEILING)
+    """Default limit of the cache in bytes: half of the space that is free or that the cache itself takes, between FLOOR
+    and CEILING.
+
+    Counting the cache's own bytes keeps the limit fixed while it fills. CEILING is three times the paper's sweep (33
+    GB), since a large disk is shared; no more than the free space is ever requested.
+    """
+    size = sum(entry.n_bytes for entry in entries(cache))
+    return min(max((free_bytes(cache) + size) // 2, FLOOR), CEILING)
 
 
 def free_bytes(cache: Path) -> int:
-    """What the disk of the cache folder, which needn't be there yet, has free."""
+    """Free bytes on the disk of the cache folder, which needn't exist yet."""
     there = next(folder for folder in (cache, *cache.parents) if folder.exists())
     return shutil.disk_usage(there).free
 
 
 def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None:
-    """Removes the least recently used entries until `needed` bytes more fit under `limit` and on the disk: what a
-    running sweep has read only if nothing else is left, with a warning.
+    """Remove the least recently used entries until `needed` bytes more fit under `limit` and on the disk.
 
-    Never the entry `keep`, nor sums that are being read; `StoreError`, before anything is removed, if it can't be done.
+    Entries that a running sweep has read go last, with a warning; the entry `keep` and sums that are being read are
+    never removed. Raises `StoreError`, before anything is removed, if there can't be enough room.
     """
     _remove_leftovers(cache)
     if limit is not None and needed > limit:
@@ -131,8 +134,8 @@ def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None
             f"raise the limit (cache.limit_gb={in_gb(needed)}), or take fewer sentences or dtype=bfloat16 (half the "
             "size)"
         )
-    held = entries(cache)
-    total, spare = sum(entry.n_bytes for entry in held), [entry for entry in reversed(held) if entry.key != keep]
+    by_use = entries(cache)
+    total, spare = sum(entry.n_bytes for entry in by_use), [entry for entry in reversed(by_use) if entry.key != keep]
     _require_disk(cache, needed, sum(entry.n_bytes for entry in spare))
 
     def short() -> bool:
@@ -140,20 +143,20 @@ def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None
 
     if not short():
         return
-    asked, read = leased(cache, SWEEPS), leased(cache, RUNS)
-    all_asked = needed + sum(entry.n_bytes for entry in held if entry.key in asked or entry.key == keep)
-    turn = [entry for entry in spare if entry.key not in read]
-    for entry in sorted(turn, key=lambda entry: entry.key in asked):  # what no sweep asked for first, by age
+    sweep_keys, run_keys = leased_keys(cache, SWEEPS), leased_keys(cache, RUNS)
+    sweep_bytes = needed + sum(entry.n_bytes for entry in by_use if entry.key in sweep_keys or entry.key == keep)
+    turn = [entry for entry in spare if entry.key not in run_keys]
+    for entry in sorted(turn, key=lambda entry: entry.key in sweep_keys):  # what no sweep asked for first, by age
         if not short():
             break
         if _try_remove(cache, entry.path):
             total -= entry.n_bytes
-            _tell_removed(entry, all_asked if entry.key in asked else 0)
+            _log_removed(entry, sweep_bytes if entry.key in sweep_keys else 0)
     _require_disk(cache, needed, 0)
 
 
 def _require_disk(cache: Path, needed: int, spare: int) -> None:
-    """Raises StoreError where the disk hasn't so many bytes, even without `spare` bytes of the cache."""
+    """Raise StoreError if the disk hasn't `needed` free bytes even after removing `spare` bytes of the cache."""
     if (free := free_bytes(cache)) + spare < needed:
         older = f" and {size_text(spare)} of older vectors" if spare else ""
         raise StoreError(
@@ -162,8 +165,8 @@ def _require_disk(cache: Path, needed: int, spare: int) -> None:
         )
 
 
-def _tell_removed(entry: Entry, all_asked: int) -> None:
-    """That an entry was removed; of `all_asked` bytes for a running sweep (0: it is none's)."""
+def _log_removed(entry: CacheEntry, all_asked: int) -> None:
+    """Log that an entry was removed; `all_asked`: bytes that running sweeps need (0: none needs this entry)."""
     what = f"{entry.kind} ({entry.encoder} of {entry.corpus}, {size_text(entry.n_bytes)})"
     if all_asked:
         log.warning(
@@ -177,7 +180,7 @@ def _tell_removed(entry: Entry, all_asked: int) -> None:
 
 @contextmanager
 def entry_lock(cache: Path, key: str) -> Iterator[None]:
-    """Holds the entry's lock, waiting for a process that is building it; clears what a killed one left of it."""
+    """Hold the entry's lock, waiting for a process that is building it; clear what a killed process left of it."""
     lock = _lock(cache, key)
     try:
         lock.acquire(timeout=0)
@@ -198,19 +201,24 @@ def temporary(cache: Path, key: str) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Removes an entry, so that no moment of it looks whole."""
+    """Remove an entry so that it never looks intact on the way: meta.json goes first."""
     with suppress(OSError):  # rmtree says what is in the way
         (path / "meta.json").unlink()
     shutil.rmtree(path)
 
 
 def touch(path: Path) -> None:
-    """Marks an entry as used now."""
+    """Mark an entry as used now."""
     os.utime(path / "meta.json")
 
 
 def size_text(n_bytes: float) -> str:
-    """Such as `3.1 GB`, in powers of ten."""
+    """A size as text, in powers of ten.
+
+    Example:
+        >>> size_text(3_100_000_000)
+        '3.1 GB'
+    """
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 1000:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
@@ -219,7 +227,12 @@ def size_text(n_bytes: float) -> str:
 
 
 def in_gb(n_bytes: int) -> int:
-    """The whole number of GB, as `cache.limit_gb` counts them, that holds so many bytes."""
+    """The number of GB, rounded up, as `cache.limit_gb` counts them.
+
+    Example:
+        >>> in_gb(3_100_000_000)
+        4
+    """
     return -(-n_bytes // 10**9)
 
 
@@ -255,6 +268,6 @@ def _try_remove(cache: Path, path: Path) -> bool:
 
 
 def _remove_leftovers(cache: Path) -> None:
-    """Removes what killed processes left half-built."""
+    """Remove what killed processes left half-built."""
     for path in cache.glob("tmp-*-*"):
         _try_remove(cache, path)

@@ -1,4 +1,4 @@
-"""Which code made a vector, or a result: our own, told by its text."""
+"""Versions of the code that makes vectors and results, as digests of its source text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from types import FunctionType
 
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
+VARYING = ("__module__", "__doc__", "__slotnames__")  # of a class; pickling adds the last one
 
 __version__ = "0.1.0"
 
@@ -24,14 +25,14 @@ def code_version(package: Path = PACKAGE) -> str:
     These are all files of `models/` (factories, loading of weights, pieces), `vectors/encode.py`, and whatever of
     ctxexp they import. They are read as text: importing them would import torch.
     """
-    found: dict[Path, bytes] = {}
+    texts: dict[Path, bytes] = {}
     waiting = [package / "vectors" / "encode.py", *package.glob("models/**/*.py")]
     while waiting:
         file = waiting.pop()
-        if file not in found:
-            found[file] = file.read_bytes()
-            waiting += _imported(package, found[file].decode())
-    every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + found[file] for file in sorted(found))
+        if file not in texts:
+            texts[file] = file.read_bytes()
+            waiting += _imported(package, texts[file].decode())
+    every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + texts[file] for file in sorted(texts))
     return hashlib.blake2b(every, digest_size=4).hexdigest()
 
 
@@ -45,17 +46,17 @@ def package_version(package: Path = PACKAGE) -> str:
     return digest.hexdigest()
 
 
-def class_version(made: type) -> str:
+def class_version(cls: type) -> str:
     """8 hex digits that change with the code of someone else's class: with any file of its package or, of a notebook,
     with its methods and constants; empty for ctxexp's own classes."""
-    top = made.__module__.partition(".")[0]
+    top = cls.__module__.partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None)
     if top == PACKAGE.name:
         return ""
     if file and top != "__main__":
         path = Path(file)
         return package_version(path.parent if path.name == "__init__.py" else path)
-    text = [f"{name}={_text(value)}" for name, value in vars(made).items() if name not in ("__module__", "__doc__")]
+    text = [f"{name}={_text(value)}" for name, value in vars(cls).items() if name not in VARYING]
     return hashlib.blake2b("\n".join(text).encode(), digest_size=4).hexdigest()
 
 

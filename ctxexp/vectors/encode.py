@@ -1,4 +1,4 @@
-"""Drives an encoder over a corpus, once: each distinct sentence, in batches of equal length, into a store on disk."""
+"""Encode a corpus once: each distinct sentence, in batches of equal length, into a store on disk."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ctxexp.vectors import cache as caches
 from ctxexp.vectors import leases
 from ctxexp.vectors.batches import BatchedText
 from ctxexp.vectors.code_version import code_version
-from ctxexp.vectors.encoding import Work, encode_into
-from ctxexp.vectors.rows import Rows
-from ctxexp.vectors.shards import Crew, encode_shards
+from ctxexp.vectors.encoding import EncodingPlan, encode_into
+from ctxexp.vectors.rows import RowIndexBuilder
+from ctxexp.vectors.shards import EncodingWorkers, encode_shards
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import DamagedError
 
@@ -38,15 +38,16 @@ def open_store(
     limit_bytes: int | None = None,
     progress: Progress | None = None,
     version: str = "",
-    crew: Crew | None = None,
+    workers: EncodingWorkers | None = None,
     sweep: str = "",
 ) -> Store:
-    """The store of the corpus under that encoder: from the cache folder if it is whole, else encoded now.
+    """The store of the corpus under that encoder: from the cache folder if it is intact there, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
     recently used entries go first, those that running sweeps have read last: `sweep` is whose run this is). Encoders
-    of one name are told apart by their class's code and by `version`, that of the code that made them. With a `crew`
-    of several workers they encode, in shards. `Store.encoded` counts the sentences that were encoded by this call.
+    of one name are told apart by their class's code and by `version`, that of the code that made them. With `workers`
+    of an engine with several processes, these encode, in shards. `Store.n_encoded` counts the sentences that this call
+    encoded.
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
@@ -68,14 +69,14 @@ def open_store(
         with caches.entry_lock(cache, key):
             if sweep:
                 leases.lease(cache, leases.SWEEPS, sweep, key)
-            store = _whole(path, unique_of)
+            store = _intact_store(path, unique_of)
             if store is None:
-                if caches.made_otherwise(cache, key):
+                if caches.has_other_version(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
-                wanted, text = _wanted(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)
-                shards = _shards(crew, encoder, path, batch_tokens)
-                encoded = _build(corpus.name, text, wanted, path, limit_bytes, progress or Silent(), shards)
-                store = Store(path, unique_of, encoded=encoded)
+                stored_words, text = _stored_words(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)
+                shards = _shards(workers, encoder, path, batch_tokens)
+                n_encoded = _build(corpus.name, text, stored_words, path, limit_bytes, progress or Silent(), shards)
+                store = Store(path, unique_of, n_encoded=n_encoded)
             caches.touch(path)
     except OSError as error:
         raise StoreError(
@@ -94,13 +95,13 @@ def _unique(sentences: Sequence[Sentence]) -> tuple[Sequence[Sentence], np.ndarr
 
 
 def _code_of(encoder: Encoder) -> str:
-    """8 hex digits of our code, and of the encoder's class where it is someone else's, who edits it under one name."""
+    """8 hex digits of ctxexp's code, and of the encoder's class where that isn't ctxexp's own."""
     if not encoder.class_code:
         return CODE
     return hashlib.blake2b(f"{CODE} {encoder.class_code}".encode(), digest_size=4).hexdigest()
 
 
-def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
+def _intact_store(path: Path, unique_of: np.ndarray) -> Store | None:
     """The store at `path` if it is there and undamaged; a damaged one is removed, with a warning."""
     if not path.is_dir():
         return None
@@ -118,34 +119,37 @@ def _whole(path: Path, unique_of: np.ndarray) -> Store | None:
 def _build(
     corpus: str,
     text: BatchedText,
-    wanted: Sequence[np.ndarray | None],
+    stored_words: Sequence[np.ndarray | None],
     path: Path,
     limit_bytes: int | None,
     progress: Progress,
-    shards: tuple[Crew, Path] | None,
+    shards: tuple[EncodingWorkers, Path] | None,
 ) -> int:
-    """Encodes distinct sentences into a folder beside `path` and renames it there: how many. The caller holds the
-    lock."""
+    """Encode distinct sentences into a folder beside `path`, rename it to `path`, and return how many were encoded.
+    The caller holds the lock."""
     encoder, sentences = text.encoder, text.sentences
-    rows = _most_rows(encoder, sentences, wanted)
+    rows = _most_rows(encoder, sentences, stored_words)
     needed = (2 if shards else 1) * rows * _row_bytes(encoder) + 200 * len(sentences)
     if shards and shards[1].is_dir():
         needed -= min(needed, caches.folder_size(shards[1]))  # what an earlier run left of them
-    _tell_need(corpus, encoder, path.parent, rows, needed, limit_bytes)
+    _log_need(corpus, encoder, path.parent, rows, needed, limit_bytes)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
-    rows_of, title = Rows(), f"encode {encoder.details.get('architecture', encoder.name)}"
+    rows_of, title = RowIndexBuilder(), f"encode {encoder.details.get('architecture', encoder.name)}"
     with (
         progress.stage(title, total=sum(map(len, sentences)), unit="words") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
         if shards:
             batches = list(text.batches())
-            work, lengths = Work(sentences, wanted, batches), text.lengths
-            encoded = encode_shards(writer, rows_of, encoder, work, lengths, *shards, stage.advance)
+            work, lengths = EncodingPlan(sentences, stored_words, batches), text.lengths
+            n_encoded = encode_shards(writer, rows_of, encoder, work, lengths, *shards, stage.advance)
             order = np.concatenate(batches)
         else:
-            work = Work(sentences, wanted, text.batches())
-            order, encoded = encode_into(writer, rows_of, encoder, work, _shown(stage, sentences)), len(sentences)
+            work = EncodingPlan(sentences, stored_words, text.batches())
+            order, n_encoded = (
+                encode_into(writer, rows_of, encoder, work, _batch_progress(stage, sentences)),
+                len(sentences),
+            )
         writer.finish(
             vocabulary=list(rows_of.vocabulary),
             arrays={**rows_of.arrays(), "order": order.astype(np.int64)},  # stored sentence s is sentences[order[s]]
@@ -153,35 +157,34 @@ def _build(
                 "key": path.name,
                 "corpus": corpus,
                 "n_sentences": len(sentences),
-                "skipped": rows_of.skipped,
+                "skipped": rows_of.n_skipped,
                 "unknown": text.unknown,
                 "pieces": text.pieces,
                 "encoder": encoder.name,
                 "details": dict(encoder.details),
-                "made": dict(encoder.made),
             },
         )
         writer.folder.replace(path)
     if shards:
         shutil.rmtree(shards[1])
-    if rows_of.skipped:
+    if rows_of.n_skipped:
         log.info(
             "%d of %d words have no vector of this model and are left out (such as %r)",
-            rows_of.skipped, rows, rows_of.example,
+            rows_of.n_skipped, rows, rows_of.example,
         )  # fmt: skip
-    return encoded
+    return n_encoded
 
 
-def _most_rows(encoder: Encoder, sentences: Sequence[Sentence], wanted: Sequence[np.ndarray | None]) -> int:
-    """How many rows there will be: of some words the model has none. Where its pieces are rows, too few: a row a word,
-    as the text isn't read yet."""
+def _most_rows(encoder: Encoder, sentences: Sequence[Sentence], stored_words: Sequence[np.ndarray | None]) -> int:
+    """An upper bound of the number of rows, one a word (some words get none). Where pieces are rows it is too low,
+    since the text isn't tokenised yet."""
     if encoder.poolings:
         return len(encoder.poolings) * len(sentences)
-    return sum(len(s) if some is None else len(some) for s, some in zip(sentences, wanted, strict=True))
+    return sum(len(s) if some is None else len(some) for s, some in zip(sentences, stored_words, strict=True))
 
 
-def _tell_need(corpus: str, encoder: Encoder, cache: Path, rows: int, needed: int, limit: int | None) -> None:
-    """What the vectors take, shards included, beside what the cache may hold and what its disk has."""
+def _log_need(corpus: str, encoder: Encoder, cache: Path, rows: int, needed: int, limit: int | None) -> None:
+    """Log the size of the vectors, shards included, beside the cache's limit and its disk's free space."""
     log.info(
         "%s: vectors of %s take %s %s (%s rows x %d layers x %d dimensions); the cache %s, its disk has %s free",
         corpus,
@@ -189,22 +192,24 @@ def _tell_need(corpus: str, encoder: Encoder, cache: Path, rows: int, needed: in
         "at least" if encoder.details.get("pooling") == "pieces" else "up to",
         caches.size_text(needed),
         f"{rows:,}",
-        len(encoder.given),
+        len(encoder.layer_numbers),
         encoder.dim,
         "has no limit" if limit is None else f"may hold {caches.size_text(limit)}",
         caches.size_text(caches.free_bytes(cache)),
     )
 
 
-def _shards(crew: Crew | None, encoder: Encoder, path: Path, batch_tokens: int) -> tuple[Crew, Path] | None:
-    """Who encodes in shards, and the folder that these are kept in; None where this process encodes by itself."""
-    if crew is None or crew.engine.workers == 1 or encoder.sequential:
+def _shards(
+    workers: EncodingWorkers | None, encoder: Encoder, path: Path, batch_tokens: int
+) -> tuple[EncodingWorkers, Path] | None:
+    """The workers that encode in shards, and the shards' folder; None where this process encodes by itself."""
+    if workers is None or workers.engine.workers == 1 or encoder.sequential:
         return None
-    return crew, path.parent / f"shards-{path.name}-{batch_tokens}-{crew.engine.shard_tokens}"
+    return workers, path.parent / f"shards-{path.name}-{batch_tokens}-{workers.engine.shard_tokens}"
 
 
-def _shown(stage: Stage, sentences: Sequence[Sentence]) -> Callable[[np.ndarray], None]:
-    """What shows a batch's progress: its words, and how many sentences are done."""
+def _batch_progress(stage: Stage, sentences: Sequence[Sentence]) -> Callable[[np.ndarray], None]:
+    """A callback that advances `stage` by a batch's words and shows how many sentences are done."""
     done, everyone = 0, f"{len(sentences):,}"
 
     def show(batch: np.ndarray) -> None:
@@ -216,12 +221,12 @@ def _shown(stage: Stage, sentences: Sequence[Sentence]) -> Callable[[np.ndarray]
 
 
 def _row_bytes(encoder: Encoder) -> int:
-    """What a row takes on disk, in all layers."""
-    return encoder.dim * len(encoder.given) * (4 if encoder.dtype == "float32" else 2) + 16
+    """Bytes of a row on disk, in all layers."""
+    return encoder.dim * len(encoder.layer_numbers) * (4 if encoder.dtype == "float32" else 2) + 16
 
 
-def _wanted(corpus: Corpus, encoder: Encoder, unique: Sequence[Sentence]) -> Sequence[np.ndarray | None]:
-    """Of each distinct sentence the words that are stored, None for all. Raises ConfigError for units that aren't
+def _stored_words(corpus: Corpus, encoder: Encoder, unique: Sequence[Sentence]) -> Sequence[np.ndarray | None]:
+    """The numbers of the stored words of each distinct sentence, None for all. Raises ConfigError for units that aren't
     words."""
     bound = corpus.bound
     if bound is None:

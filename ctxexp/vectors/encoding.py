@@ -1,4 +1,4 @@
-"""A model's batches, checked and written: the loop that one process runs, or each of several."""
+"""The encoding loop of one process: batches go through the model, are checked and written."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import CtxexpError, EncodingError, said, short, stranger
-from ctxexp.model import Encoded, Encoder, check_encoded, check_separate
-from ctxexp.vectors.rows import Rows
+from ctxexp.errors import EncodingError, error_text, plugin_call, short
+from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate
+from ctxexp.vectors.rows import RowIndexBuilder
 from ctxexp.vectors.store import StoreWriter
 from ctxexp.vectors.store_files import NotFiniteError
 
 
-class Work(NamedTuple):
-    """Sentences, which of their words are stored (None: all), and their numbers as they are encoded together."""
+class EncodingPlan(NamedTuple):
+    """Sentences to encode, the numbers of their stored words (None: all), and the batches of sentence numbers."""
 
     sentences: Sequence[Sentence]
-    wanted: Sequence[np.ndarray | None]
+    stored_words: Sequence[np.ndarray | None]
     batches: Iterable[np.ndarray]
 
 
 def encode_into(
     writer: StoreWriter,
-    rows_of: Rows,
+    rows_of: RowIndexBuilder,
     encoder: Encoder,
-    work: Work,
+    work: EncodingPlan,
     done: Callable[[np.ndarray], object] = len,
 ) -> np.ndarray:
-    """Encode the work's batches into the writer, their units into `rows_of`: the sentences' numbers in the order that
-    they are stored in. Each batch is `done` once it is there.
+    """Encode the batches of `work` into `writer` and their units into `rows_of`; return the sentence numbers in stored
+    order.
 
-    A thread writes a batch while the next one goes through the model, which stays in the caller's thread: what writing
-    takes, checksums and copies, leaves Python to others.
+    `done` is called with each batch after it is written. A second thread writes a batch while the next one goes through
+    the model in the caller's thread; checksums and copies release the interpreter lock.
     """
 
-    def write(batch: np.ndarray, encoded: list[Encoded], before: list[Encoded]) -> np.ndarray:
-        check_separate(encoder, [*before, *encoded])
-        numbered = zip(batch.tolist(), encoded, strict=True)
-        writer.append([_stored(rows_of, work.sentences[i], one, work.wanted[i]) for i, one in numbered])
+    def write(batch: np.ndarray, vectors: list[EncodedSentence], previous: list[EncodedSentence]) -> np.ndarray:
+        check_separate(encoder, [*previous, *vectors])
+        numbered = zip(batch.tolist(), vectors, strict=True)
+        writer.append([_rows_to_store(rows_of, work.sentences[i], one, work.stored_words[i]) for i, one in numbered])
         return batch
 
     order: list[int] = []
     try:
         with ThreadPoolExecutor(1, "write") as thread:
-            written: Future[np.ndarray] | None = None
-            before: list[Encoded] = []  # held until its memory can't be the next one's
-            for batch, encoded in _results(encoder, work.sentences, work.batches):
-                if written:
-                    done(written.result())
+            writing: Future[np.ndarray] | None = None
+            previous: list[EncodedSentence] = []  # held until its memory can't be the next one's
+            for batch, vectors in _results(encoder, work.sentences, work.batches):
+                if writing:
+                    done(writing.result())
                 order.extend(batch.tolist())
-                written, before = thread.submit(write, batch, encoded, before), encoded
-            if written:
-                done(written.result())
+                writing, previous = thread.submit(write, batch, vectors, previous), vectors
+            if writing:
+                done(writing.result())
         writer.flush()
     except NotFiniteError as error:
         i = order[int(np.searchsorted(rows_of.offsets, error.row, side="right")) - 1]
@@ -69,62 +69,63 @@ def encode_into(
     return np.array(order, np.int64)
 
 
-def _stored(rows_of: Rows, sentence: Sentence, one: Encoded, wanted: np.ndarray | None) -> np.ndarray:
-    """The rows that are stored of a sentence (layers, n, dim), which are entered in `rows_of`."""
-    kept = rows_of.add(sentence, one.units, wanted)
-    return one.layers if kept is None else one.layers[:, kept]
+def _rows_to_store(
+    rows_of: RowIndexBuilder, sentence: Sentence, one: EncodedSentence, stored_words: np.ndarray | None
+) -> np.ndarray:
+    """The stored rows of a sentence (layers, n, dim), after adding their units to `rows_of`."""
+    units = rows_of.add(sentence, one.units, stored_words)
+    return one.layers if units is None else one.layers[:, units]
 
 
 def _results(
     encoder: Encoder, sentences: Sequence[Sentence], batches: Iterable[np.ndarray]
-) -> Iterator[tuple[np.ndarray, list[Encoded]]]:
-    """Each batch with its results, checked but for their values."""
-    everything = encoded_by(encoder, sentences) if encoder.sequential else None
+) -> Iterator[tuple[np.ndarray, list[EncodedSentence]]]:
+    """Yield each batch with its results, checked except for NaN and infinity."""
+    everything = run_encoder(encoder, sentences) if encoder.sequential else None
     dtype: np.dtype[np.floating] | None = None
     for batch in batches:
-        chosen = [sentences[i] for i in batch]
-        encoded = _take(encoder, everything or encoded_by(encoder, chosen), chosen, last=everything is None)
-        for i, one in zip(batch.tolist(), encoded, strict=True):
+        members = [sentences[i] for i in batch]
+        vectors = _take(encoder, everything or run_encoder(encoder, members), members, last=everything is None)
+        for i, one in zip(batch.tolist(), vectors, strict=True):
             dtype = one.layers.dtype if dtype is None else dtype
             _check(encoder, i, one, dtype)
-        yield batch, encoded
+        yield batch, vectors
     if everything is not None and next(everything, None) is not None:
         raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
 
 
-def encoded_by(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Encoded]:
-    """What `encoder.encode` yields; anything it raises that isn't ctxexp's becomes an `EncodingError`."""
+def run_encoder(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+    """Yield the results of `encoder.encode`; exceptions that aren't ctxexp's own become an `EncodingError`."""
     done = 0
-    try:
-        with stranger():
-            for one in encoder.encode(sentences):
-                yield one
-                done += 1
-    except CtxexpError:
-        raise
-    except Exception as error:  # an encoder is anyone's code
+
+    def failure(error: BaseException) -> str:
         at = f"{sentences[min(done, len(sentences) - 1)].text[:60]!r}"
-        raise EncodingError(
-            f"encoder {encoder.name!r} failed on a batch of {len(sentences)} sentences, after {done} of them, at {at}: "
-            f"{said(error)}"
-        ) from error
+        batch = f"a batch of {len(sentences)} sentences, after {done} of them, at {at}"
+        return f"encoder {encoder.name!r} failed on {batch}: {error_text(error)}"
+
+    with plugin_call("encoder", encoder.name, failure):
+        for one in encoder.encode(sentences):
+            yield one
+            done += 1
 
 
-def _take(encoder: Encoder, results: Iterator[Encoded], batch: Sequence[Sentence], *, last: bool) -> list[Encoded]:
-    """The results of this batch, one per sentence; `last` if nothing may follow."""
-    encoded = list(islice(results, len(batch) + last))  # one more is enough to see that there are too many
-    if len(encoded) != len(batch):
-        n = f"more than {len(batch)}" if len(encoded) > len(batch) else len(encoded)
+def _take(
+    encoder: Encoder, results: Iterator[EncodedSentence], batch: Sequence[Sentence], *, last: bool
+) -> list[EncodedSentence]:
+    """Take the results of this batch, one per sentence; `last`: no further result may follow."""
+    vectors = list(islice(results, len(batch) + last))  # one more is enough to see that there are too many
+    if len(vectors) != len(batch):
+        n = f"more than {len(batch)}" if len(vectors) > len(batch) else len(vectors)
         raise EncodingError(
             f"encoder {encoder.name!r} gave {n} results for {len(batch)} sentences; expected one each, in order"
         )
-    return encoded
+    return vectors
 
 
-def _check(encoder: Encoder, index: int, one: Encoded, dtype: np.dtype[np.floating]) -> None:
-    """`check_encoded` without its look at the values, which the writer takes over whole chunks."""
+def _check(encoder: Encoder, index: int, one: EncodedSentence, dtype: np.dtype[np.floating]) -> None:
+    """Check shape and dtype as `check_encoded` does; the writer checks the values, over whole chunks."""
     layers = one.layers
-    expected = (len(encoder.given), len(one.units), encoder.dim)
+    expected = (len(encoder.layer_numbers), len(one.units), encoder.dim)
     if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
         check_encoded(encoder, index, one)
     if layers.dtype != dtype:

@@ -1,8 +1,9 @@
-"""What is measured, transformed or controlled of a store: its layers, whoever holds them."""
+"""Vectors by layer, as metrics, transforms and controls read them: the protocols of a store and of its views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +21,30 @@ class Layers(Protocol):
     def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
 
 
-class Counted(Protocol):
-    """Anything that has some of a model's layers."""
+@dataclass(frozen=True)
+class MemoryLayers:
+    """Vectors in memory, read-only as those of a store."""
+
+    arrays: np.ndarray  # (n_layers, n_rows, dim)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return range(self.n_layers)
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.arrays)
+
+    @property
+    def dim(self) -> int:
+        return int(self.arrays.shape[2])
+
+    def layer(self, i: int) -> np.ndarray:
+        return read_only(self.arrays[i])
+
+
+class HasLayers(Protocol):
+    """Anything that has some or all of a model's layers."""
 
     @property
     def n_layers(self) -> int: ...
@@ -29,13 +52,13 @@ class Counted(Protocol):
     def numbers(self) -> Sequence[int]: ...
 
 
-def fewer(held: Counted) -> tuple[int, ...]:
-    """The numbers of the layers that are there where these aren't all; else none."""
-    return tuple(held.numbers) if len(held.numbers) < held.n_layers else ()
+def layer_subset(vectors: HasLayers) -> tuple[int, ...]:
+    """The numbers of the layers that are there if some are missing; an empty tuple if all are there."""
+    return tuple(vectors.numbers) if len(vectors.numbers) < vectors.n_layers else ()
 
 
-def lent(x: np.ndarray) -> np.ndarray:
-    """A view of x that can't be written to: what one metric or transform changed, the next would measure."""
+def read_only(x: np.ndarray) -> np.ndarray:
+    """A view of x that can't be written to, so that no metric or transform changes the vectors of the next one."""
     view = x.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,5 @@
-"""Who still needs what in the cache: a folder an owner, in it its processes and, as names of empty files, its keys.
+"""Leases on cache entries: a folder for each owner, with a file for each of its processes and an empty file named by
+each key that it needs.
 
 A sweep's jobs, in however many processes, name what they read: their later jobs read it again. A run names the sums
 that it reads from. A lease counts while one of its owner's processes lives; one of another machine, which can't be
@@ -15,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctxexp.errors import DiskError
-from ctxexp.files.writing import write_text
-from ctxexp.sinks.disk.process import HOST, PID, STARTED, is_gone, process_tags
+from ctxexp.files.writing import PART, write_text
+from ctxexp.jobs.process import HOST, PID, STARTED, is_gone, process_tags
 
 SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners: what may be read again, and what is being read
 ELSEWHERE = 86400  # seconds that a lease of another machine counts without a sign of life
@@ -38,14 +39,15 @@ def release(cache: Path, kind: str, owner: str) -> None:
     shutil.rmtree(_folder(cache, kind, owner), ignore_errors=True)
 
 
-def leased(cache: Path, kind: str) -> set[str]:
-    """The keys that living owners of that kind need; what dead ones left is removed."""
+def leased_keys(cache: Path, kind: str) -> set[str]:
+    """The keys that living owners of that kind need; leases of dead owners are removed."""
     keys: set[str] = set()
     for folder in (cache / "leases" / kind).glob("*"):
-        if any(map(_lives, folder.glob("*.json"))):
-            keys.update(path.name for path in folder.iterdir() if path.suffix != ".json")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # its owner released it just now
+            if any(map(_is_alive, folder.glob("*.json"))):
+                keys.update(path.name for path in folder.iterdir() if path.suffix not in (".json", PART))
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
     return keys
 
 
@@ -53,8 +55,8 @@ def _folder(cache: Path, kind: str, owner: str) -> Path:
     return cache / "leases" / kind / owner
 
 
-def _lives(file: Path) -> bool:
-    """Whether the process that wrote this may be at work."""
+def _is_alive(file: Path) -> bool:
+    """Whether the process that wrote this lease may still be running."""
     try:
         tags = json.loads(file.read_text(encoding="utf-8"))
         host, pid, start = (str(tags[name]) for name in (HOST, PID, STARTED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -31,36 +32,40 @@ class Mix:
         return f"{self.name}: layer{'s' * (len(self.layers) > 1)} {', '.join(map(str, self.layers))}{shares}"
 
 
-def check_mixes(chosen: Sequence[object]) -> None:
+def check_mixes(mixes: Sequence[object]) -> None:
     """Raise ConfigError for a mix that no model could have; layers out of a model's range are `layer_mixes`'s."""
-    for one in chosen:
-        _parsed(one, None)
+    for one in mixes:
+        _parse(one, None)
 
 
-def layer_mixes(chosen: Sequence[object], n_layers: int) -> list[Mix]:
+def layer_mixes(names: Sequence[object], n_layers: int) -> list[Mix]:
     """The mixes of the config (names, lists of layers, or {scalar_mix: weights}) on a model of so many layers.
 
     Raises ConfigError naming the layers that the model has, for a layer that it hasn't or a mix named twice.
+
+    Example:
+        >>> [str(mix) for mix in layer_mixes(["last2", [0, 3]], 13)]
+        ['last2: layers 11, 12', 'layers_0_3: layers 0, 3']
     """
-    mixes = [_parsed(one, n_layers) for one in chosen]
-    names = [mix.name for mix in mixes if mix]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    mixes = [mix for name in names if (mix := _parse(name, n_layers))]
+    counts = Counter(mix.name for mix in mixes)
+    if twice := next((name for name, n in counts.items() if n > 1), None):
         raise ConfigError(f"sentence.mixes: {twice} is there twice")
-    return [mix for mix in mixes if mix]
+    return mixes
 
 
-def _parsed(one: object, n_layers: int | None) -> Mix | None:
+def _parse(one: object, n_layers: int | None) -> Mix | None:
     """The mix; None while the model's number of layers isn't known."""
-    given: list[float] | None = None
+    weights: list[float] | None = None
     if isinstance(one, Mapping) and list(one) == ["scalar_mix"]:
-        given = one["scalar_mix"]
+        weights = one["scalar_mix"]
         one = "scalar_mix"
-        if not isinstance(given, list) or not given or not all(map(_number, given)):
-            raise ConfigError(f"sentence.mixes: scalar_mix={given!r}: expected a weight a layer, as in [0.5,1,0]")
+        if not isinstance(weights, list) or not weights or not all(map(_number, weights)):
+            raise ConfigError(f"sentence.mixes: scalar_mix={weights!r}: expected a weight a layer, as in [0.5,1,0]")
     if isinstance(one, str):
         if one not in MIXES:
             raise ConfigError(f"sentence.mixes: no mix {one!r}{near(one, MIXES)}; or a list of layers, as in [[1,12]]")
-        return None if n_layers is None else _named(one, n_layers, given)
+        return None if n_layers is None else _named_mix(one, n_layers, weights)
     if not isinstance(one, list) or not one or not all(isinstance(i, int) and not isinstance(i, bool) for i in one):
         hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if _number(one) else ""
         raise ConfigError(f"sentence.mixes: {one!r}: expected a name ({', '.join(MIXES)}) or a list of layers{hint}")
@@ -76,10 +81,10 @@ def _parsed(one: object, n_layers: int | None) -> Mix | None:
     return Mix("layers_" + "_".join(map(str, one)), tuple(one), (1 / len(one),) * len(one))
 
 
-def _named(name: str, n_layers: int, given: list[float] | None) -> Mix:
+def _named_mix(name: str, n_layers: int, weights: list[float] | None) -> Mix:
     last = n_layers - 1
     if name == "scalar_mix":
-        w = [0.0] * n_layers if given is None else given
+        w = [0.0] * n_layers if weights is None else weights
         if len(w) != n_layers:
             raise ConfigError(f"sentence.mixes: scalar_mix has {len(w)} weights; the model has {n_layers} layers")
         s = [math.exp(weight - max(w)) for weight in w]

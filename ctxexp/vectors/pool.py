@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, near, short
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
-from ctxexp.transform import chunk_rows, pieces
+from ctxexp.transform import chunk_rows, chunks
 from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.mixes import Mix
 from ctxexp.vectors.store import Store
@@ -60,8 +60,8 @@ class WordMeans:
         return out
 
 
-class Pooled:
-    """A pooling that the encoder's view of sentences gave: the row of that name of each sentence. NaN for a sentence
+class PooledSentences:
+    """Sentence vectors by a pooling of the encoder's own: each sentence's row of that name. NaN for a sentence
     without one (no piece to pool), and for `pooler` in all layers but the last."""
 
     def __init__(self, store: Store, pooling: str) -> None:
@@ -78,18 +78,18 @@ class Pooled:
         if self.pooling != "pooler" or i == self.n_layers - 1:
             vectors = self.store.layer(i)
             has = np.flatnonzero(self.rows >= 0)
-            for a, b in pieces(len(has), chunk_rows(self.dim)):
+            for a, b in chunks(len(has), chunk_rows(self.dim)):
                 out[has[a:b]] = vectors[self.rows[has[a:b]]]
         return out
 
 
-def mixed(vectors: SentenceVectors, mix: Mix) -> np.ndarray:  # (n_sentences, dim) float32
+def mix_layers(vectors: SentenceVectors, mix: Mix) -> np.ndarray:  # (n_sentences, dim) float32
     """The mix of the layers' sentence vectors, added in float64."""
     total: np.ndarray | None = None
     for i, weight in zip(mix.layers, mix.weights, strict=True):
         part = vectors.layer(i)
         total = np.zeros(part.shape) if total is None else total
-        for a, b in pieces(len(part), chunk_rows(vectors.dim)):
+        for a, b in chunks(len(part), chunk_rows(vectors.dim)):
             total[a:b] += part[a:b].astype(np.float64) * weight
     assert total is not None  # a mix has a layer
     return total.astype(np.float32)
@@ -97,10 +97,10 @@ def mixed(vectors: SentenceVectors, mix: Mix) -> np.ndarray:  # (n_sentences, di
 
 def finite_rows(x: np.ndarray) -> np.ndarray:
     """Which rows of x (n, d) are finite throughout, that is, which sentences have a vector: (n,) bool."""
-    found = np.empty(len(x), bool)
-    for a, b in pieces(len(x), chunk_rows(x.shape[1])):
-        found[a:b] = np.isfinite(x[a:b]).all(axis=1)
-    return found
+    is_finite = np.empty(len(x), bool)
+    for a, b in chunks(len(x), chunk_rows(x.shape[1])):
+        is_finite[a:b] = np.isfinite(x[a:b]).all(axis=1)
+    return is_finite
 
 
 def sentence_view(encoder: Encoder, pooling: str, *, model: str) -> Encoder | None:

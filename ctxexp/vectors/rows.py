@@ -1,4 +1,4 @@
-"""What each row of a store is: its unit, its sentence, its word."""
+"""The unit, sentence and word of each row of a store."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from ctxexp.vectors.store import Store
 
 
-class Rows:
-    """The units of sentences, as they are stored one after the other; words that got no unit are counted."""
+class RowIndexBuilder:
+    """Collects unit, word position and sentence of each row in stored order; counts words that got no unit."""
 
     def __init__(self) -> None:
         self.vocabulary: dict[str, int] = {}
         self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
-        self.skipped, self.example = 0, ""
+        self.n_skipped, self.example = 0, ""
 
-    def add(self, sentence: Sentence, units: Sequence[str], wanted: np.ndarray | None = None) -> np.ndarray | None:
-        """Take a sentence's units, or those of the `wanted` words only: then which units these are."""
-        if wanted is not None:
-            return self._add(sentence, units, wanted)
+    def add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray | None = None) -> np.ndarray | None:
+        """Add a sentence's units; with `words` only those of the words of these numbers, and return
+        the indices of their units."""
+        if words is not None:
+            return self._add(sentence, units, words)
         codes = self.vocabulary
         self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
         self.offsets.append(self.offsets[-1] + len(units))
@@ -36,33 +37,34 @@ class Rows:
         positions = _positions(units, sentence.words)
         self.positions.extend([-1] * len(units) if positions is None else positions)
         if positions is not None:
-            self.skipped += len(sentence.words) - len(units)
+            self.n_skipped += len(sentence.words) - len(units)
             self.example = next(iter(Counter(sentence.words) - Counter(units)))
         return None
 
-    def _add(self, sentence: Sentence, units: Sequence[str], wanted: np.ndarray) -> np.ndarray:
+    def _add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray) -> np.ndarray:
         own = tuple(units) == sentence.words
         positions = np.arange(len(units)) if own else np.array(_positions(units, sentence.words) or [-1] * len(units))
-        kept = np.flatnonzero(np.isin(positions, wanted))
-        self.codes.extend([self.vocabulary.setdefault(units[i], len(self.vocabulary)) for i in kept.tolist()])
-        self.positions.extend(positions[kept].tolist())
-        self.offsets.append(self.offsets[-1] + len(kept))
-        if len(kept) < len(wanted):
-            self.skipped += len(wanted) - len(kept)
-            self.example = sentence.words[np.setdiff1d(wanted, positions)[0]]
-        return kept
+        indices = np.flatnonzero(np.isin(positions, words))
+        self.codes.extend([self.vocabulary.setdefault(units[i], len(self.vocabulary)) for i in indices.tolist()])
+        self.positions.extend(positions[indices].tolist())
+        self.offsets.append(self.offsets[-1] + len(indices))
+        if len(indices) < len(words):
+            self.n_skipped += len(words) - len(indices)
+            self.example = sentence.words[np.setdiff1d(words, positions)[0]]
+        return indices
 
     def extend(self, store: Store) -> None:
-        """Take a whole store's rows, in its order."""
+        """Add all rows of a store, in its order."""
         codes = self.vocabulary
         new = np.array([codes.setdefault(unit, len(codes)) for unit in store.vocabulary], np.int32)
         self.codes.frombytes(new[store.unit_codes].astype(np.int32).tobytes())
         self.positions.frombytes(store.positions.astype(np.int32).tobytes())
         self.offsets.frombytes((self.offsets[-1] + store.offsets[1:]).astype(np.int64).tobytes())
-        self.skipped, self.example = self.skipped + store.skipped, self.example or store.meta.get("example", "")
+        self.n_skipped, self.example = self.n_skipped + store.n_skipped, self.example or store.meta.get("example", "")
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The files of a store that say what its rows are."""
+        """The row index as arrays by file name: `unit_codes`, `positions` (n_rows,) int32, `offsets` (n_sentences + 1,)
+        int64."""
         return {
             "unit_codes": np.array(self.codes, np.int32),
             "positions": np.array(self.positions, np.int32),

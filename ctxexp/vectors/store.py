@@ -1,4 +1,4 @@
-"""Vectors on disk: one (n_rows, dim) array per layer, in a folder that either is whole or isn't there.
+"""Vectors on disk: one (n_rows, dim) array per layer, in a folder that is complete or absent.
 
 A folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
 of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
@@ -48,21 +48,19 @@ class Store:
 
     Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
     `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
-    its sentence (-1 if the units aren't the sentence's words). `encoded` says how many sentences had to be encoded to
-    open this store, `skipped` how many words have no row, since the model's tokenizer has no piece for them;
-    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know. `made` is
-    what the encoder said of how its vectors were made.
+    its sentence (-1 if the units aren't the sentence's words). `n_encoded` counts the sentences that had to be encoded
+    to open this store, `n_skipped` how many words have no row, since the model's tokenizer has no piece for them;
+    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know.
     """
 
-    def __init__(self, path: Path, unique_of: np.ndarray, *, encoded: int = 0) -> None:
-        """Opens and checks the folder; `unique_of` numbers each corpus sentence among the unique ones."""
-        self.path, self.encoded = path, encoded
+    def __init__(self, path: Path, unique_of: np.ndarray, *, n_encoded: int = 0) -> None:
+        """Open and check the folder; `unique_of` numbers each corpus sentence among the unique ones."""
+        self.path, self.n_encoded = path, n_encoded
         self.meta = read_meta(path)
         self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
         self.numbers = tuple(self.meta["layers"])
         self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
-        self.skipped, self.unknown, self.pieces = self.meta["skipped"], self.meta["unknown"], self.meta["pieces"]
-        self.made: dict[str, str] = self.meta["made"]
+        self.n_skipped, self.unknown, self.pieces = self.meta["skipped"], self.meta["unknown"], self.meta["pieces"]
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:
@@ -95,14 +93,14 @@ class Store:
         return sum(self.meta["sizes"].values())
 
     def _check(self, files: list[FileIO]) -> None:
-        """Opens the layers into `files`, and holds every file against its size and checksum."""
+        """Open the layers into `files` and compare every file with its size and checksum."""
         for name, size in self.meta["sizes"].items():  # before any is opened: a FIFO there would be waited for
-            held = (self.path / name).stat()
-            if held.st_size != size or not stat.S_ISREG(held.st_mode):
-                raise DamagedError(f"{name} has {held.st_size:,} bytes instead of {size:,}")
+            status = (self.path / name).stat()
+            if status.st_size != size or not stat.S_ISREG(status.st_mode):
+                raise DamagedError(f"{name} has {status.st_size:,} bytes instead of {size:,}")
         for i in self.numbers:
             files.append((self.path / layer_name(i)).open("rb", buffering=0))
-        if self.encoded:  # this process has just written it
+        if self.n_encoded:  # this process has just written it
             return
         for name, expected in self.meta["digests"].items():
             if digest((self.path / name).read_bytes()) != expected:
@@ -163,7 +161,7 @@ class StoreWriter:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def append(self, parts: Sequence[np.ndarray]) -> None:
-        """Adds the rows of each array (layers, n, dim) in turn.
+        """Add the rows of each array (layers, n, dim) in turn.
 
         Arrays that lie side by side in memory, as an encoder's batch does, are written from where they are; others
         are gathered until enough rows wait.
@@ -177,14 +175,14 @@ class StoreWriter:
             return
         for part in parts:
             while part.shape[1]:
-                taken, part = np.split(part, [self.stage.shape[1] - self.waiting], axis=1)
-                self.stage[:, self.waiting : self.waiting + taken.shape[1]] = taken
-                self.waiting += taken.shape[1]
+                head, part = np.split(part, [self.stage.shape[1] - self.waiting], axis=1)
+                self.stage[:, self.waiting : self.waiting + head.shape[1]] = head
+                self.waiting += head.shape[1]
                 if self.waiting == self.stage.shape[1]:
                     self.flush()
 
     def adopt(self, store: Store) -> None:
-        """Adds all rows of another store, as they lie on its disk."""
+        """Add all rows of another store, byte by byte."""
         self.flush()
         if self.dtype is None:
             self._open(store.dtype)
@@ -201,7 +199,7 @@ class StoreWriter:
         self.n_rows += store.n_rows
 
     def flush(self) -> None:
-        """Writes the rows that wait."""
+        """Write the rows that wait in memory."""
         if self.waiting:
             self._write(self.stage[:, : self.waiting])
             self.waiting = 0
@@ -221,7 +219,7 @@ class StoreWriter:
     def finish(
         self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]
     ) -> None:
-        """Writes true headers, the small files and, last, meta.json."""
+        """Write the true headers, the small files and, last, meta.json."""
         assert self.dtype is not None
         for file in self.files:
             file.seek(0)

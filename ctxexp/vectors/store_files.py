@@ -16,7 +16,7 @@ HEADER = 128  # bytes before the data of a layer file
 
 
 class DamagedError(StoreError):
-    """A stored folder isn't what was written: it must be made anew."""
+    """A store differs from what was written and must be encoded again."""
 
 
 class NotFiniteError(Exception):
@@ -42,8 +42,8 @@ def side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray | None:
     return np.lib.stride_tricks.as_strided(parts[0], (n_layers, rows, dim), strides)
 
 
-class Meta(TypedDict):
-    """What meta.json says of a store."""
+class StoreMeta(TypedDict):
+    """The content of a store's meta.json."""
 
     format: int
     key: str
@@ -58,7 +58,6 @@ class Meta(TypedDict):
     example: NotRequired[str]  # of these, in a shard
     unknown: int  # pieces that stand for anything that the tokenizer doesn't know
     pieces: int
-    made: dict[str, str]  # what the encoder said of how its vectors were made
     chunks: list[int]  # rows that were written, and summed, together
     sizes: dict[str, int]  # bytes of each file
     digests: dict[str, str]  # of the small files
@@ -86,17 +85,17 @@ def all_finite(block: np.ndarray) -> bool:
 
 
 def write_meta(folder: Path, meta: Mapping[str, object]) -> None:
-    """Writes meta.json, sealed with its own checksum."""
+    """Write meta.json, sealed with its own checksum."""
     (folder / "meta.json").write_text(seal(meta), encoding="utf-8")
 
 
-def read_meta(folder: Path) -> Meta:
-    """What meta.json says; `DamagedError` if it can't be read or was changed."""
+def read_meta(folder: Path) -> StoreMeta:
+    """The content of meta.json. Raises `DamagedError` if it can't be read or was changed."""
     file = folder / "meta.json"
     try:
         if not file.is_file():  # a FIFO there would be waited for
             raise FileNotFoundError(file)
-        meta: Meta = unseal(file.read_bytes())
+        meta: StoreMeta = unseal(file.read_bytes())
     except ValueError as error:
         raise DamagedError(f"meta.json {error}") from error
     except OSError as error:

@@ -1,1 +1,1 @@
-"""What the docs say of numbers: each part of a page with the numbers, figures and words that it is made of."""
+"""Tables and figures of the docs: each part of a page with the numbers that it is made of."""

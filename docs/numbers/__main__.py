@@ -1,5 +1,5 @@
-"""Make anew what the docs say of models, figures, tables and words, by the commands that the docs name; but for
-speeds and simulated coverage.
+"""Make anew the figures and tables that the docs show of models, by the commands that the docs name; but for speeds
+and simulated coverage.
 
 `STS=FOLDER SEMCOR=FOLDER WIC=FOLDER DWUG=FOLDER BENCHMARKS=FOLDER python -m docs.numbers [STEP ...]`, in a checkout
 that has the models' plugins (`make showcase` installs them). Without a step all are made; those whose data isn't given

@@ -26,7 +26,7 @@ def last_layers(summary: Path) -> pd.DataFrame:
     return numbers[numbers.layer == last].round(DECIMALS).reset_index(drop=True)
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
+def table(numbers: pd.DataFrame) -> str:
     """A Markdown table of one text: a row a measure and class, a column a model's last layer."""
     layers = {str(model): rows.layer.max() for model, rows in numbers.groupby("model", sort=False)}
     lines = ["| | class | " + " | ".join(f"{model}, layer {layer}" for model, layer in layers.items()) + " |"]
@@ -53,6 +53,6 @@ PART = Part(
     page="docs/measures/usages.md",
     numbers="by_class.csv",
     kept=last_layers,
-    paragraph=paragraph,
+    table=table,
     figures={f"{name}.png": f"{name}.png" for name in DRAWN},
 )

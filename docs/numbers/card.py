@@ -94,11 +94,11 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
 
 
 def by_layer(results: Results, key: Key) -> str:
-    return " ".join(number(value) for value in results.held[key].value)
+    return " ".join(number(value) for value in results.by_key[key].value)
 
 
 def at_last(results: Results, key: Key) -> str:
-    value, low, high = (number(ends[-1]) for ends in results.held[key])
+    value, low, high = (number(ends[-1]) for ends in results.by_key[key])
     return f"{value} [{low}, {high}]"
 
 
@@ -123,7 +123,7 @@ def gains(title: str, found: Mapping[tuple[str, str], Found], part: str, key: Ke
     cells = []
     for model in MODELS:
         trained, untrained = (found[model, weights][part] for weights in WEIGHTS)
-        at, against = ([layer(results.held[key].value)] for results in (trained, untrained))
+        at, against = ([layer(results.by_key[key].value)] for results in (trained, untrained))
         value, low, high = map(number, np.ravel(difference(trained, untrained, key, layers=at, others=against)))
         cells.append(f"{value} [{low}, {high}]")
     return [title, *cells]

@@ -1,4 +1,4 @@
-"""What the gate says of planted drifts, as rows of a Markdown table, which go into the README of ctxexp-card.
+"""What the gate says of planted drifts, as rows of a Markdown table, which go into the README of ctxexp-compare.
 
 `python -m docs.numbers.drift bert,gpt2,minilm [sentences]`: each model against itself, rounded to
 bfloat16 and float16, with its linear layers in dynamic int8 (GPT-2 has none: its layers are Conv1D), with another
@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from ctxexp_card.gate import Gate, diff
+from ctxexp_compare.gate import Gate, diff
 from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
@@ -29,7 +29,7 @@ from ctxexp.results import Results
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT
 
-README, MARK = ROOT / "plugins" / "ctxexp-card" / "README.md", "drift"
+README, MARK = ROOT / "plugins" / "ctxexp-compare" / "README.md", "drift"
 HEAD = (
     "| model | against itself with | verdict | fails at margins below | passes from | largest difference, simultaneous "
     "95% | where |",
@@ -107,7 +107,7 @@ def rows(name: str, sentences: int) -> Iterator[str]:
 def cells(found: Gate) -> list[str]:
     """The verdict at the default margin, the margins at which it changes, and the largest difference."""
     top = max(found.values, key=lambda one: abs(one.difference))
-    counted = {"moved": f" ({len(found.moved)} of {len(found.values)})", "open": f" ({len(found.open)})", "held": ""}
+    counted = {"moved": f" ({len(found.outside)} of {len(found.values)})", "open": f" ({len(found.open)})", "held": ""}
     return [
         found.verdict + counted[found.verdict],
         _margin(found_below(found)) or "nowhere",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
-from ctxexp_first_word.effects import AS_TOKENIZED, METRICS
-from ctxexp_first_word.table import share
-from ctxexp_first_word.words import interval, largest, number
+from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS
+from ctxexp_papers.first_word.table import share
+from ctxexp_papers.first_word.words import interval, largest, number
 
-from docs.numbers.part import Part
+from docs.numbers.part import Part, markdown
 
 DECIMALS = 4
 SHOWN = "smollm2"  # whose values stand in the table; of others what moves most
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
+def table(numbers: pd.DataFrame) -> str:
     """A row a condition: the shown model's words in the layer that moves most and the layers near 0, against the
     paper's level and the length-matched one; its sentences, where these were measured; the other models' moves."""
     words, sentences = (numbers[numbers.measure == metric] for metric in METRICS)
@@ -39,8 +39,7 @@ def paragraph(numbers: pd.DataFrame) -> str:
         cells += [number(row.matched, METRICS[0]), share(curve.matched)]
         cells += [_sentences(shown, str(condition))] if len(shown) else []
         rows.append(cells + [_moved(words[words.model == model], str(condition)) for model in others])
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(head, rows)
 
 
 def facts(numbers: pd.DataFrame) -> Mapping[str, str]:
@@ -67,6 +66,6 @@ PART = Part(
     page="README.md",
     numbers="first_word.csv",
     kept=lambda summary: pd.read_csv(summary / "table_first_word.csv").round(DECIMALS),
-    paragraph=paragraph,
+    table=table,
     figures={"first_word.png": "first_word.png"},
 )

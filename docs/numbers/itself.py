@@ -1,4 +1,4 @@
-"""How often the gate fails a model against itself, at margins of 0 and the default; into the README of ctxexp-card.
+"""How often the gate fails a model against itself, at margins of 0 and the default; into the README of ctxexp-compare.
 
 `python -m docs.numbers.itself`: pairs of resamples of each mini's text, the words the same, of which at most 5% should
 fail at a margin of 0, but for sampling; whole runs of the ELMo mini over two random sets of sentences each, whose
@@ -13,19 +13,19 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from ctxexp_card.gate import diff
+from ctxexp_compare.gate import diff
 
 import ctxexp
-from ctxexp.command.run import study_of, vectors_of
+from ctxexp.command.build import Built
+from ctxexp.command.face import configured
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.words import is_punctuation
-from ctxexp.face import configured
 from ctxexp.results.values import Values
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ROOT
-from docs.numbers.planted_gate import PER_DOCUMENT, false_alarms
+from docs.numbers.part import ROOT, markdown
+from docs.numbers.planted_gate import false_alarms
 
-README, MARK = ROOT / "plugins" / "ctxexp-card" / "README.md", "itself"
+README, MARK = ROOT / "plugins" / "ctxexp-compare" / "README.md", "itself"
 MODELS = ("bert", "gpt2", "elmo")
 RESAMPLED, TEXTS, SENTENCES = 200, 60, 200  # pairs of resamples, pairs of texts, sentences of a text
 DOCUMENTS, PLANTED = (20, 40, 100), 1000  # documents of a planted text, planted texts
@@ -36,20 +36,20 @@ Failures = tuple[int, int]
 
 def failures(pairs: int, sentences: int) -> Failures:
     """How many of the pairs fail at a margin of 0, and at the default one."""
-    study = study_of(configured("elmo"))
-    layers, occurrences, _ = study.space(vectors_of(configured("elmo")))
+    built = Built(configured("elmo"))
+    layers, occurrences, _ = built.study.space(built.vectors)
     by = occurrences.by_sentence
     numbers = np.array(by.keys, int).tolist()
     rows = {key: by.rows[a:b] for key, a, b in zip(numbers, by.starts[:-1], by.starts[1:], strict=True)}
     whole = np.stack([np.asarray(layers.layer(i)) for i in layers.numbers])
-    words = study.corpus.sentences
+    words = built.corpus.sentences
     kept = sorted(rows)
     rng, strict, usual = np.random.default_rng(0), 0, 0
     for pair in range(pairs):
         chosen = rng.permutation(kept)[: 2 * sentences]
         halves = [_measured(chosen[:sentences], rows, whole, words), _measured(chosen[sentences:], rows, whole, words)]
-        strict += bool(diff(*halves, margin=0, same_text=False, independent_sentences=True).moved)
-        usual += bool(diff(*halves, same_text=False, independent_sentences=True).moved)
+        strict += bool(diff(*halves, margin=0, same_text=False, independent_sentences=True).outside)
+        usual += bool(diff(*halves, same_text=False, independent_sentences=True).outside)
         print(f"{pair + 1} pairs: {strict} fail at a margin of 0, {usual} at the default", flush=True)
     return strict, usual
 
@@ -71,32 +71,25 @@ def resamples(run: ctxexp.Results, pairs: int) -> Failures:
     keys = [key for key in run.replicates if key.statistic in ("adjusted", "mean_cosine")]
 
     def at(i: int) -> ctxexp.Results:
-        values = Values(dict(run.held))
+        values = Values(dict(run.by_key))
         for key in keys:
-            values.held[key] = run.held[key]._replace(value=run.replicates[key][:, i].astype(np.float64))
+            values.by_key[key] = run.by_key[key]._replace(value=run.replicates[key][:, i].astype(np.float64))
         corpus = replace(run.info.corpus, fingerprint=str(i))
         return replace(run, frame=values.frame(), info=replace(run.info, corpus=corpus))
 
     drawn = [(at(2 * i), at(2 * i + 1)) for i in range(pairs)]
-    strict = sum(bool(diff(a, b, margin=0, same_text=False, independent_sentences=True).moved) for a, b in drawn)
-    return strict, sum(bool(diff(a, b, same_text=False, independent_sentences=True).moved) for a, b in drawn)
+    strict = sum(bool(diff(a, b, margin=0, same_text=False, independent_sentences=True).outside) for a, b in drawn)
+    return strict, sum(bool(diff(a, b, same_text=False, independent_sentences=True).outside) for a, b in drawn)
 
 
-def paragraph(own: Mapping[str, Failures], texts: Failures, told: Sequence[float], untold: float) -> str:
-    """What was found, of each model's resamples, of two texts, and of planted documents."""
-    strict = ", ".join(f"{failed} ({model})" for model, (failed, _) in own.items())
-    usual = max(failed for _, failed in own.values())
-    planted = ", ".join(f"{share:.1%}" for share in told)
-    return (
-        f"Against itself over one text a model differs by nothing. Of {RESAMPLED} pairs of resamples of its text "
-        f"{strict} fail at a margin of 0, {usual or 'none'} at the default. Over two different texts the words differ "
-        f"too, which no interval knows of: {texts[0]} of {TEXTS} pairs of {SENTENCES} random sentences (elmo) fail at "
-        f"a margin of 0, {texts[1] or 'none'} at the default. So gate over one text.\n\n"
-        f"Of {PLANTED:,} planted texts of {', '.join(map(str, DOCUMENTS))} documents with {PER_DOCUMENT} sentences "
-        f"each, over which two models differ by nothing on average but their documents do, {planted} fail at a margin "
-        f"of 0 where documents are told; where sentences are taken for independent {untold:.0%} of those of "
-        f"{DOCUMENTS[1]} documents do."
-    )
+def table(own: Mapping[str, Failures], texts: Failures, told: Sequence[float], untold: float) -> str:
+    """A Markdown table: each model's resamples, two texts, and planted documents."""
+    rows = [[f"resamples of one text ({model})", f"{RESAMPLED}", *map(str, of)] for model, of in own.items()]
+    rows.append([f"two texts of {SENTENCES} random sentences (elmo)", f"{TEXTS}", *map(str, texts)])
+    planted = [(f"{n} documents", share) for n, share in zip(DOCUMENTS, told, strict=True)]
+    planted.append((f"{DOCUMENTS[1]} documents, which aren't told", untold))
+    rows += [[f"planted texts of {what}", f"{PLANTED:,}", f"{share:.1%}", ""] for what, share in planted]
+    return markdown(["the same model over", "pairs", "fail at a margin of 0", "at the default"], rows)
 
 
 if __name__ == "__main__":
@@ -104,4 +97,4 @@ if __name__ == "__main__":
     own = {model: resamples(ctxexp.measure(model, progress=False), RESAMPLED) for model in MODELS}
     told = [false_alarms("document", documents=n, texts=PLANTED) for n in DOCUMENTS]
     untold = false_alarms("sentence", documents=DOCUMENTS[1], texts=PLANTED)
-    write_marked(README, MARK, paragraph(own, failures(TEXTS, SENTENCES), told, untold))
+    write_marked(README, MARK, table(own, failures(TEXTS, SENTENCES), told, untold))

@@ -20,7 +20,7 @@ def last_layers(summary: Path) -> pd.DataFrame:
     return rows[KEPT].round(DECIMALS).reset_index(drop=True)
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
+def table(numbers: pd.DataFrame) -> str:
     """A Markdown table: a row a model, the raw Spearman and what each transform gains."""
     lines = [f"| | `{NONE}` | {' | '.join(f'`{name}`' for name in SHOWN)} |", "|---" * (2 + len(SHOWN)) + "|"]
     for model, rows in numbers.groupby("model", sort=False):
@@ -38,6 +38,6 @@ PART = Part(
     page="docs/measures/transforms.md",
     numbers="calibration_league.csv",
     kept=last_layers,
-    paragraph=paragraph,
+    table=table,
     figures={"calibration_league.png": "isotropy_against_spearman.png"},
 )

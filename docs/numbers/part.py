@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,16 +21,21 @@ def one_run_each(models: Iterable[object], *, intervals: bool = True) -> str:
     return f"\n\n{ONE_TRAINING_RUN}{': intervals are over the text, not over trainings' * intervals}."
 
 
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
 @dataclass(frozen=True)
 class Part:
-    """`numbers` (a CSV) and `figures` (what was drawn, by the picture's name) lie in docs/; `paragraph` makes of the
-    numbers what stands between the page's marks, and `kept` makes the numbers of what was measured."""
+    """A table of a page. `numbers` (a CSV) and `figures` (what was drawn, by the picture's name) lie in docs/; `table`
+    makes of the numbers the text between the page's marks, and `kept` makes the numbers of what was measured."""
 
     mark: str
     page: str
     numbers: str
     kept: Callable[[Path], pd.DataFrame]
-    paragraph: Callable[[pd.DataFrame], str]
+    table: Callable[[pd.DataFrame], str]
     figures: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, type] = field(default_factory=dict)
     """Columns that aren't what they look like."""
@@ -40,7 +45,7 @@ class Part:
         self.kept(made).to_csv(root / "docs" / self.numbers, index=False)
         for name, drawn in self.figures.items():
             write_small(made / drawn, root / "docs" / name)
-        write_marked(root / self.page, self.mark, self.paragraph(self.read(root)))
+        write_marked(root / self.page, self.mark, self.table(self.read(root)))
 
     def read(self, root: Path = ROOT) -> pd.DataFrame:
         """The kept numbers."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from ctxexp_card.gate import diff
+from ctxexp_compare.gate import diff
 
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units
 from ctxexp.results import Results
-from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, Resampled, RunInfo
+from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.results.values import Key, Values
 
 LAYERS, PER_DOCUMENT = 7, 5
@@ -54,7 +54,7 @@ def planted(
         corpus=CorpusInfo(name="text", fingerprint="planted"),
         measures=MEASURES,
         bootstrap=replicates,
-        resampled=Resampled(unit=unit, n=units.n),
+        resampled=ResamplingInfo(unit=unit, n=units.n),
     )
     a, b = (Results.of(values, info=info) for values in both)
     return a, b
@@ -64,5 +64,5 @@ def false_alarms(unit: str, *, documents: int, texts: int) -> float:
     """The share of texts over which models that differ by nothing on average fail at a margin of 0."""
     rng = np.random.default_rng(1)
     pairs = (planted(rng, unit, documents=documents, replicates=1000) for _ in range(texts))
-    failed = sum(bool(diff(a, b, margin=0, independent_sentences=True).moved) for a, b in pairs)
+    failed = sum(bool(diff(a, b, margin=0, independent_sentences=True).outside) for a, b in pairs)
     return failed / texts

@@ -11,7 +11,7 @@ from ctxexp.results import Results
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT
 
-PAGE, MARK = ROOT / "docs" / "how-to.md", "precision"
+PAGE, MARK = ROOT / "docs" / "how-to" / "choose-the-numbers-precision.md", "precision"
 MODELS = {"bfloat16": ("bert", "gpt2", "elmo"), "float16": ("bert", "gpt2")}
 CURVES = ("raw", "adjusted", "mean_cosine")
 LENGTHS = "word_norm"  # isn't a cosine or a share
@@ -19,8 +19,8 @@ LENGTHS = "word_norm"  # isn't a cosine or a share
 
 def moved(exact: Results, other: Results) -> tuple[float, float]:
     """By how much, at most, a mean curve moves, and a word's self-similarity in a layer."""
-    keys = [key for key in exact.held if key.statistic in CURVES and key.measure != LENGTHS]
-    curve = max(float(np.abs(exact.held[key].value - other.held[key].value).max()) for key in keys)
+    keys = [key for key in exact.by_key if key.statistic in CURVES and key.measure != LENGTHS]
+    curve = max(float(np.abs(exact.by_key[key].value - other.by_key[key].value).max()) for key in keys)
     ours, theirs = (results.tables["self_similarity"].filter(regex=r"^raw_\d+$") for results in (exact, other))
     return curve, float(np.abs(ours.to_numpy() - theirs.to_numpy()).max())
 

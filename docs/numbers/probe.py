@@ -19,7 +19,7 @@ def collected(folder: Path) -> pd.DataFrame:
     return pd.concat(tables).round(DECIMALS)
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
+def table(numbers: pd.DataFrame) -> str:
     """A Markdown table: a row a score, a column a network, whose learnt mix stands below."""
     numbers = numbers.assign(score=[_named(row) for _, row in numbers.iterrows()])
     networks = list(dict.fromkeys(numbers.network))
@@ -50,6 +50,6 @@ PART = Part(
     page="docs/measures/probe.md",
     numbers="probe.csv",
     kept=collected,
-    paragraph=paragraph,
+    table=table,
     kinds=KINDS,
 )

@@ -18,7 +18,7 @@ def measured(summary: Path) -> pd.DataFrame:
     return numbers[numbers.source == "measured"].round(DECIMALS).astype({"layer": int})
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
+def table(numbers: pd.DataFrame) -> str:
     """A Markdown table: a row a model and layer, a column a benchmark, with the share of it that is covered in its
     heading (the first row's: the text gives the vocabulary, whatever the model)."""
     first = numbers.iloc[0]
@@ -35,5 +35,5 @@ PART = Part(
     page="docs/measures/static-vectors.md",
     numbers="table_1.csv",
     kept=measured,
-    paragraph=paragraph,
+    table=table,
 )

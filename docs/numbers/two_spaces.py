@@ -1,4 +1,4 @@
-"""A comparison of models: its heat maps and numbers, and their words."""
+"""A comparison of models: its heat maps, numbers and a table of them."""
 
 from __future__ import annotations
 
@@ -7,36 +7,30 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
-from docs.numbers.part import Part
+from docs.numbers.part import Part, markdown, one_run_each
 
 SHOWN = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 DECIMALS = 4
-RUNS = f"{ONE_TRAINING_RUN}; intervals are over the text, and don't know that these layers were chosen."
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
-    """What the numbers say: by each measure the most alike layers of two models, and the two layers of one model that
-    the measures disagree most on."""
-    apart = numbers[numbers.run_a != numbers.run_b]
-    said = []
-    for measure, name in SHOWN.items():
-        rows = apart[apart.measure == measure]
-        row = rows.loc[rows.adjusted.idxmax()]
-        bare = ", which know words and positions alone" if row.layer_a == row.layer_b == 0 else ""
-        said.append(f"by {name} {_place(row, 'a')} and {_place(row, 'b')}, {_value(row)}{bare}")
-    first = f"Most alike across models are {', and '.join(said)}."
+def table(numbers: pd.DataFrame) -> str:
+    """A Markdown table: by each measure the most alike layers of two models, and the two layers of one model that the
+    measures disagree most on."""
     keys = ["run_a", "layer_a", "run_b", "layer_b"]
-    within = numbers[numbers.run_a == numbers.run_b].set_index(keys)
-    one, other = (within[within.measure == measure] for measure in SHOWN)
-    at = (one.adjusted - other.adjusted).abs().idxmax()
-    told = ", ".join(f"{name} {_value(rows.loc[at])}" for name, rows in zip(SHOWN.values(), (one, other), strict=True))
-    disagree = f"The measures disagree most about {at[0]}'s layers {at[1]} and {at[3]}: {told}."
-    return f"Beyond which word stands where, rows at norm 1: {first[0].lower()}{first[1:]} {disagree} {RUNS}"
+    by_measure = {name: numbers[numbers.measure == name].set_index(keys) for name in SHOWN}
+    rows = []
+    for measure, title in SHOWN.items():
+        across = by_measure[measure].query("run_a != run_b").adjusted
+        rows.append([f"most alike of two models by {title}", across.idxmax()])
+    one, other = (by_measure[name].query("run_a == run_b").adjusted for name in SHOWN)
+    rows.append(["the measures disagree most of one model", (one - other).abs().idxmax()])
+    head = ["", "layers", *SHOWN.values()]
+    values = [[what, _places(*at), *(_value(of.loc[at]) for of in by_measure.values())] for what, at in rows]
+    return markdown(head, values) + one_run_each([*numbers.run_a, *numbers.run_b])
 
 
 def kept(folder: Path) -> pd.DataFrame:
-    """What the paragraph is made of: each pair of places once, the measures that are shown."""
+    """The numbers of the table: each pair of places once, the measures that are shown."""
     numbers = pd.read_csv(folder / "compare.csv")
     place = {pair: i for i, pair in enumerate(dict.fromkeys(zip(numbers.run_a, numbers.layer_a, strict=True)))}
     a = [place[pair] for pair in zip(numbers.run_a, numbers.layer_a, strict=True)]
@@ -46,8 +40,8 @@ def kept(folder: Path) -> pd.DataFrame:
     return numbers[once & numbers.measure.isin(SHOWN).to_numpy()][columns].round(DECIMALS)
 
 
-def _place(row: pd.Series, end: str) -> str:
-    return f"{row[f'run_{end}']}'s layer {row[f'layer_{end}']}"
+def _places(run_a: str, layer_a: int, run_b: str, layer_b: int) -> str:
+    return f"{run_a} {layer_a}, {run_b} {layer_b}"
 
 
 def _value(row: pd.Series) -> str:
@@ -59,6 +53,6 @@ PART = Part(
     page="docs/measures/two-spaces.md",
     numbers="two_spaces.csv",
     kept=kept,
-    paragraph=paragraph,
+    table=table,
     figures={f"two_spaces_{measure}.png": f"compare_{measure}.png" for measure in SHOWN},
 )

@@ -1,4 +1,4 @@
-"""What runs found of usages: Word in Context and semantic change, as numbers and in words."""
+"""What runs found of usages: Word in Context and semantic change, as numbers and tables."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pandas as pd
 from ctxexp_senses.components.figure import DECIMALS
 
 import ctxexp
-from docs.numbers.part import Part, one_run_each
+from docs.numbers.part import Part, markdown, one_run_each
 
-PUBLISHED = (  # Pilehvar and Camacho-Collados 2019: ELMo, Context2vec and BERT-large on the test pairs
-    "Published of contextual vectors on the test pairs: 57.7% (ELMo), 59.3% (Context2vec) and 65.5% (BERT-large; "
-    "Pilehvar and Camacho-Collados 2019)."
-)
 KEPT = {
     "wic": ("accuracy", "form", "position"),
     "semantic_change": ("apd_spearman", "prt_spearman", "jsd_spearman", "apd_adjusted_spearman", "apd_changed"),
 }
+PAIRS = ["Word in Context", "best layer of the dev pairs", "its dev pairs", "its test pairs", "last layer", "layer 0",
+         "spelling alone", "place alone"]  # fmt: skip
+PERIODS = ["semantic change", "NorDiaChange's", "last layer", "correlation by APD", "by PRT", "by JSD",
+           "APD beyond 95% of permuted periods"]  # fmt: skip
 
 
 def collected(mlruns: Path) -> pd.DataFrame:
@@ -36,37 +36,29 @@ def collected(mlruns: Path) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
-    """What is found, an item a run: Word in Context, then semantic change."""
+def table(numbers: pd.DataFrame) -> str:
+    """Two Markdown tables, a row a run: Word in Context, then semantic change."""
     wic, change = (numbers[numbers.measure == name] for name in KEPT)
-    items = [_of_pairs(str(m), str(t), rows) for (m, t), rows in wic.groupby(["model", "dtype"], sort=False)]
-    items[-1:] = [f"{item} {PUBLISHED}" for item in items[-1:]]
-    items += [_of_periods(str(m), str(c), rows) for (m, c), rows in change.groupby(["model", "corpus"], sort=False)]
-    return "\n".join(items) + one_run_each(numbers.model)
+    pairs = [_of_pairs(str(m), str(t), rows) for (m, t), rows in wic.groupby(["model", "dtype"], sort=False)]
+    periods = [_of_periods(str(m), str(c), rows) for (m, c), rows in change.groupby(["model", "corpus"], sort=False)]
+    tables = [markdown(head, rows) for head, rows in ((PAIRS, pairs), (PERIODS, periods)) if rows]
+    return "\n\n".join(tables) + one_run_each(numbers.model)
 
 
-def _of_pairs(model: str, dtype: str, rows: pd.DataFrame) -> str:
-    said = rows.set_index(["task", "statistic", "layer"]).sort_index()
-    dev = said.loc[("dev", "accuracy")].value
+def _of_pairs(model: str, dtype: str, rows: pd.DataFrame) -> list[str]:
+    values = rows.set_index(["task", "statistic", "layer"]).sort_index()
+    dev = values.loc[("dev", "accuracy")].value
     best, last = int(dev.idxmax()), int(dev.index.max())
-    right = {(part, i): _percent(said.loc[(part, "accuracy", i)]) for part in ("dev", "test") for i in (0, best, last)}
-    form, place = (said.loc[("test", name, 0)].value for name in ("form", "position"))
-    return (
-        f"- `{model}`{'' if dtype == 'float32' else f', {dtype}'}, Word in Context: {right['test', best]} of the test "
-        f"pairs in layer {best}, the best of the dev pairs ({right['dev', best]}), {right['test', last]} in the last "
-        f"layer ({last}) and {right['test', 0]} in layer 0; spelling alone has {form:.1%}, place alone {place:.1%}."
-    )
+    cells = [_percent(values.loc[(task, "accuracy", i)]) for task, i in (("dev", best), ("test", best))]
+    cells += [_percent(values.loc[("test", "accuracy", i)]) for i in (last, 0)]
+    alone = [f"{values.loc[('test', name, 0)].value:.1%}" for name in ("form", "position")]
+    return [f"`{model}`{'' if dtype == 'float32' else f', {dtype}'}", str(best), *cells, *alone]
 
 
-def _of_periods(model: str, corpus: str, rows: pd.DataFrame) -> str:
+def _of_periods(model: str, corpus: str, rows: pd.DataFrame) -> list[str]:
     last = rows[rows.layer == rows.layer.max()].set_index("statistic")
-    apd, prt, jsd = (_plain(last.loc[f"{name}_spearman"]) for name in ("apd", "prt", "jsd"))
-    return (
-        f"- `{model}`, semantic change on NorDiaChange's {corpus}, last layer ({rows.layer.max()}): Spearman's "
-        f"correlation with graded change is {apd} by APD, {prt} by PRT and {jsd} by JSD; "
-        f"{last.loc['apd_changed'].value:.0%} of the words have a larger APD than 95% of permuted periods, "
-        "where chance alone gives 5%."
-    )
+    correlations = [_plain(last.loc[f"{name}_spearman"]) for name in ("apd", "prt", "jsd")]
+    return [f"`{model}`", corpus, str(rows.layer.max()), *correlations, f"{last.loc['apd_changed'].value:.0%}"]
 
 
 def _percent(row: pd.Series) -> str:
@@ -82,5 +74,5 @@ PART = Part(
     page="docs/measures/usages.md",
     numbers="usages.csv",
     kept=collected,
-    paragraph=paragraph,
+    table=table,
 )

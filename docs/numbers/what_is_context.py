@@ -1,50 +1,45 @@
-"""Components of variance: their figure, numbers and words."""
+"""Components of variance: their figure, numbers and a table of them."""
 
 from __future__ import annotations
 
 import pandas as pd
 from ctxexp_senses.components.figure import DECIMALS, below_zero
 
-from docs.numbers.part import Part, one_run_each
+from docs.numbers.part import Part, markdown, one_run_each
+
+HEAD = ["model", "text", "context: layer 0", "highest", "last layer", "of which document", "sentence", "rest",
+        "position, highest above layer 0", "sense of ambiguous words, highest", "below 0"]  # fmt: skip
 
 
-def paragraph(numbers: pd.DataFrame) -> str:
-    """A list with an item a model and text: context in the first, the highest and the last layer, and what it is made
-    of there; the sense where it is largest, among ambiguous words."""
-    items = []
-    for (corpus, model), rows in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
-        rows = rows.sort_values("layer")
-        first, last, top = rows.iloc[0], rows.iloc[-1], rows.loc[rows.context.idxmax()]
-        said = f"`{model}` on {corpus}: the floor, layer 0, is {share(first, 'context')}; context is "
-        if top.layer != last.layer:
-            said += f"at most {share(top, 'context')} of the variance (layer {top.layer}) and "
-        said += f"{share(last, 'context')} in the last layer ({last.layer}), of which "
-        parts = [part for part in ("document", "sentence", "rest") if part in rows and pd.notna(last[part])]
-        said += ", ".join(f"{part} {last[part]:.0%}" for part in parts)
-        most = rows.loc[rows.position.idxmax()]
-        if most.position >= NOTABLE and most.layer > 0:
-            said += f"; position takes up to {most.position:.0%} (layer {most.layer})"
+def table(numbers: pd.DataFrame) -> str:
+    """A Markdown table: a row a model and text with the context in the first, the highest and the last layer, and its
+    parts there; the sense where it is largest, among ambiguous words."""
+    rows = []
+    for (corpus, model), of in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
+        by_layer = of.sort_values("layer")
+        first, last = by_layer.iloc[0], by_layer.iloc[-1]
+        parts = [f"{last[part]:.0%}" if pd.notna(last.get(part)) else "" for part in ("document", "sentence", "rest")]
+        position = by_layer.iloc[1:].position
         some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
-        if len(some):
-            best = some.loc[some.sense.idxmax()]
-            said += f"; of ambiguous words the sense is {share(best, 'sense')} at most (layer {best.layer})"
-        items.append(f"- {said}.{impossible(rows)}")
-    return "\n".join(items) + one_run_each(numbers.model)
+        sense = _highest(some, "sense") if len(some) else ""
+        highest = f"{position.max():.0%} (layer {by_layer.layer[position.idxmax()]})"
+        context = [share(first, "context"), _highest(by_layer, "context"), share(last, "context")]
+        rows.append([f"`{model}`", str(corpus), *context, *parts, highest, sense, impossible(by_layer)])
+    return markdown(HEAD, rows) + one_run_each(numbers.model)
+
+
+def _highest(rows: pd.DataFrame, part: str) -> str:
+    top = rows.loc[rows[part].idxmax()]
+    return f"{share(top, part)} (layer {top.layer})"
 
 
 def impossible(rows: pd.DataFrame) -> str:
-    """Which components are below 0 with their whole interval, and where; "" for none."""
-    found = [
-        f"{part} is {share(row, part)} in layer {row.layer}"
+    """The components that are below 0 with their whole interval, and where; "" for none."""
+    return "; ".join(
+        f"{part} {share(row, part)} (layer {row.layer})"
         for _, row in rows.iterrows()
         for part in below_zero(row.to_dict())
-    ]
-    return f" *Below 0, which no variance can be*: {', '.join(found)}: there the rows don't follow the model." * bool(
-        found
     )
-
-
-NOTABLE = 0.2  # a share of position, above the input layer, that is worth a word
 
 
 def share(row: pd.Series, name: str) -> str:
@@ -58,6 +53,6 @@ PART = Part(
     page="docs/measures/variance-components.md",
     numbers="what_is_context.csv",
     kept=lambda summary: pd.read_csv(summary / "table_what_is_context.csv").round(DECIMALS),
-    paragraph=paragraph,
+    table=table,
     figures={"what_is_context.png": "what_is_context.png"},
 )

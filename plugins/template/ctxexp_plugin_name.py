@@ -24,14 +24,14 @@ class PluginNameModel(ctxexp.Encoder):
         self.n_layers, self.dim = layers + 1, dim
         self.name = f"plugin-name layers={layers} dim={dim}"  # keys the vector cache: whatever changes the vectors
 
-    def encode(self, batch: Sequence[ctxexp.Sentence]) -> Iterator[ctxexp.Encoded]:
+    def encode(self, batch: Sequence[ctxexp.Sentence]) -> Iterator[ctxexp.EncodedSentence]:
         """One array (n_layers, words, dim) float32 a sentence; layer 0 is the input layer."""
         for sentence in batch:
             layers = [np.array([self._vector(word) for word in sentence.words]).reshape(-1, self.dim)]
             for _ in range(self.n_layers - 1):
                 shifted = np.roll(layers[-1], 1, axis=0)
                 layers.append((2 * layers[-1] + shifted) / 3)
-            yield ctxexp.Encoded(sentence.words, np.stack(layers).astype(np.float32))
+            yield ctxexp.EncodedSentence(sentence.words, np.stack(layers).astype(np.float32))
 
     def _vector(self, word: str) -> np.ndarray:
         return np.random.default_rng(crc32(word.encode())).normal(size=self.dim)

@@ -10,6 +10,7 @@ import pytest
 from test_occurrences import shelve
 
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
+from ctxexp.baselines.size_matched import SizeLadder
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import mean_cosine
@@ -27,7 +28,7 @@ def index(n_sentences: int, *, longest: int = 9, repeat: int = 1) -> tuple[Occur
     return Occurrences.of(shelf, corpus), np.repeat(np.arange(n_sentences), np.diff(shelf.offsets))
 
 
-def test_one_per_sentence_takes_one_word_from_each_of_distinct_sentences() -> None:
+def test_one_per_sentence_takes_distinct_sentences_words() -> None:
     occurrences, sentence = index(300, repeat=2)
     groups = list(OnePerSentence(size=100, redraws=3).groups(occurrences, np.random.default_rng(0)))
     assert [len(g) for g in groups] == [100] * 4
@@ -38,7 +39,7 @@ def test_one_per_sentence_takes_one_word_from_each_of_distinct_sentences() -> No
     assert not np.array_equal(groups[0], groups[1])
 
 
-def test_one_per_sentence_weighs_sentences_alike_and_uniform_weighs_words_alike() -> None:
+def test_one_per_sentence_and_uniform_weigh_what_they_name() -> None:
     corpus = Corpus.of(
         "two lengths", [[f"short{i}"] for i in range(40)] + [[f"l{i}x{j}" for j in range(9)] for i in range(40)]
     )
@@ -51,8 +52,16 @@ def test_one_per_sentence_weighs_sentences_alike_and_uniform_weighs_words_alike(
 
 def test_uniform_has_no_row_twice() -> None:
     occurrences, _ = index(200)
-    for rows in Uniform(size=500, redraws=2).groups(occurrences, np.random.default_rng(0)):
-        assert len(set(rows.tolist())) == 500
+    groups = list(Uniform(size=500, redraws=2).groups(occurrences, np.random.default_rng(0)))
+    assert [len(set(rows.tolist())) for rows in groups] == [500] * 3
+
+
+def test_the_least_sample_is_one_pair(caplog: pytest.LogCaptureFixture) -> None:
+    occurrences, _ = index(2)
+    for baseline in (OnePerSentence(size=2, redraws=0), SizeMatched(size=2, redraws=0, draws=2, exact=2, largest=2)):
+        (rows,) = baseline.groups(occurrences, np.random.default_rng(0))
+        assert len(rows) == 2
+    assert not caplog.records  # nothing is missing where all is taken
 
 
 def test_a_small_corpus_is_used_whole_and_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -87,6 +96,31 @@ def test_matched_groups_have_the_sizes_asked_for() -> None:
             assert size > 400 or len(set(sentence[rows].tolist())) == size  # one word a sentence where there are enough
 
 
+def test_the_ladder_has_small_sizes_and_a_ratio_above() -> None:
+    sizes = np.array([2, 5, 12, 13, 40, 40, 999])
+    assert SizeMatched(ratio=2).ladder(sizes).tolist() == [2, 5, 12, 13, 26, 52, 104, 208, 416, 832, 999]
+    assert SizeMatched(ratio=2, largest=100).ladder(sizes).tolist() == [2, 5, 12, 13, 26, 52, 100]
+    assert SizeMatched(ratio=1.01).ladder(np.array([1, 13, 17])).tolist() == [2, 13, 14, 15, 16, 17]
+    assert SizeMatched().ladder(np.array([3, 12])).tolist() == [3, 12]
+
+
+def test_larger_groups_are_drawn_less_often_from_distinct_sentences() -> None:
+    occurrences, sentence = index(60)
+    matched = SizeMatched(draws=100).draw(np.array([4, 12, 60, 61, 240]), occurrences, np.random.default_rng(0))
+    numbers = {size: len(draws) for size, draws in zip(matched.sizes.tolist(), matched.draws, strict=True)}
+    expected = {size: max(2, min(100, int(100 * (12 / size) ** 1.5))) for size in numbers}
+    assert numbers == expected
+    assert min(numbers.values()) < 3 < numbers[60] < numbers[12] == numbers[4] == 100
+    (most,) = (draws for size, draws in zip(matched.sizes.tolist(), matched.draws, strict=True) if size == 60)
+    assert all(len(set(sentence[rows].tolist())) == 60 for rows in most)
+
+
+def test_groups_between_two_sizes_are_read_off_both() -> None:
+    two = SizeLadder(np.array([2, 6]), [])
+    np.testing.assert_allclose(two.weights(np.array([2, 3, 6, 9])), [[1, 0], [0.5, 0.5], [0, 1], [0, 1]], atol=1e-12)
+    np.testing.assert_array_equal(SizeLadder(np.array([5]), []).weights(np.array([5, 9])), [[1], [1]])
+
+
 def test_matched_levels_are_read_between_the_rungs() -> None:
     """Exact for a + b / n, flat beyond the last rung."""
     occurrences, _ = index(400)
@@ -95,6 +129,7 @@ def test_matched_levels_are_read_between_the_rungs() -> None:
     assert len(matched.sizes) < len(counts)
     weights = matched.weights(counts)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
+    np.testing.assert_allclose(matched.weights(matched.sizes), np.eye(len(matched.sizes)), atol=1e-12)
     np.testing.assert_allclose(weights @ (0.3 + 2 / matched.sizes), 0.3 + 2 / np.minimum(counts, 200))
 
 

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command.run import vectors_of
-from ctxexp.command.sweep import SweepCallback
+from ctxexp.command.build import Built
+from ctxexp.command.callback import SweepCallback
 from ctxexp.errors import ConfigError
-from ctxexp.vectors.leases import SWEEPS, lease, leased
+from ctxexp.vectors.leases import SWEEPS, lease, leased_keys
 from tests.composed import composed
 
 
 @pytest.mark.parametrize(
     ("given", "expected"), [("auto", 40 * 10**9), ("20", 20 * 10**9), ("0.5", 5 * 10**8), ("null", None)]
 )
-def test_a_number_stays_what_it_is_and_the_disk_decides_else(
+def test_a_number_stays_and_otherwise_the_disk_decides(
     given: str, expected: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 0, 80 * 10**9))
-    vectors = vectors_of(composed(f"cache.folder={tmp_path}", f"cache.limit_gb={given}", "tracking.sweep=s1"))
+    vectors = Built(composed(f"cache.folder={tmp_path}", f"cache.limit_gb={given}", "tracking.sweep=s1")).vectors
     assert (vectors.limit_bytes, vectors.cache, vectors.sweep) == (expected, tmp_path, "s1")
     assert composed().cache.limit_gb == "auto"
 
@@ -34,7 +34,7 @@ def test_what_is_no_limit_is_refused() -> None:
         composed("cache.limit_gb=-1")
 
 
-def test_what_a_sweep_s_jobs_read_is_leased_while_the_sweep_runs(tmp_path: Path) -> None:
+def test_vectors_are_leased_while_the_sweep_runs(tmp_path: Path) -> None:
     """By the process that drives it, though no process of a job lives on."""
     config = OmegaConf.create(
         {
@@ -46,6 +46,6 @@ def test_what_a_sweep_s_jobs_read_is_leased_while_the_sweep_runs(tmp_path: Path)
     )
     SweepCallback().on_multirun_start(config)
     lease(tmp_path / "cache", SWEEPS, "s1", "a" * 32)
-    assert leased(tmp_path / "cache", SWEEPS) == {"a" * 32}
+    assert leased_keys(tmp_path / "cache", SWEEPS) == {"a" * 32}
     SweepCallback().on_multirun_end(config)
-    assert leased(tmp_path / "cache", SWEEPS) == set()
+    assert leased_keys(tmp_path / "cache", SWEEPS) == set()

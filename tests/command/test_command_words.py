@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from ctxexp.command.types import type_text, value_text
-from ctxexp.command.words import call
+from ctxexp.command.arguments import call
 from ctxexp.errors import ConfigError
+from ctxexp.plugins.types import type_text, value_text
 
 Got = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -80,7 +80,7 @@ def test_words_become_what_the_signature_says(monkeypatch: pytest.MonkeyPatch) -
         ("--folds", "'--folds': expected key=value; ctxexp verb --help says which"),
     ],
 )
-def test_a_word_that_it_does_not_take_is_refused_in_a_sentence(word: str, message: str) -> None:
+def test_an_unknown_word_is_refused_in_a_sentence(word: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         call("verb", Verb().typed, [word])
     assert str(caught.value).startswith(message)

@@ -16,8 +16,8 @@ from ctxexp.command.cli import command
 from ctxexp.command.help import help_of
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError
+from ctxexp.jobs.state import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
-from ctxexp.sinks.disk.state import write_state
 
 SHOUT = """
 import ctxexp
@@ -41,7 +41,7 @@ def shout(tmp_path: Path) -> Iterator[str]:
     file = tmp_path / "mine.py"
     file.write_text(SHOUT)
     yield f"plugins=[{file}]"
-    compose.use(None)
+    compose.load_plugin_files(None)
 
 
 def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +56,7 @@ def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) 
     assert f"\n  {'ctxexp shout':<36} Say the words loudly." in capsys.readouterr().out
 
 
-def test_our_own_verbs_come_by_the_hook_and_a_taken_name_is_refused() -> None:
+def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
     class Twice:
         @hookimpl
         def register_commands(self, register: Register) -> None:
@@ -68,10 +68,10 @@ def test_our_own_verbs_come_by_the_hook_and_a_taken_name_is_refused() -> None:
         registry = build_registry([("twice", Twice())], installed=False)
     verbs = ["cache", "conform", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs
-    assert all(registry.find("command", verb).about for verb in verbs)
+    assert all(registry.find("command", verb).summary for verb in verbs)
 
 
-def test_a_verb_that_is_not_installed_is_said_by_its_plugin() -> None:
+def test_an_uninstalled_verb_is_named_with_its_plugin() -> None:
     with pytest.raises(
         ConfigError, match=r"'train' is no override, .*; the plugin ctxexp-train brings it: pip install"
     ):

@@ -15,27 +15,26 @@ from engine import measure
 
 from ctxexp import hookimpl
 from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.command.build import Built
 from ctxexp.command.config import Config
-from ctxexp.command.job_key import job_key
-from ctxexp.command.jobs import summary
-from ctxexp.command.labels import label
-from ctxexp.command.run import fit_text, load_encoder, run
 from ctxexp.dataset import Corpus, Pair, Sentence, overlap
 from ctxexp.datasets.sentences import sentences_of
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.jobs.execute import summary
+from ctxexp.jobs.key import job_key
+from ctxexp.measuring.groups import Group
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metric import Group, Metric
+from ctxexp.metric import Metric
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.plugins import Register, Registry, build_registry
-from ctxexp.progress import Silent
 from ctxexp.report import wording
 from ctxexp.results import Results
 from ctxexp.results.run_info import FitInfo, PoolingInfo
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.pool import Pooled, WordMeans
+from ctxexp.vectors.pool import PooledSentences, WordMeans
 from tests.composed import composed
 
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
@@ -99,11 +98,11 @@ def config(registry: Registry) -> Callable[..., Config]:
 
 
 def ran(made: Config, folder: Path) -> Results:
-    return run(made, folder, Silent())
+    return Built(made).run(folder)
 
 
 @pytest.mark.parametrize("fit_on", ["target", "train", "all", "nli"])
-def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
+def test_both_kinds_of_measures_see_the_fitted_transform(
     fit_on: str, config: Callable[..., Config], tmp_path: Path
 ) -> None:
     texts = {"target": gold(), "train": gold(split="train"), "all": gold(split="all")}
@@ -121,7 +120,7 @@ def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
     )
     results = ran(made, tmp_path)
 
-    encoder = load_encoder(made)
+    encoder = Built(made).encoder
     rows, means, stores = {}, {}, {}
     for name, corpus in (("target", gold()), ("fit", texts[fit_on])):
         store = open_store(corpus, encoder, cache=tmp_path)
@@ -141,23 +140,23 @@ def test_both_kinds_of_measures_see_the_transform_that_was_fitted_on_the_text(
     space = SimpleNamespace(n_layers=len(layers), numbers=range(len(layers)), dim=store.dim, layer=layers.__getitem__)
     expected = measure(
         space, index, {"self_similarity": SelfSimilarity}, OnePerSentence(size=100), seed=0, bootstrap=0
-    ).named["self_similarity/raw"]
-    np.testing.assert_allclose(results.named["self_similarity/raw"], expected, rtol=1e-6)
+    ).by_name["self_similarity/raw"]
+    np.testing.assert_allclose(results.by_name["self_similarity/raw"], expected, rtol=1e-6)
 
     dots = []
     for target, fit in zip(means["target"], means["fit"], strict=True):
         x = Standardize().fit(fit).apply(target).astype(float)
         dots.append((x[::2] * x[1::2]).sum(1).mean())
-    np.testing.assert_allclose(results.named["dot/raw"], dots[:-1], rtol=1e-4, atol=1e-4)
-    assert results.named["dot.layers_1_3/raw"] == pytest.approx(dots[-1], rel=1e-4, abs=1e-4)
+    np.testing.assert_allclose(results.by_name["dot/raw"], dots[:-1], rtol=1e-4, atol=1e-4)
+    assert results.by_name["dot.layers_1_3/raw"] == pytest.approx(dots[-1], rel=1e-4, abs=1e-4)
 
     inside = {"target": 1.0, "train": 0.0, "all": 1.0, "nli": 0.5}[fit_on]
     n = {"target": 40, "train": 40, "all": 80, "nli": 40}[fit_on]
     named = "lines.txt" if fit_on == "nli" else fit_on
     said = FitInfo(text=named, transductive=inside == 1, overlap=inside, sentences=n)
     assert results.info.transform.fit == said
-    assert label(made) == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
-    facts = wording.facts([("a", results)])
+    assert Built(made).title == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
+    facts = wording.shared_facts([("a", results)])
     assert (f"fitted on {named}" in facts) == (fit_on != "target")
     assert "  mix layers_1_3: layers 1, 3" in summary(results).splitlines()
 
@@ -167,7 +166,7 @@ def test_nothing_is_fitted_for_none(config: Callable[..., Config], tmp_path: Pat
     results = ran(made, tmp_path)
     assert len(caches.entries(tmp_path)) == 1
     assert results.info.transform.fit is None
-    assert label(made) == "bert"
+    assert Built(made).title == "bert"
 
 
 def test_a_run_encodes_what_its_metrics_need(
@@ -181,11 +180,11 @@ def test_a_run_encodes_what_its_metrics_need(
     assert "sentences=mean,mean_text,cls,last" in entry.encoder
     assert results.info.encoded == 40
     assert (results.info.pooling.name, results.info.pooling.details["long"]) == ("mean", "truncate")
-    assert label(made) == "bert"  # a sweep over poolings tells its runs apart
-    encoder = load_encoder(made)
-    mean = Pooled(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
+    assert Built(made).title == "bert"  # a sweep over poolings tells its runs apart
+    encoder = Built(made).encoder
+    mean = PooledSentences(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
     x = mean.layer(2).astype(float)
-    assert results.named["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
+    assert results.by_name["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
 
     made = config(tmp_path / "few", "min_contexts=1000")
     ran(made, tmp_path)
@@ -238,7 +237,7 @@ def test_misuse_is_refused_before_any_encoding(
 
 def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[..., Config], tmp_path: Path) -> None:
     def text(*overrides: str, **dataset: str) -> Corpus | None:
-        source = fit_text(config(tmp_path, *overrides, **dataset))
+        source = Built(config(tmp_path, *overrides, **dataset)).load_fit_text
         return source() if source else None
 
     assert text("transform=center") is None

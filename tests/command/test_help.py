@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from ctxexp.command.cli import command
-from ctxexp.command.help import help_of, keys_of, names
+from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import GROUPS, config_folder, registry
 from ctxexp.errors import UnknownName
 from ctxexp.plugins import Offer
 
 
-def test_every_key_of_the_config_has_its_line_with_value_and_comment() -> None:
+def test_every_config_key_has_a_line_with_a_comment() -> None:
     said = help_of([])
     written = yaml.safe_load((config_folder() / "config.yaml").read_text())
     for key, value in written.items():
@@ -33,11 +33,11 @@ def test_every_option_of_a_group_has_its_line(group: str) -> None:
     lines = help_of([group]).splitlines()
     assert lines[0] == f"{group}=NAME, one of"
     said = dict(re.split(" {2,}", line.strip(), maxsplit=1) for line in lines[1:] if re.match("  [^ ]", line))
-    assert list(said) == names(group)
+    assert list(said) == option_names(group)
     assert all(said.values())
 
 
-def test_an_option_has_its_arguments_from_its_file_or_its_signature() -> None:
+def test_an_options_arguments_come_from_its_file_or_signature() -> None:
     said = help_of(["transform=whitening"])
     assert said.startswith("transform=whitening   Uncorrelated columns of variance 1")
     assert re.search(r"\n  transform\.kind=pca +pca: components, strongest first; zca", said)

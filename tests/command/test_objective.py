@@ -14,7 +14,7 @@ from warm import Warm
 
 from ctxexp.command import compose
 from ctxexp.command.cli import command
-from ctxexp.command.names import look_in
+from ctxexp.command.names import add_config_folder
 from ctxexp.dataset import Corpus, Pair
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.metrics.self_similarity import SelfSimilarity
@@ -46,13 +46,13 @@ CURVE = [0.5, np.nan, 0.75, 0.25]
         ("sts.last2/all", 7.0),
     ],
 )
-def test_an_objective_is_a_curve_at_a_place_or_a_value_off_the_layers(text: str, value: float) -> None:
+def test_an_objective_is_a_curves_value_or_a_scalar(text: str, value: float) -> None:
     curves = {"m/adjusted": CURVE, "m/none": [np.nan] * 4, "sts/STS12/all": [4.0, 5, 6, 7]}
     results = results_with(curves, {"sts.last2/all": 7.0})
     assert Objective.read(text).of(results) == pytest.approx(value, nan_ok=True)
 
 
-def test_of_some_layers_the_last_is_the_last_that_was_measured() -> None:
+def test_the_last_layer_is_the_last_measured_one() -> None:
     info = RunInfo(model=ModelInfo(n_layers=4, layers=(0, 2)))
     results = results_with({"m/adjusted": CURVE}, info=info)
     assert Objective.read("m/adjusted@last").of(results) == 0.75
@@ -90,7 +90,7 @@ def test_a_wrong_objective_is_refused_with_what_there_is(words: str, message: st
     "words",
     [
         "metric=sense_separation objective=sense_separation/adjusted@last",
-        "metric.intra_sentence_similarity.size_matched=true "
+        "metric.intra_sentence_similarity.baselines=[run,size_matched] "
         "objective=intra_sentence_similarity/size_matched_adjusted@0",
         "objective=anisotropy/mean_cosine@highest",
     ],
@@ -99,7 +99,7 @@ def test_a_right_one_is_not(words: str) -> None:
     assert compose.check_command(words.split(), multirun=False) == []
 
 
-def test_the_tasks_of_gold_pairs_are_known_once_the_corpus_is() -> None:
+def test_tasks_of_gold_pairs_are_known_with_the_corpus() -> None:
     def corpus(*subsets: str) -> Corpus:
         words = Corpus.of("c", [["a", "bank"], ["a", "river"]])
         return replace(words, pairs=tuple(Pair(0, 1, 1.0, subset) for subset in subsets))
@@ -140,7 +140,7 @@ def test_an_experiment_that_names_one_says_so_too(tmp_path: Path, capsys: pytest
     try:
         assert command(["--config-dir", str(tmp_path), "-m", "experiment=mine", "model=bert,elmo"]) == 2
     finally:
-        look_in(None)
+        add_config_folder(None)
     assert "no hydra/launcher 'ray'; the plugin hydra-ray-launcher brings it" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="no experiment 'mine'"):
         compose.check_command(["experiment=mine"], multirun=False)
@@ -155,7 +155,7 @@ def test_what_optimises_needs_an_objective() -> None:
 
 
 @pytest.mark.slow
-def test_optuna_finds_the_best_of_what_it_tried_and_failed_trials_do_not_end_it(tmp_path: Path, warm: Warm) -> None:
+def test_optuna_finds_the_best_despite_failed_trials(tmp_path: Path, warm: Warm) -> None:
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="pip install 'ctxexp[optuna]'")
     sweep = ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=3", "hydra.sweeper.direction=maximize"]
     sweep += ["hydra.sweeper.sampler.seed=1", "transform=whitening", "transform.shrinkage=interval(0,2)"]

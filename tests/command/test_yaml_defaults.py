@@ -28,7 +28,7 @@ SET = {
     ("baseline", "uniform"): {"exact": True},
     ("baseline", "frequency_matched"): {"exact": True},
     ("baseline", "position_matched"): {"exact": True},
-    ("metric", "intra_sentence_similarity"): {"size_matched": True},
+    ("metric", "intra_sentence_similarity"): {"baselines": ["run", "size_matched"]},
     ("metric", "max_explainable_variance_centred"): {"definition": "centred"},
     ("metric", "max_explainable_variance_released"): {"definition": "released"},
     ("metric", "static_vectors"): {"export": []},  # None in Python: as well nothing

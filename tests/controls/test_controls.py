@@ -10,21 +10,21 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from ctxexp_twins.baselines import FrequencyMatched, PositionMatched, Twins
+from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
 from engine import measure
 from test_measure import Memory, contextual, sentences
-from test_occurrences import Shelf, shelve
+from test_occurrences import shelve
 
 from ctxexp.baselines import OnePerSentence
+from ctxexp.command.build import Built
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import part_of
-from ctxexp.command.jobs import summary
-from ctxexp.command.labels import label
+from ctxexp.command.face import measure as face_measure
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import MetricError
-from ctxexp.face import measure as face_measure
+from ctxexp.jobs.execute import summary
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.measuring.occurrences import Occurrences
@@ -34,8 +34,9 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import build_registry
-from ctxexp.report.wording import facts
-from ctxexp.vectors.spaces import controlled
+from ctxexp.report.wording import shared_facts
+from ctxexp.testing.row_index import MemoryRowIndex
+from ctxexp.vectors.stores import apply_control
 from tests.composed import composed
 from tests.made import results_with, told
 
@@ -98,7 +99,7 @@ def test_shuffling_follows_the_seed(how: str) -> None:
     assert shuffle(corpus(), 1).fingerprint != shuffle(corpus(), 2).fingerprint
 
 
-def encode(of: Corpus, *, sentence: float, word: float = 1.0, seed: int = 2) -> tuple[Memory, Shelf]:
+def encode(of: Corpus, *, sentence: float, word: float = 1.0, seed: int = 2) -> tuple[Memory, MemoryRowIndex]:
     """Rows = a vector of the word + `sentence` x a vector of the company it keeps (the mean of the words' vectors)."""
     shelf, rng = shelve(of), np.random.default_rng(seed)
     vectors = {w: rng.normal(size=24) for w in sorted({w.lstrip("s") for w in shelf.vocabulary})}
@@ -127,11 +128,11 @@ def test_words_of_shuffled_sentences_exceed_random_bags_by_nothing() -> None:
         of = plain if how is None else Shuffled(how=how).corpus(plain, 0)
         shelf = shelve(of)
         rows = np.array([vectors[shelf.vocabulary[c]] for c in shelf.unit_codes], np.float32)
-        metric = {"iss": partial(IntraSentenceSimilarity, size_matched=True)}
+        metric = {"iss": partial(IntraSentenceSimilarity, baselines=("run", "size_matched"))}
         results = measure(
             Memory(shelf, [rows]), Occurrences.of(shelf, of), metric, OnePerSentence(size=200), seed=0, bootstrap=400
         )
-        excess[how] = [results.named[f"iss/size_matched_adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high")]
+        excess[how] = [results.by_name[f"iss/size_matched_adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high")]
     assert excess[None][0] > 0.2
     assert excess["order"][1] == pytest.approx(excess[None][1], abs=0.02)
     assert excess["contexts"][0] < 0 < excess["contexts"][2]
@@ -157,8 +158,8 @@ def test_senses_don_t_separate_in_the_contexts_of_others() -> None:
         results = measure(
             memory, Occurrences.of(shelf, of), {"s": SenseSeparation}, OnePerSentence(size=100, redraws=2), seed=0
         )
-        separation[name] = results.named["s/raw"][0]
-        limits = results.named["s/permuted_ci_low"][0], results.named["s/permuted_ci_high"][0]
+        separation[name] = results.by_name["s/raw"][0]
+        limits = results.by_name["s/permuted_ci_low"][0], results.by_name["s/permuted_ci_high"][0]
         assert (limits[0] < separation[name] < limits[1]) == (name == "shuffled")
     assert separation["none"] > 0.1
 
@@ -176,7 +177,7 @@ def world(strength: float = 0.5) -> tuple[Memory, Callable[..., Occurrences], Co
 @pytest.mark.parametrize("first", [1, 3])
 def test_first_places_are_left_out_everywhere(first: int) -> None:
     store, index, of = world()
-    occurrences, n = controlled(store, index, NoFirst(first=first), corpus="world")
+    occurrences, n = apply_control(store, index, NoFirst(first=first), corpus="world")
     naive = [[w for w in s.words[first:] if w.isalnum()] for s in of.sentences]
     assert n == sum(w.isalnum() for s in of.sentences for w in s.words[:first])
     assert occurrences.n_occurrences == sum(map(len, naive)) == index().n_occurrences - n
@@ -205,7 +206,7 @@ def test_sinks_are_left_out_by_their_norm_in_any_layer(caplog: pytest.LogCapture
     for factor in (1.2, 2.0, 50.0):
         expected = {r for r in rows.tolist() for n in norms if n[r] > factor * np.median(n[rows])}
         with caplog.at_level(logging.INFO, logger="ctxexp"):
-            occurrences, n = controlled(store, index, NoSinks(factor=factor), corpus="world")
+            occurrences, n = apply_control(store, index, NoSinks(factor=factor), corpus="world")
         assert set(rows.tolist()) - set(occurrences.by_sentence.rows.tolist()) == expected
         assert n == index().n_occurrences - occurrences.n_occurrences == len(expected)  # all sentences differ
         words = f"control 'no sinks above {factor:g} × median': {n} of {index().n_occurrences:,} occurrences are not"
@@ -219,13 +220,13 @@ def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
     said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix"
     found = measured(control="no_sinks")
     assert f"  {said}" in summary(found)
-    assert any(fact.startswith(said) for fact in facts([("bert", found)]))
+    assert any(fact.startswith(said) for fact in shared_facts([("bert", found)]))
     assert "outcome" not in summary(measured())
 
 
 def test_without_a_control_nothing_changes() -> None:
     store, index, of = world()
-    occurrences, n = controlled(store, index, Uncontrolled(), corpus="world")
+    occurrences, n = apply_control(store, index, Uncontrolled(), corpus="world")
     assert n == 0
     np.testing.assert_array_equal(occurrences.by_word.rows, index().by_word.rows)
     assert Uncontrolled().corpus(of, 3) is of
@@ -238,9 +239,9 @@ def test_measures_see_the_rest_only() -> None:
     store.layers[0][whole.places == 0] *= 1000
     norm = {}
     for name in ("none", "no_first", "no_sinks"):
-        occurrences, _ = controlled(store, index, control({"name": name}), corpus="world")
+        occurrences, _ = apply_control(store, index, control({"name": name}), corpus="world")
         results = measure(store, occurrences, {"n": WordNorm}, OnePerSentence(size=50, redraws=1), seed=0)
-        norm[name] = results.named["n/raw"][0]
+        norm[name] = results.by_name["n/raw"][0]
     assert norm["none"] > 50 * norm["no_first"]
     assert norm["no_sinks"] == pytest.approx(norm["no_first"], rel=0.02)
 
@@ -248,7 +249,7 @@ def test_measures_see_the_rest_only() -> None:
 def test_when_nothing_is_left_it_is_said() -> None:
     store, index, _ = world()
     with pytest.raises(MetricError, match=r"control 'no first 99 words' leaves nothing of corpus 'world' to measure"):
-        controlled(store, index, NoFirst(first=99), corpus="world")
+        apply_control(store, index, NoFirst(first=99), corpus="world")
 
 
 def test_the_share_of_first_places_is_that_of_a_loop() -> None:
@@ -279,15 +280,15 @@ def test_every_control_has_its_file() -> None:
     ],
 )
 def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
-    assert label(composed("weights=untrained", control=node)) == named
+    assert Built(composed("weights=untrained", control=node)).title == named
 
 
 def test_figures_name_the_control() -> None:
 
     plain, shuffled = results_with(info=told(control="none")), results_with(info=told(control="shuffled contexts"))
-    assert facts([("bert", plain)]) == []
-    assert facts([("bert", shuffled)]) == ["control: shuffled contexts"]
-    assert facts([("bert", plain), ("bert (shuffled contexts)", shuffled)]) == ["2 controls"]
+    assert shared_facts([("bert", plain)]) == []
+    assert shared_facts([("bert", shuffled)]) == ["control: shuffled contexts"]
+    assert shared_facts([("bert", plain), ("bert (shuffled contexts)", shuffled)]) == ["2 controls"]
 
 
 # Baselines of twins.
@@ -328,7 +329,7 @@ def test_places_alone_explain_what_places_make() -> None:
     adjusted = {}
     for scheme in (OnePerSentence(size=300), PositionMatched()):
         results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
-        curves, table = results.named, results.tables["self"]
+        curves, table = results.by_name, results.tables["self"]
         adjusted[scheme.name] = table.set_index("word")["adjusted_0"]["first"]
         assert curves["self/adjusted"][0] == pytest.approx(curves["self/raw"][0] - curves["self/baseline"][0])
         assert curves["self/adjusted"][0] == pytest.approx(np.mean(table["adjusted_0"]), abs=1e-9)
@@ -352,7 +353,7 @@ def test_frequency_alone_explains_what_frequency_makes() -> None:
     adjusted = {}
     for scheme in (OnePerSentence(size=250), FrequencyMatched()):
         results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
-        adjusted[scheme.name] = results.named["self/adjusted"][0]
+        adjusted[scheme.name] = results.by_name["self/adjusted"][0]
     assert adjusted["one_per_sentence"] > 0.5
     assert abs(adjusted["frequency_matched"]) < 0.01
 
@@ -364,7 +365,7 @@ def test_a_level_is_the_mean_score_of_the_twins() -> None:
     metrics: dict[str, Callable[[], Metric]] = {
         "self": SelfSimilarity,
         "iss": partial(IntraSentenceSimilarity, unit_norm=True),
-        "some": partial(IntraSentenceSimilarity, unit_norm=True, sample=30, size_matched=True),
+        "some": partial(IntraSentenceSimilarity, unit_norm=True, sample=30, baselines=("run", "size_matched")),
     }
     results = measure(store, occurrences, metrics, scheme, seed=5, bootstrap=50)
     for kind, score, name in (("word", mean_cosine, "self"), ("sentence", to_mean, "iss")):
@@ -376,12 +377,12 @@ def test_a_level_is_the_mean_score_of_the_twins() -> None:
                 for a, b in pairwise(groups.starts.tolist())
                 if b - a > 1
             ]
-            assert results.named[f"{name}/baseline"][layer] == pytest.approx(np.mean(levels), abs=1e-6)
-            low, at, high = (results.named[f"{name}/adjusted{end}"][layer] for end in ("_ci_low", "", "_ci_high"))
+            assert results.by_name[f"{name}/baseline"][layer] == pytest.approx(np.mean(levels), abs=1e-6)
+            low, at, high = (results.by_name[f"{name}/adjusted{end}"][layer] for end in ("_ci_low", "", "_ci_high"))
             assert low < at < high
-    assert np.isfinite(results.named["some/adjusted"]).all()
-    assert np.isfinite(results.named["some/size_matched_adjusted"]).all()
-    assert results.named["some/n"].tolist() == [30, 30]
+    assert np.isfinite(results.by_name["some/adjusted"]).all()
+    assert np.isfinite(results.by_name["some/size_matched_adjusted"]).all()
+    assert results.by_name["some/n"].tolist() == [30, 30]
     assert results.info.baseline.name == "position_matched"
 
 

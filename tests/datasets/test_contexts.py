@@ -12,20 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp.dataset import Corpus, Sense, Sentence, deduplicated
-from ctxexp.datasets.contexts import Bounds, bounded
+from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.datasets.sketch import Limits, Sketch, digest
 from ctxexp.datasets.text import Documents, Lines, text
 from ctxexp.errors import DataError
-from ctxexp.study import Words
+from ctxexp.measuring.study import WordFilter
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "mat", ".", "of"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".join)
 DOCUMENTS = st.lists(st.lists(SENTENCE, min_size=1, max_size=6), min_size=1, max_size=8)
 
 
-def bounds(m: int = 3, *, whole: int = 4, sample: int | None = None, seed: int = 0, least: int = 2) -> Bounds:
-    return Bounds(max_contexts=m, max_sentences=whole, min_contexts=least, form=Words().form, sample=sample, seed=seed)
+def bounds(m: int = 3, *, whole: int = 4, sample: int | None = None, seed: int = 0, least: int = 2) -> BoundOptions:
+    return BoundOptions(
+        max_contexts=m, max_sentences=whole, min_contexts=least, form=WordFilter().form, sample=sample, seed=seed
+    )
 
 
 def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> Lines:
@@ -47,21 +50,21 @@ def told(corpus: Corpus) -> object:
 
 @settings(max_examples=60, deadline=None)
 @given(documents=DOCUMENTS, data=st.data())
-def test_the_choice_is_the_same_in_every_order_and_however_the_text_is_cut(
+def test_the_choice_depends_on_neither_order_nor_cuts(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[str]], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "orders"
     chosen = bounds(sample=data.draw(st.sampled_from([None, 3])), seed=data.draw(st.integers(0, 3)))
-    one = bounded(written(folder, [documents]), chosen)
+    one = bound_corpus(written(folder, [documents]), chosen)
     other = [data.draw(st.permutations(lines)) for lines in data.draw(st.permutations(documents))]
     cut = sorted(data.draw(st.lists(st.integers(0, len(other)), max_size=3)))
     files = [part for a, b in zip([0, *cut], [*cut, len(other)], strict=True) if (part := other[a:b])]
-    assert told(bounded(written(folder, files), chosen)) == told(one)
+    assert told(bound_corpus(written(folder, files), chosen)) == told(one)
 
 
-def _naive(corpus: Corpus, limits: Bounds) -> tuple[set[tuple[str, int]], set[str]]:
+def _naive(corpus: Corpus, limits: BoundOptions) -> tuple[set[tuple[str, int]], set[str]]:
     """The chosen occurrences and whole sentences by the definition, everything in memory."""
-    distinct = deduplicated(corpus)
+    distinct = deduplicate(corpus)
     occurrences: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
     for sentence in distinct.sentences:
         for i, unit in enumerate(sentence.words):
@@ -95,7 +98,7 @@ def test_the_choice_is_its_definition(lines: list[str], seed: int, sample: int |
     occurrences, whole = _naive(corpus, limits)
     if not occurrences:
         return  # the word in most sentences is taken, for a message
-    found = bounded(corpus, limits)
+    found = bound_corpus(corpus, limits)
     assert found.bound is not None
     texts = [s.text for s in found.sentences]
     assert {(t, int(p)) for i, t in enumerate(texts) for p in found.bound.of(i)} == occurrences
@@ -109,7 +112,7 @@ def test_every_occurrence_is_as_likely() -> None:
     seeds = 2000
     times: Counter[tuple[str, int]] = Counter()
     for seed in range(seeds):
-        found = bounded(corpus, bounds(4, seed=seed))
+        found = bound_corpus(corpus, bounds(4, seed=seed))
         assert found.bound is not None
         for i, sentence in enumerate(found.sentences):
             times.update((sentence.text, int(p)) for p in found.bound.of(i) if sentence.words[p] == "x")
@@ -129,11 +132,11 @@ def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
             sketch.add(digest(" ".join(line)), line)
         if n % 100 == 0:
             small.settle()
-    merged = parts[2].merged(pickle.loads(pickle.dumps(parts[0]))).merged(parts[1])
+    merge = parts[2].merge(pickle.loads(pickle.dumps(parts[0]))).merge(parts[1])
     followed = sorted({w for line in lines for w in line}, key=digest)[:40]
-    held = [_held(sketch) for sketch in (small, merged)]
+    held = [_held(sketch) for sketch in (small, merge)]
     assert held[0] == held[1] == {w: some for w, some in _held(whole).items() if w in followed}
-    assert (merged.n_words, merged.n_sentences) == (whole.n_words, whole.n_sentences)
+    assert (merge.n_words, merge.n_sentences) == (whole.n_words, whole.n_sentences)
 
 
 def _held(sketch: Sketch) -> dict[str, set[tuple[int, int]]]:
@@ -147,23 +150,23 @@ def _held(sketch: Sketch) -> dict[str, set[tuple[int, int]]]:
 def test_senses_follow_their_sentences_and_pairs_stay_in_the_whole() -> None:
     corpus = Corpus.of("senses", [["bank", "a"], ["bank", "b"], ["bank", "c"], ["bank", "d"]])
     corpus = Corpus(corpus.name, corpus.sentences, senses=tuple(Sense(i, 0, f"s{i}") for i in range(4)))
-    found = bounded(corpus, bounds(2, whole=2))
+    found = bound_corpus(corpus, bounds(2, whole=2))
     assert {(found.sentences[s.sentence].text, s.label) for s in found.senses} <= {
         (corpus.sentences[i].text, f"s{i}") for i in range(4)
     }
     assert len(found.senses) == len(found.sentences)
-    assert found.entire is corpus
-    assert deduplicated(found) is found
+    assert found.unbounded is corpus
+    assert deduplicate(found) is found
 
 
 def test_a_text_that_says_nothing_or_changes_is_refused(tmp_path: Path) -> None:
     lines = written(tmp_path, [[["a b", "c d"]]])
     (tmp_path / "0.txt").write_text("\n\n")
     with pytest.raises(DataError, match="has no sentence"):
-        bounded(lines, bounds())
+        bound_corpus(lines, bounds())
     two = Sentence("a b", ("a", "b"), ((0, 1), (2, 3))), Sentence("a b", ("a b",), ((0, 3),))
     with pytest.raises(DataError, match="one text but other words"):
-        bounded(Corpus("two", two), bounds())
+        bound_corpus(Corpus("two", two), bounds())
 
 
 @pytest.mark.parametrize("choice", ["blank", "none"])

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ctxexp.command.run import load_corpus
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence, check_corpus, check_gold, check_sentences, deduplicated
+from ctxexp.command.build import Built
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp.datasets.checks import check_corpus, check_gold, check_sentences
+from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.errors import DataError
 from ctxexp.plugins import Register, build_registry, hookimpl
 from tests.composed import composed
@@ -95,7 +97,7 @@ def test_a_strangers_corpus_is_checked_where_it_comes_in() -> None:
     registry = build_registry([("mine", Mine)], installed=False)
     config = composed(registry=registry, dataset={"name": "mine"})
     with pytest.raises(DataError, match=r"sentence 0, 'a bank': the span .* \[dataset 'mine' is of "):
-        load_corpus(config)
+        _ = Built(config).corpus
 
 
 def test_fingerprint_sees_text_spans_and_order() -> None:
@@ -109,7 +111,7 @@ def test_fingerprint_sees_text_spans_and_order() -> None:
 def test_deduplication_moves_pairs_and_senses_to_the_first_copy() -> None:
     corpus = Corpus.of("x", [["a"], ["b"], ["a"], ["c"]])
     corpus = Corpus("x", corpus.sentences, (Pair(2, 3, 1.0), Pair(0, 1, 2.0)), (Sense(0, 0, "s"), Sense(2, 0, "s")))
-    once = deduplicated(corpus)
+    once = deduplicate(corpus)
     assert [s.text for s in once.sentences] == ["a", "b", "c"]
     assert once.pairs == (Pair(0, 2, 1.0), Pair(0, 1, 2.0))
     assert once.senses == (Sense(0, 0, "s"),)
@@ -119,8 +121,8 @@ def test_deduplication_moves_pairs_and_senses_to_the_first_copy() -> None:
 def test_a_sentence_belongs_to_the_document_where_it_first_stands() -> None:
     sentences = Corpus.of("x", [["a"], ["b"], ["a"], ["c"], ["b"]]).sentences
     corpus = Corpus("x", sentences, documents=(0, 0, 1, 1, 2))
-    assert deduplicated(corpus).documents == (0, 0, 1)
-    assert deduplicated(Corpus("x", sentences)).documents is None
+    assert deduplicate(corpus).documents == (0, 0, 1)
+    assert deduplicate(Corpus("x", sentences)).documents is None
     with pytest.raises(DataError, match=r"corpus 'x': documents of 2 sentences, but it has 5; expected one document"):
         check_corpus(Corpus("x", sentences, documents=(0, 1)))
 
@@ -135,7 +137,7 @@ def test_tags_stay_with_their_words() -> None:
     tags = (("", "N"), ("V",), ("D", "X"))
     corpus = replace(corpus, tags={"pos": tags})
     check_corpus(corpus)
-    once = deduplicated(corpus)
+    once = deduplicate(corpus)
     assert isinstance(once, Dated)
     assert once.tags == {"pos": (("D", "N"), ("V",))}
     with pytest.raises(DataError, match=r"corpus 'x': tags 'pos' are not one a word of each of its sentences"):

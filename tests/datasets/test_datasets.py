@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.datasets import download as downloads
-from ctxexp.datasets.download import fetched, manifest
+from ctxexp.datasets.download import fetch_dataset, manifest
 from ctxexp.datasets.polysemy import DATA, glosses, polysemy
 from ctxexp.datasets.semeval import sick_r, sts_2012_2016, sts_b
 from ctxexp.datasets.text import text
@@ -42,7 +42,7 @@ def test_polysemy_has_what_its_card_says() -> None:
     assert min(parts["noun"], parts["verb"], parts["adj"]) >= 20
 
 
-def test_polysemy_marks_the_target_and_hundreds_of_words_reach_five_contexts() -> None:
+def test_polysemy_marks_targets_in_hundreds_of_words() -> None:
     corpus = polysemy()
     for sense in corpus.senses:
         assert corpus.sentences[sense.sentence].words[sense.position] == sense.label.split(".")[0]
@@ -207,20 +207,20 @@ def test_download_checks_every_file_and_leaves_nothing_half_made(
             data = source.read_bytes() if source.is_file() else gzip.decompress(Path(f"{source}.gz").read_bytes())
             archive.writestr("renamed/" + Path(name).name, data)
     (www / "all.zip").write_bytes(packed.getvalue())
-    folder = fetched("sick_r", archives=[f"{url}/all.zip"], cache=tmp_path / "cache")
+    folder = fetch_dataset("sick_r", archives=[f"{url}/all.zip"], cache=tmp_path / "cache")
     assert len(sick_r(path=str(folder), split="all").pairs) == 9927
-    assert fetched("sick_r", archives=["unused"], cache=tmp_path / "cache") == folder  # there: no request
+    assert fetch_dataset("sick_r", archives=["unused"], cache=tmp_path / "cache") == folder  # there: no request
     with zipfile.ZipFile(www / "short.zip", "w") as archive:
         archive.writestr("SICK_train.txt", "tampered")
     with pytest.raises(DataError, match="lack 3 of 3 files with the expected SHA-256"):
-        fetched("sick_r", archives=[f"{url}/short.zip"], cache=tmp_path / "other")
+        fetch_dataset("sick_r", archives=[f"{url}/short.zip"], cache=tmp_path / "other")
     (www / "broken.zip").write_bytes(b"no archive")
     with pytest.raises(DataError, match="did not give a readable archive"):
-        fetched("sick_r", archives=[f"{url}/broken.zip"], cache=tmp_path / "other")
+        fetch_dataset("sick_r", archives=[f"{url}/broken.zip"], cache=tmp_path / "other")
     assert list((tmp_path / "other" / "datasets").iterdir()) == []
 
 
-def test_a_reply_that_is_cut_is_no_archive_and_the_next_mirror_is_asked(
+def test_a_cut_reply_sends_the_download_to_another_mirror(
     tmp_path: Path, server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, www = server
@@ -231,14 +231,14 @@ def test_a_reply_that_is_cut_is_no_archive_and_the_next_mirror_is_asked(
     files = {hashlib.sha256(text).hexdigest(): "text.txt"}
     with replying(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data[:-30]) as cut:
         with pytest.raises(DataError, match=rf"broke off after {len(data) - 30} of {len(data)} bytes"):
-            fetched("made", archives=[f"{cut}/whole.zip"], files=files, cache=tmp_path)
+            fetch_dataset("made", archives=[f"{cut}/whole.zip"], files=files, cache=tmp_path)
         mirrors = (f"{cut}/whole.zip", "http://127.0.0.1:9/whole.zip", f"{url}/whole.zip")
-        folder = fetched("made", archives=[mirrors], files=files, cache=tmp_path)
+        folder = fetch_dataset("made", archives=[mirrors], files=files, cache=tmp_path)
     assert (folder / "text.txt").read_bytes() == text
     monkeypatch.setattr(downloads, "MOST", 1 << 18)
     for reply in (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n" + bytes(1 << 20), b"what is this?\r\n\r\n"):
         with replying(reply) as odd, pytest.raises(DataError, match="could not be downloaded from"):
-            fetched("other", archives=[f"{odd}/whole.zip"], files=files, cache=tmp_path)
+            fetch_dataset("other", archives=[f"{odd}/whole.zip"], files=files, cache=tmp_path)
 
 
 @contextlib.contextmanager
@@ -281,8 +281,8 @@ def test_a_copy_stands_in_for_a_publisher_that_is_away(
                 copy.add(www / text, f"STS/{number}.txt")
         if len(held) == 1:
             with pytest.raises(DataError, match=r"could not be downloaded from http://127.0.0.1:9/away\.zip"):
-                fetched("sick_r", cache=tmp_path)
-    assert {path.name: path.read_text() for path in fetched("sick_r", cache=tmp_path).iterdir()} == {
+                fetch_dataset("sick_r", cache=tmp_path)
+    assert {path.name: path.read_text() for path in fetch_dataset("sick_r", cache=tmp_path).iterdir()} == {
         "a.txt": "one",
         "b.txt": "two",
     }
@@ -290,10 +290,10 @@ def test_a_copy_stands_in_for_a_publisher_that_is_away(
 
 def test_without_network_the_two_ways_out_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"could not be downloaded.*run once with a network, or give .*dataset\.path="):
-        fetched("sick_r", archives=["http://127.0.0.1:9/sick.zip"], cache=tmp_path)
+        fetch_dataset("sick_r", archives=["http://127.0.0.1:9/sick.zip"], cache=tmp_path)
 
 
-def test_documents_of_a_text_end_at_empty_lines_or_with_their_file(tmp_path: Path) -> None:
+def test_documents_end_at_empty_lines_or_file_ends(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One.\nTwo.\n\n\nThree.\n", encoding="utf-8")
     (tmp_path / "b.txt").write_text("Four.\n\nFive.\n", encoding="utf-8")
     assert text(path=str(tmp_path), documents="blank").documents == (0, 0, 1, 2, 3)

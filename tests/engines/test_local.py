@@ -9,37 +9,34 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ctxexp.dataset import Sentence
-from ctxexp.datasets.contexts import Bounds, bounded
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
-from ctxexp.model import Encoded
-from ctxexp.sinks.disk.process import started
-from ctxexp.study import Words
-from ctxexp.testing.traced import Traced, layers, seen, text
+from ctxexp.jobs.process import process_start
+from ctxexp.measuring.study import WordFilter
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import Crew
+from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store
+from tests.traced import TracingEncoder, encoding_counts, layers, text
 
 
-def encoded(cache: Path, engine: Engine | None = None, encoder: Traced | None = None) -> Store:
+def encoded(cache: Path, engine: Engine | None = None, encoder: TracingEncoder | None = None) -> Store:
     cache.mkdir(exist_ok=True)
-    encoder = encoder or Traced(cache)
-    crew = None if engine is None else Crew(engine, partial(_same, encoder))
-    return open_store(text(), encoder, cache=cache, batch_tokens=20, crew=crew)
+    encoder = encoder or TracingEncoder(cache)
+    workers = None if engine is None else EncodingWorkers(engine, partial(_same, encoder))
+    return open_store(text(), encoder, cache=cache, batch_tokens=20, workers=workers)
 
 
-def _same(encoder: Traced) -> Traced:
+def _same(encoder: TracingEncoder) -> TracingEncoder:
     return encoder
 
 
@@ -51,7 +48,7 @@ class Stopped(Engine):
     def __init__(self, after: int, shard_tokens: int) -> None:
         self.after, self.shard_tokens = after, shard_tokens
 
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
         work = make()
         for i, item in enumerate(items):
             if i == self.after:
@@ -64,28 +61,28 @@ def test_vectors_are_the_same_bits_whoever_encodes_in_whatever_shards(tmp_path: 
     for i, engine in enumerate((Local(processes=2, shard_tokens=90), Stopped(99, 7), Stopped(99, 10**6))):
         other = encoded(tmp_path / str(i), engine)
         assert layers(tmp_path / str(i)) == layers(tmp_path / "alone")
-        assert (other.encoded, other.skipped) == (alone.encoded, alone.skipped)
+        assert (other.n_encoded, other.n_skipped) == (alone.n_encoded, alone.n_skipped)
         assert not list((tmp_path / str(i)).glob("shards-*"))
-    assert set(seen(tmp_path / "0").values()) == {1}
+    assert set(encoding_counts(tmp_path / "0").values()) == {1}
 
 
 def test_a_stopped_run_goes_on_with_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         encoded(tmp_path, Stopped(5, 60))
     (folder,) = tmp_path.glob("shards-*")
-    before = seen(tmp_path)
+    before = encoding_counts(tmp_path)
     assert 0 < sum(before.values()) < 120
     damaged = sorted(folder.iterdir())[1] / "layer_01.npy"
     damaged.write_bytes(damaged.read_bytes()[:-1])  # is encoded anew
     store = encoded(tmp_path, Stopped(99, 60))
-    again = [n for n in seen(tmp_path).values() if n > 1]
-    assert store.encoded == 120 - sum(before.values()) + len(again)
+    again = [n for n in encoding_counts(tmp_path).values() if n > 1]
+    assert store.n_encoded == 120 - sum(before.values()) + len(again)
     assert 0 < len(again) < 20
     encoded(tmp_path / "alone")
     assert layers(tmp_path) == layers(tmp_path / "alone")
 
 
-def _stopped(cache: Path, encoder: Traced | None = None) -> Path:
+def _stopped(cache: Path, encoder: TracingEncoder | None = None) -> Path:
     """The folder of shards that a run left which was stopped after five."""
     with pytest.raises(KeyboardInterrupt):
         encoded(cache, Stopped(5, 60), encoder)
@@ -95,7 +92,7 @@ def _stopped(cache: Path, encoder: Traced | None = None) -> Path:
 
 def test_a_shard_that_is_another_s_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     encoded(tmp_path / "alone")
-    other = Traced(tmp_path)
+    other = TracingEncoder(tmp_path)
     other.name = "another"
     foreign = _stopped(tmp_path / "foreign", other)
     for i, damage in enumerate(
@@ -118,39 +115,11 @@ def test_a_shard_that_is_another_s_is_made_anew(tmp_path: Path, caplog: pytest.L
         assert layers(cache) == layers(tmp_path / "alone")
 
 
-class TwoWays(Traced):
-    """Makes vectors in the way that it has settled for, or in its own, which its name leaves open."""
-
-    way = "plain"
-
-    @property
-    def made(self) -> dict[str, str]:  # type: ignore[override]
-        return {"way": self.way}
-
-    def settle(self, made: Mapping[str, str]) -> None:
-        self.way = made["way"]
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
-        factor = np.float32(2 if self.way == "quick" else 1)
-        return (Encoded(one.units, factor * one.layers) for one in super().encode(batch))
-
-
-def test_a_run_that_goes_on_makes_vectors_as_the_stopped_one_did(tmp_path: Path) -> None:
-    """A trial may find another way the quicker one the next time: two ways' vectors must not lie in one store."""
-    quick = TwoWays(tmp_path)
-    quick.way = "quick"
-    _stopped(tmp_path / "b", quick)
-    store = encoded(tmp_path / "b", Stopped(99, 60), TwoWays(tmp_path))
-    encoded(tmp_path / "a", Stopped(99, 60), quick)
-    assert store.made == {"way": "quick"}
-    assert layers(tmp_path / "b") == layers(tmp_path / "a")
-
-
 def test_what_a_killed_worker_was_at_is_done_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    deadly = Traced(tmp_path, deadly=text().sentences[50].text)
+    deadly = TracingEncoder(tmp_path, deadly=text().sentences[50].text)
     encoded(tmp_path, Local(processes=2, shard_tokens=60), deadly)
     assert "a worker of engine local died" in caplog.text
-    twice = [n for n in seen(tmp_path).values() if n > 1]
+    twice = [n for n in encoding_counts(tmp_path).values() if n > 1]
     assert len(twice) < 60  # of two shards in flight
     encoded(tmp_path / "alone")
     assert layers(tmp_path) == layers(tmp_path / "alone")
@@ -163,27 +132,27 @@ def _dies_at_seven(folder: Path, item: int) -> int:
     return item
 
 
-def test_an_item_that_kills_its_worker_is_tried_three_times_and_named(tmp_path: Path) -> None:
+def test_a_deadly_item_is_tried_three_times_and_named(tmp_path: Path) -> None:
     done: list[int] = []
     work = partial(_made, partial(_dies_at_seven, tmp_path))
     with pytest.raises(EngineError, match=r"a worker died 3 times at item 7: is there memory for 2 processes\?.* kept"):
-        done.extend(Local(processes=2).each(work, range(10)))
+        done.extend(Local(processes=2).map_unordered(work, range(10)))
     assert len(list(tmp_path.glob("7-*"))) == 3
     assert set(done) >= set(range(6))  # what was begun before it
 
 
 def test_a_deadly_shard_is_named_by_its_first_sentence(tmp_path: Path) -> None:
-    deadly = Traced(tmp_path, deadly=text().sentences[50].text, always=True)
+    deadly = TracingEncoder(tmp_path, deadly=text().sentences[50].text, always=True)
     with pytest.raises(EngineError, match=r"died 3 times at item 0000\d\d of .* \(\d+ sentences from 'w\d"):
         encoded(tmp_path, Local(processes=2, shard_tokens=60), deadly)
-    assert max(seen(tmp_path).values()) <= 3
+    assert max(encoding_counts(tmp_path).values()) <= 3
 
 
 SCRIPT = """
 import sys
 from ctxexp.engines.local import Local
 from ctxexp.testing.engines import _Squares
-print(sorted(Local(processes=2).each(_Squares, range(4))))
+print(sorted(Local(processes=2).map_unordered(_Squares, range(4))))
 """
 
 
@@ -203,7 +172,7 @@ from ctxexp.engines.local import Local
 from test_local import _made, {work}
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    list(Local(processes=2).each(partial(_made, partial({work}, folder)), range(8)))
+    list(Local(processes=2).map_unordered(partial(_made, partial({work}, folder)), range(8)))
 """
 
 
@@ -235,7 +204,7 @@ def test_workers_end_with_their_driver(work: str, number: signal.Signals, tmp_pa
         time.sleep(0.05)
         assert driver.poll() is None, "the driver ended before it could be killed"
         workers = [int(path.name) for path in (tmp_path / "at_work").iterdir()]
-    assert all(started(pid) for pid in workers)
+    assert all(process_start(pid) for pid in workers)
     driver.send_signal(number)
     driver.wait()
     assert ended(workers)
@@ -244,7 +213,7 @@ def test_workers_end_with_their_driver(work: str, number: signal.Signals, tmp_pa
 def ended(pids: list[int], seconds: float = 20) -> bool:
     """Whether all these processes end within so many seconds; who doesn't is killed."""
     deadline = time.monotonic() + seconds
-    while alive := [pid for pid in pids if started(pid)]:
+    while alive := [pid for pid in pids if process_start(pid)]:
         if time.monotonic() > deadline:
             for pid in alive:
                 os.kill(pid, signal.SIGKILL)
@@ -263,26 +232,46 @@ def _made(work: Callable[[int], int]) -> Callable[[int], int]:
 
 def test_what_workers_raise_is_raised(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="no word tokenizer 'englisch'; did you mean 'english'"):
-        list(Local(processes=2).each(partial(_made, _refuses), [1, 2]))
+        list(Local(processes=2).map_unordered(partial(_made, _refuses), [1, 2]))
     with pytest.raises(ConfigError, match="expected processes and shard_tokens of at least 1"):
         Local(processes=0)
 
 
 def test_another_model_is_refused(tmp_path: Path) -> None:
-    other = Traced(tmp_path)
+    other = TracingEncoder(tmp_path)
     other.name = "another"
-    crew = Crew(Stopped(9, 60), lambda: other)
+    workers = EncodingWorkers(Stopped(9, 60), lambda: other)
     with pytest.raises(EncodingError, match="a worker made the encoder 'another', the driver has 'traced'"):
-        open_store(text(), Traced(tmp_path), cache=tmp_path, crew=crew)
+        open_store(text(), TracingEncoder(tmp_path), cache=tmp_path, workers=workers)
 
 
 def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
     for i in range(4):
         (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
     stream = read_text(path=str(tmp_path), stream=True)
-    limits = Bounds(max_contexts=9, max_sentences=20, min_contexts=2, form=Words().form)
-    one, two = (bounded(stream, limits, engine=Local(processes=n)) for n in (1, 2))
+    limits = BoundOptions(max_contexts=9, max_sentences=20, min_contexts=2, form=WordFilter().form)
+    one, two = (bound_corpus(stream, limits, engine=Local(processes=n)) for n in (1, 2))
     assert one.content == two.content
     assert one.bound is not None
     assert two.bound is not None
     assert one.bound.text_sentences == two.bound.text_sentences == 246
+
+
+JOBLIB = """
+import joblib
+from ctxexp.engines.local import Local
+from ctxexp.testing.engines import _Squares
+
+def job(n):
+    return sorted(Local(processes=2).map_unordered(_Squares, range(n)))
+
+if __name__ == "__main__":
+    print(joblib.Parallel(n_jobs=2)(joblib.delayed(job)(n) for n in (3, 4)))
+"""
+
+
+def test_jobs_of_a_parallel_sweep_have_workers(tmp_path: Path) -> None:
+    """joblib's processes have a start method of their own, which the workers' new processes didn't know."""
+    (tmp_path / "script.py").write_text(JOBLIB)
+    done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)
+    assert done.stdout == "[[0, 1, 4], [0, 1, 4, 9]]\n", done.stderr[-2000:]

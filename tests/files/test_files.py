@@ -19,15 +19,15 @@ from matplotlib.figure import Figure
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.vector_exports import EXPORTS
-from ctxexp.files.writing import replacing, write_text
-from ctxexp.papers.sweep_tables import SweepTable, write_tables
-from ctxexp.plugins import TABLE, Offer, Registry
+from ctxexp.files.writing import PART, replacing, write_text
+from ctxexp.jobs.job import describe, job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import read_state
+from ctxexp.plugins import REPORT, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report
+from ctxexp.report.sweep_tables import SweepTable, write_tables
 from ctxexp.results import Results
-from ctxexp.sinks.disk.job import describe, job, new_run
-from ctxexp.sinks.disk.sinks import Sinks
-from ctxexp.sinks.disk.state import read_state
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
@@ -99,7 +99,7 @@ def sweep_table(_: object) -> SweepTable:
     return SweepTable("T", pd.DataFrame({"x": list(range(400))}), ["x"], [["1"]])
 
 
-TABLES = Registry({(TABLE, "t"): Offer(TABLE, "t", sweep_table, "tests")})
+TABLES = Registry({(REPORT, "table_t"): Offer(REPORT, "table_t", sweep_table, "tests")})
 VECTORS = ["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32)
 POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
 WRITERS: dict[str, Callable[[Path], object]] = {
@@ -107,7 +107,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
     "curves": lambda folder: Results(results().frame).save(folder),
     "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
-    "figure": lambda folder: frame.save(figure(), folder, "figure"),
+    "figure": lambda folder: frame.save_figure(figure(), folder, "figure"),
     "projection": POINTS.save,
     "sweep table": lambda folder: write_tables([], folder, TABLES),
     **{name: lambda folder, f=file, w=write: w(folder / f, *VECTORS) for name, (file, write) in EXPORTS.items()},
@@ -140,7 +140,7 @@ def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) 
         ):
             open_store(made, Counted(), cache=tmp_path / "cache")
         assert {path.name for path in (tmp_path / "cache").iterdir()} == {"locks"}
-    assert open_store(made, Counted(), cache=tmp_path / "cache").encoded == 99
+    assert open_store(made, Counted(), cache=tmp_path / "cache").n_encoded == 99
 
 
 def run(folder: Path, results: Results) -> None:
@@ -149,7 +149,7 @@ def run(folder: Path, results: Results) -> None:
         running.log(results)
 
 
-def test_a_job_whose_results_do_not_fit_has_failed_for_that_reason(tmp_path: Path) -> None:
+def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:
     large = results_with(tables={"words": pd.DataFrame({"x": list(range(20_000))})}, info=told(title="m", n_layers=2))
     with (
         room(50_000),
@@ -189,3 +189,16 @@ def test_a_full_database_is_said_as_a_full_disk(tmp_path: Path) -> None:
         TrackingError, match=r"^cannot log in a\.db: the disk of the database is full; make room there or .*resume=true"
     ):
         fill()
+
+
+def test_what_a_killed_process_wrote_goes_with_the_next_write(tmp_path: Path) -> None:
+    """Unless it is another file's, young, or of a process that is here."""
+    dead = 2**22 + 1  # Linux gives no process this number
+    names = [f"a[1].csv.{dead}", f"a[1].csv.{os.getppid()}", f"b.csv.{dead}", f"a[1].csv.{dead + 1}"]
+    gone, here, other, young = (tmp_path / f"{name}{PART}" for name in names)
+    for part in (gone, here, other, young):
+        part.write_text("half")
+        if part != young:
+            os.utime(part, (1, 1))
+    write_text(tmp_path / "a[1].csv", "whole")
+    assert {path.name for path in tmp_path.iterdir()} == {"a[1].csv", here.name, other.name, young.name}

@@ -88,7 +88,7 @@ def test_intra_sentence_similarity_is_the_loop(measured: tuple[Store, Corpus, Re
             mean = sum(x) / len(x)
             if len(x) > 1:
                 scores.append(sum(cosine(mean, row) for row in x) / len(x))
-        assert results.named["intra/raw"][i] == pytest.approx(np.mean(scores), abs=1e-6)
+        assert results.by_name["intra/raw"][i] == pytest.approx(np.mean(scores), abs=1e-6)
 
 
 @pytest.mark.parametrize("definition", ["uncentred", "centred", "released"])
@@ -117,7 +117,7 @@ def test_explained_variance_is_the_full_decomposition(measured: tuple[Store, Cor
 def test_anisotropy_is_the_double_loop_over_some_sample(measured: tuple[Store, Corpus, Results]) -> None:
     """The baseline of self-similarity is the anisotropy, and both lie where all pairs of the corpus say."""
     store, corpus, results = measured
-    np.testing.assert_array_equal(results.named["self/baseline"], results.named["anisotropy/mean_cosine"])
+    np.testing.assert_array_equal(results.by_name["self/baseline"], results.by_name["anisotropy/mean_cosine"])
     for i in range(store.n_layers):
         x = store.layer(i).astype(np.float64)
         kept = [
@@ -130,4 +130,4 @@ def test_anisotropy_is_the_double_loop_over_some_sample(measured: tuple[Store, C
         u = np.array([r / np.sqrt(r @ r) for r in kept])
         total, n = u.sum(axis=0), len(u)
         everywhere = (total @ total - n) / (n * n - n)
-        assert results.named["anisotropy/mean_cosine"][i] == pytest.approx(everywhere, abs=0.08)
+        assert results.by_name["anisotropy/mean_cosine"][i] == pytest.approx(everywhere, abs=0.08)

@@ -15,8 +15,8 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_exports import EXPORTS, write_binary, write_safetensors, write_text
 from ctxexp.files.vector_files import read_vectors
-from ctxexp.models.word_vectors import WordVectorEncoder, of_file, word_vectors
-from ctxexp.report.wording import facts
+from ctxexp.models.word_vectors import WordVectorEncoder, file_source, word_vectors
+from ctxexp.report.wording import shared_facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed, of
@@ -105,9 +105,7 @@ def test_only_wanted_words_are_kept(tmp_path: Path, write: Callable[[Path, list[
     assert got.vectors.nbytes == 2 * 4 * 4
 
 
-def test_the_first_of_equal_words_counts_and_that_is_said_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_first_of_equal_words_counts_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "v").write_text("a 1\nb 2\na 3\na 4\nb 5\n")
     with caplog.at_level(logging.WARNING, "ctxexp"):
         got = read_vectors(tmp_path / "v")
@@ -297,22 +295,21 @@ def test_the_corpus_words_are_a_table(glove: Path) -> None:
 
 def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
     from ctxexp.command import compose
-    from ctxexp.command.jobs import summary
-    from ctxexp.command.run import run
-    from ctxexp.progress import Silent
+    from ctxexp.command.build import Built
+    from ctxexp.jobs.execute import summary
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
-    compose.use([])
+    compose.load_plugin_files([])
     config = composed(*overrides, f"cache.folder={tmp_path}/cache")
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
-    results = run(of(config, corpus), tmp_path, Silent())
+    results = Built(of(config, corpus)).run(tmp_path)
     assert (results.info.corpus.skipped, results.info.corpus.skipped_share) == (2, pytest.approx(2 / 7))
     assert "  without a vector, not measured: 2 words (28.6% of the text)" in summary(results).splitlines()
-    assert results.named["degeneration.input/n"] == 3
-    again = run(of(config, corpus), tmp_path, Silent())  # from the cache
+    assert results.by_name["degeneration.input/n"] == 3
+    again = Built(of(config, corpus)).run(tmp_path)  # from the cache
     assert (again.info.encoded, again.info.corpus.skipped) == (0, 2)
     whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])
-    full = run(of(config, whole), tmp_path, Silent())
+    full = Built(of(config, whole)).run(tmp_path)
     assert (full.info.corpus.skipped, full.info.corpus.skipped_share) == (0, 0)
     assert "without a vector" not in summary(full)
     assert (full.info.corpus.pieces, full.info.corpus.unknown_share) == (0, None)  # an encoder without pieces
@@ -322,16 +319,16 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
         def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
             return len(sentences), 16
 
-    spelling = Spelling(of_file(glove), lower=False)
+    spelling = Spelling(file_source(glove), lower=False)
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
-        told = run(of(config, whole).having("model", {"spelling": lambda: spelling}), tmp_path, Silent())
+        told = Built(of(config, whole).with_factories("model", {"spelling": lambda: spelling})).run(tmp_path)
         assert (told.info.corpus.unknown, told.info.corpus.pieces, told.info.corpus.unknown_share) == (2, 16, 0.125)
         assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in summary(told).splitlines()
     assert told.info.encoded == 0
-    assert facts([("a", told)])[-1] == "12.5% of the pieces unknown to the model"
-    assert facts([("a", told), ("b", full)])[-1] == "up to 12.5% of the pieces unknown to the model"
-    assert not any("unknown" in fact for fact in facts([("b", full)]))
+    assert shared_facts([("a", told)])[-1] == "12.5% of the pieces unknown to the model"
+    assert shared_facts([("a", told), ("b", full)])[-1] == "up to 12.5% of the pieces unknown to the model"
+    assert not any("unknown" in fact for fact in shared_facts([("b", full)]))
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -72,19 +72,18 @@ def corpus() -> Corpus:
 
 def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
+    from ctxexp.command.build import Built
     from ctxexp.command.compose import config_of, quote
-    from ctxexp.command.run import run
-    from ctxexp.progress import Silent
 
     config = config_of([*FAST, f"cache.folder={quote(str(folder / 'cache'))}", "device=cpu", *overrides])
-    return run(config.having("dataset", {"golden": corpus}), folder / "files", Silent())
+    return Built(config.with_factories("dataset", {"golden": corpus})).run(folder / "files")
 
 
 def numbers(results: Results) -> dict[str, Any]:
     """What the file holds of a run: every curve and scalar, and a digest of every table."""
     curves: dict[str, Any] = {}
     scalars: dict[str, Any] = {}
-    for key, held in results.held.items():
+    for key, held in results.by_key.items():
         for end, values in zip(("", "_ci_low", "_ci_high"), held, strict=True):
             if not end or not np.isnan(values).all():
                 found = [plain(v) for v in values.tolist()]

@@ -9,7 +9,7 @@ from ctxexp.maths.chance import ROOM, chance_corrected
 from ctxexp.maths.geometry import mean_cosine
 
 
-def test_it_is_0_at_chance_and_1_where_all_vectors_are_one() -> None:
+def test_the_value_is_0_at_chance_and_1_when_collapsed() -> None:
     level = np.array([-0.2, 0.0, 0.5, 0.978])
     np.testing.assert_allclose(chance_corrected(0 * level, level), 0)
     np.testing.assert_allclose(chance_corrected(1 - level, level), 1)
@@ -17,7 +17,7 @@ def test_it_is_0_at_chance_and_1_where_all_vectors_are_one() -> None:
     assert chance_corrected(np.array(0.007), np.array(0.978)) == pytest.approx(0.318, abs=0.001)
 
 
-def test_a_direction_that_all_words_share_changes_adjusted_and_not_corrected() -> None:
+def test_a_shared_direction_changes_adjusted_but_not_corrected() -> None:
     rng = np.random.default_rng(0)
     d, words = 4000, 60
     word, noise = rng.normal(size=(words, 1, d)), rng.normal(size=(words, 6, d))

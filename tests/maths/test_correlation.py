@@ -15,6 +15,7 @@ from ctxexp.maths.correlation import (
     resampled_spearman,
     resamples,
     spearman,
+    spearman_rows,
 )
 from ctxexp.testing.report import numbers
 
@@ -56,6 +57,45 @@ def test_only_the_order_counts() -> None:
 def test_pearson_doesnt_mind_units(scale: float) -> None:
     x, y, _ = columns(3)
     assert pearson(x * scale, y) == pytest.approx(pearson(x, y), abs=1e-12)
+    assert pearson(x, y * scale) == pytest.approx(pearson(x, y), abs=1e-12)
+
+
+def test_rows_correlate_as_each_alone() -> None:
+    """A row with each other's, or all with one; constant rows have none."""
+    x = np.stack([*columns(4, n=9), *columns(5, n=9, ties=2), np.ones(9)])
+    y = x[::-1]
+    np.testing.assert_allclose(spearman_rows(x, y), [spearman(a, b) for a, b in zip(x, y, strict=True)], atol=1e-14)
+    np.testing.assert_allclose(spearman_rows(x, x[0]), [spearman(a, x[0]) for a in x], atol=1e-14)
+    assert spearman_rows(np.array([[1, 2, 3]]), np.array([1, 3, 3]))[0] == pytest.approx(np.sqrt(3) / 2)
+    assert np.isnan(spearman_rows(x[:, :2], y[:, :2])).all()  # of two pairs it is always 1 or -1
+
+
+def test_the_fewest_values_that_are_defined() -> None:
+    two, three = np.array([1.0, 3.0]), np.array([1.0, 3.0, 2.0])
+    assert pearson(two, two) == 1
+    assert pearson(two, -two) == -1
+    assert percentiles(np.array([1.0, np.nan, 2.0])) == pytest.approx((1.025, 1.975))
+    # Three drawn of five pairs, once each.
+    counts, x = np.array([[1.0, 0, 1, 0, 1], [2, 0, 0, 0, 0]]), np.arange(5.0)
+    rho = resampled_spearman([x, np.array([1.0, 9, 3, 9, 2])], counts)[:, 0, 1]
+    np.testing.assert_allclose(rho, [spearman(x[:3], three), np.nan])
+
+
+def test_correlations_never_leave_their_bounds() -> None:
+    """Where they are 1 or -1 rounding goes past them now and then; and three correlations need not agree."""
+    rng, n = np.random.default_rng(0), 40
+    x = rng.normal(size=(300, n))
+    y = x * rng.choice([-1, 1], (300, 1)) * rng.uniform(1, 3, (300, 1))
+    counts = rng.multinomial(n, np.ones(n) / n, 300).astype(np.float64)
+    for values in (
+        np.array([pearson(a, b) for a, b in zip(x, y, strict=True)]),
+        spearman_rows(x, y),
+        resampled_spearman([x[0], -x[0]], counts),
+    ):
+        assert np.abs(values).max() == 1
+        np.testing.assert_allclose(np.abs(values), 1)
+    assert partial(0.9, -0.9, 0.9) == 1
+    assert partial(-0.9, 0.9, 0.9) == -1
 
 
 def test_undefined_is_nan() -> None:
@@ -76,7 +116,7 @@ def test_undefined_is_nan() -> None:
 
 def test_there_is_one_spearman() -> None:
     """Claims, benchmarks of words and frequency ask the same function, so that they can't disagree at the edges."""
-    from ctxexp_claims import checks
+    from ctxexp_papers.claims import checks
     from ctxexp_words import relational, similarity
 
     assert checks.spearman is relational.spearman is similarity.spearman is spearman
@@ -109,7 +149,7 @@ def test_resamples_draw_as_many_from_each_stratum_by_the_seed() -> None:
     assert list(resamples([], 5, np.random.default_rng(0))) == []
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_the_intervals_coverage_is_about_nominal() -> None:
     rng, n, rho = np.random.default_rng(10), 80, 0.6
     truth = 6 / np.pi * np.arcsin(rho / 2)  # Spearman's correlation of a bivariate normal
     hits = 0
@@ -120,3 +160,11 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
         low, high = percentiles(drawn)
         hits += low <= truth <= high
     assert 175 <= hits <= 199
+
+
+def test_a_partial_correlation_is_that_of_residuals() -> None:
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=200)
+    x, y = z + rng.normal(size=200), 0.3 * z + rng.normal(size=200)  # z explains unequal shares of them
+    left = [values - np.polyval(np.polyfit(z, values, 1), z) for values in (x, y)]
+    assert partial(pearson(x, y), pearson(x, z), pearson(y, z)) == pytest.approx(pearson(*left), abs=1e-12)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ctxexp.maths import influence
-from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean, sharing
+from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean
+from ctxexp.maths.prepared import PreparedRows
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
     "mean cosine": (mean_cosine, influence.of_mean_cosine),
@@ -42,9 +43,39 @@ def test_influences_are_what_leaving_a_row_out_changes(name: str, n: int) -> Non
     tried = got[:, ::7] - got[:, ::7].mean(1, keepdims=True)
     assert got.sum(axis=1) == pytest.approx(0, abs=1e-9)
     assert np.sqrt(((tried - expected) ** 2).mean()) < (0.1 if n > 50 else 0.25) * expected.std()
-    with sharing(y := x.astype(np.float32)):
-        score(y)
-        np.testing.assert_allclose(of(y), got, atol=2e-2 * got.std())
+    y = PreparedRows(x.astype(np.float32))
+    score(y)
+    for same in (y, y.x):
+        np.testing.assert_allclose(of(same), got, atol=2e-2 * got.std())
+
+
+def weighted_score(name: str, x: np.ndarray, weights: np.ndarray) -> float:
+    """The score of rows (n, d) of which each counts as often as its weight says, by its definition."""
+    shares = (weights / weights.sum())[:, None]
+    mean = (shares * x).sum(axis=0)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    if name.startswith("cosine to mean"):
+        direction = (shares * unit).sum(axis=0) if name.endswith("unit") else mean
+        return float(shares[:, 0] @ unit @ direction / np.linalg.norm(direction))
+    uncentred, about_mean = (y.T @ (shares * y) for y in (x, x - mean))
+    moment = about_mean if name == "centred" else uncentred
+    first = np.linalg.eigh(moment)[1][:, -1]
+    if name == "released":
+        moment = about_mean
+    return float(first @ moment @ first / np.trace(moment))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+@pytest.mark.parametrize("name", [name for name in CASES if name != "mean cosine"])
+def test_influences_are_derivatives_by_the_rows_weights(name: str, n: int) -> None:
+    """To the last factor: sqrt(n / (n - 1)), which makes a mean's squares sum to its unbiased variance."""
+    x = rows(n, w=1, first=9.0)[0]
+    steps = 1e-5 * np.eye(n)
+    slopes = np.array([weighted_score(name, x, 1 + s) - weighted_score(name, x, 1 - s) for s in steps]) / 2e-5
+    got = CASES[name][1](x[None])[0]
+    np.testing.assert_allclose(
+        got, slopes * np.sqrt(n / (n - 1)), atol=0.02 * got.std() if name == "released" else 1e-8
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -55,19 +86,35 @@ def test_their_squares_foretell_the_spread_of_scores(name: str) -> None:
     assert 0.75 < float((of(x) ** 2).sum(1).mean() / score(x).var()) < 1.35
 
 
-def test_without_a_first_direction_of_its_own_the_share_seems_less_certain_than_it_is() -> None:
+def test_a_share_without_its_own_direction_is_less_certain() -> None:
     """On the safe side: what a row does to the direction is taken for what it does to the share."""
     x = rows(20, w=1000, seed=1, first=1.0)
     score, of = CASES["centred"]
     assert 1 < float((of(x) ** 2).sum(1).mean() / score(x).var()) < 4
 
 
-def test_leaving_out_is_exact_for_few_rows_and_on_average_for_many() -> None:
+def test_leaving_out_is_exact_for_few_and_good_for_many() -> None:
     few, many = rows(8), rows(24, w=2000, seed=2)
     np.testing.assert_allclose(influence.by_leaving_out(few, mean_cosine), influence.of_mean_cosine(few), atol=1e-9)
     some = influence.by_leaving_out(many, mean_cosine)
     assert ((some != 0).sum(axis=1) == influence.MOST).all()
+    assert (some[:, [0, -1]] != 0).all()  # spaced evenly from the first to the last
+    np.testing.assert_array_equal(influence.by_leaving_out(many[None, :9], mean_cosine)[0], some[:9])
     assert (some**2).sum() == pytest.approx((influence.of_mean_cosine(many) ** 2).sum(), rel=0.1)
+
+
+def test_the_turn_of_the_released_direction_is_its_inverses_series() -> None:
+    """Against the pseudo-inverse: four terms leave the fourth power of the eigenvalues' ratio."""
+    x = rows(60, w=1, first=7.0)[0]
+    values, vectors = np.linalg.eigh(x.T @ x)
+    v, s = vectors[:, -1], x.sum(axis=0)
+    inverse = (vectors[:, :-1] / (values[-1] - values[:-1])) @ vectors[:, :-1].T
+    expected = -2 * (v @ s) * (x @ v) * (x @ inverse @ s) / len(x)
+    got = influence._turning(x[None], values[-1:], (x @ v)[None], s[None])[0]
+    ratio = values[-2] / values[-1]
+    wrong = np.abs(got - expected).max() / np.abs(expected).max()
+    assert 0.03 < ratio < 0.7
+    assert 0.05 * ratio**influence.TERMS < wrong < 1.5 * ratio**influence.TERMS
 
 
 @pytest.mark.parametrize("of", [pair[1] for pair in CASES.values()], ids=list(CASES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from test_influence import CASES
 
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean
-from ctxexp.metrics.sense_separation import _influence
+from ctxexp.maths.summary import aggregate, mean, summary
 
 A, B = np.array([3.0, 4.0, 0.0]), np.array([4.0, 3.0, 0.0])
 
@@ -37,12 +38,18 @@ def test_one_row_has_no_influence(name: str) -> None:
     assert np.isnan(got).all()
 
 
-def test_two_rows_have_an_influence_where_one_row_has_a_score() -> None:
+def test_two_rows_have_an_influence_and_one_a_score() -> None:
     two = np.stack([A, 2 * B])[None]
     assert np.isnan(influence.of_mean_cosine(two)).all()  # one pair: nothing can be left out
     assert np.isfinite(influence.of_mean_cosine_to_mean(two)).all()
     assert np.isfinite(influence.of_explained_variance(two)).all()
-    assert np.isnan(influence.by_leaving_out(two, mean_cosine)).all()
+    assert (influence.of_explained_variance(np.arange(1.0, 5)[None, :, None]) == 0).all()  # one column explains all
+    no_columns = influence.of_explained_variance(np.ones((3, 4, 0)))
+    assert np.isnan(no_columns).all()
+    assert no_columns.shape == (3, 4)
+    none = influence.by_leaving_out(np.concatenate([two] * 3), mean_cosine)
+    assert np.isnan(none).all()
+    assert none.shape == (3, 2)
 
 
 def test_three_rows_have_each_ones_share_of_the_mean_cosine() -> None:
@@ -54,21 +61,38 @@ def test_three_rows_have_each_ones_share_of_the_mean_cosine() -> None:
     np.testing.assert_allclose(influence.by_leaving_out(x[None], mean_cosine)[0], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("labels", ["aaabb", "aabb", "aaaabbc", "aabbcc"])
-def test_a_sense_of_two_occurrences_moves_the_separation(labels: str) -> None:
-    """Against the pairs that are left without each row; a sense of one occurrence has no pair of its own and is out."""
-    x = np.random.default_rng(1).normal(size=(len(labels), 6)) + 1
-    at = [i for i, label in enumerate(labels) if labels.count(label) > 1]
-    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+def test_a_summary_of_few_values_omits_undefined_parts() -> None:
+    assert summary(np.array([5.0, 1.0])) == pytest.approx({"raw": 3, "median": 3, "sd": np.sqrt(8), "n": 2})
+    assert summary(np.array([5.0])) == pytest.approx({"raw": 5, "median": 5, "sd": np.nan, "n": 1}, nan_ok=True)
+    none = {"raw": np.nan, "median": np.nan, "sd": np.nan, "n": 0}
+    assert summary(np.array([])) == pytest.approx(none, nan_ok=True)
 
-    def separation(rows: list[int]) -> float:
-        pairs = [(i, j) for i in rows for j in rows if i < j]
-        same = [u[i] @ u[j] for i, j in pairs if labels[i] == labels[j]]
-        cross = [u[i] @ u[j] for i, j in pairs if labels[i] != labels[j]]
-        return float(np.mean(same) - np.mean(cross))
 
-    moved = np.array([separation(at) - separation([i for i in at if i != out]) for out in at])
-    got = _influence(tuple(labels), x)
-    np.testing.assert_allclose(got[at], (moved - moved.mean()) * np.sqrt((len(at) - 1) / len(at)), atol=1e-12)
-    assert (got[at] != 0).all()
-    assert not np.delete(got, at).any()
+def test_a_summary_knows_no_order_to_the_last_bit() -> None:
+    values = np.array([1e16, 1.0, -1e16, 3.0])
+    assert len({summary(values[list(order)])["raw"] for order in itertools.permutations(range(4))}) == 1
+
+
+def test_weights_count_as_repeated_scores_do() -> None:
+    scores, weights = np.array([0.3, 0.1, np.nan, 0.9, 0.2]), np.array([2, 1, 5, 3, 1])
+    got = aggregate(scores, weights.astype(float))
+    repeated = np.repeat(scores[[0, 1, 3, 4]], weights[[0, 1, 3, 4]])
+    assert got["raw"] == pytest.approx(repeated.mean())
+    assert got["median"] == pytest.approx(np.median(repeated))
+    assert got["sd"] == pytest.approx(repeated.std() * np.sqrt(4 / 3))
+    assert (got["n"], got["undefined"]) == (4, 1)
+    two = aggregate(np.array([1.0, 3.0]), np.array([1.0, 3.0]))
+    assert two["sd"] == pytest.approx(np.repeat([1.0, 3.0], [1, 3]).std() * np.sqrt(2))
+    assert np.isnan(aggregate(scores[:1], weights[:1].astype(float))["sd"])
+    equal = aggregate(scores, np.ones(5))
+    assert {name: equal[name] for name in ("raw", "sd")} == pytest.approx(
+        {name: aggregate(scores)[name] for name in ("raw", "sd")}
+    )
+
+
+def test_means_leave_out_what_is_undefined() -> None:
+    values, weights = np.array([[1.0, np.nan], [4.0, np.nan], [np.nan, 6.0]]), np.array([[1.0], [3.0], [5.0]])
+    np.testing.assert_array_equal(mean(values), [2.5, 6.0])
+    np.testing.assert_array_equal(mean(values, weights), [13 / 4, 6.0])
+    np.testing.assert_array_equal(mean(values, axis=1), [1.0, 4.0, 6.0])
+    assert np.isnan(mean(np.full((2, 1), np.nan))).all()

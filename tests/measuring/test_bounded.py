@@ -11,15 +11,14 @@ import pytest
 from composed import composed, of
 
 import ctxexp
-from ctxexp.command.run import run
+from ctxexp.command.build import Built
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
-from ctxexp.datasets.contexts import Bounds, bounded
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.semeval import sts_2012_2016
 from ctxexp.errors import ConfigError
-from ctxexp.model import Encoded, Encoder
-from ctxexp.progress import Silent
+from ctxexp.measuring.study import WordFilter
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
-from ctxexp.study import Words
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"
 
@@ -39,12 +38,12 @@ class Blend(Encoder):
             self.known[word] = rng.normal(0.2, 1, self.dim).astype(np.float32)
         return self.known[word]
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         for sentence in batch:
             self.seen.append(sentence.text)
             own = np.stack([self._vector(word) for word in sentence.words])
             near = (np.roll(own, 1, axis=0) + own.mean(axis=0)) / 2
-            yield Encoded(sentence.words, np.stack([own, (own + near) / 2, (own + 3 * near) / 4]))
+            yield EncodedSentence(sentence.words, np.stack([own, (own + near) / 2, (own + 3 * near) / 4]))
 
 
 def corpus(n: int = 400) -> Corpus:
@@ -58,7 +57,7 @@ def corpus(n: int = 400) -> Corpus:
 def measured(folder: Path, text: Corpus, *words: str, encoder: Encoder | None = None) -> Results:
     config = composed(METRICS, "bootstrap=200", f"cache.folder={folder}", *words)
     made = encoder or Blend()
-    return run(of(config, text).having("model", {"blend": lambda: made}), folder, Silent())
+    return Built(of(config, text).with_factories("model", {"blend": lambda: made})).run(folder)
 
 
 def test_a_bound_that_binds_nothing_changes_nothing(tmp_path: Path) -> None:
@@ -78,8 +77,8 @@ def test_a_bound_that_binds_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
     text, encoder = corpus(), Blend()
     found = measured(tmp_path, text, "words.max_contexts=6", "words.max_sentences=20", encoder=encoder)
-    limits = Bounds(max_contexts=6, max_sentences=20, min_contexts=5, form=Words().form)
-    chosen = bounded(text, limits)
+    limits = BoundOptions(max_contexts=6, max_sentences=20, min_contexts=5, form=WordFilter().form)
+    chosen = bound_corpus(text, limits)
     assert chosen.bound is not None
     assert sorted(encoder.seen) == sorted(s.text for s in chosen.sentences)
     assert len(encoder.seen) < len(text.sentences)
@@ -107,8 +106,11 @@ def test_the_sample_is_fair_to_words_and_sentences() -> None:
     every = np.concatenate([layer[s][[w == word for w in s.words]] for s in text.sentences])
     found, lengths = [], []
     for seed in range(150):
-        one = bounded(
-            text, Bounds(max_contexts=8, max_sentences=10, min_contexts=5, form=Words().form, sample=None, seed=seed)
+        one = bound_corpus(
+            text,
+            BoundOptions(
+                max_contexts=8, max_sentences=10, min_contexts=5, form=WordFilter().form, sample=None, seed=seed
+            ),
         )
         assert one.bound is not None
         rows = [layer[s][[p for p in one.bound.of(i) if s.words[p] == word]] for i, s in enumerate(one.sentences)]
@@ -186,7 +188,7 @@ def test_streams_need_a_bound_and_no_control_of_the_text(tmp_path: Path) -> None
     for more, message in ((), "needs words.max_contexts"), (("words.max_contexts=9", "control=shuffled"), "changes"):
         config = composed(METRICS, *words, *more, f"cache.folder={tmp_path}")
         with pytest.raises(ConfigError, match=f"dataset 'text' streams a text: .*{message}"):
-            run(config.having("model", {"blend": Blend}), tmp_path, Silent())
+            Built(config.with_factories("model", {"blend": Blend})).run(tmp_path)
 
 
 def test_a_word_that_is_too_rare_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -43,10 +43,10 @@ def test_documents_are_drawn_whole_where_they_are_known() -> None:
         occurrences = Occurrences.of(world, corpus)
         found = measure(world, occurrences, METRICS, OnePerSentence(size=60, redraws=0, exact=True), seed=0)
         widths[found.info.resampled.unit] = {
-            key: float((found.named[f"{key}_ci_high"] - found.named[f"{key}_ci_low"])[0]) for key in CURVES
+            key: float((found.by_name[f"{key}_ci_high"] - found.by_name[f"{key}_ci_low"])[0]) for key in CURVES
         }
         assert found.info.resampled.n == (10 if corpus.documents else 60)
-        values.append(found.named["self_similarity/raw"][0])
+        values.append(found.by_name["self_similarity/raw"][0])
     assert values[0] == values[1]  # what is drawn anew moves the interval alone
     key = "intra_sentence_similarity/raw"
     assert widths["document"][key] > 1.3 * widths["sentence"][key]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ctxexp_words.explorer.page_section import explorer_data
+from ctxexp_words.explorer.word_map import WordMap
 from test_measure import DIM, Memory
 from test_occurrences import shelve
 
@@ -16,12 +19,11 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.measuring.curves import listed_factor
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.model import Encoded, Encoder
-from ctxexp.report.explorer import explorer_data
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
-from ctxexp.study import Study, Vectors, Words
 
 
 class Leftward(Encoder):
@@ -29,12 +31,12 @@ class Leftward(Encoder):
 
     name, n_layers, dim, causal = "leftward", 2, 12, True
 
-    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
         found = []
         for sentence in batch:
             own = np.stack([np.random.default_rng(list(w.encode())).normal(size=12) for w in sentence.words])
             left = np.cumsum(own, axis=0) - own
-            found.append(Encoded(sentence.words, np.stack([own, own + left]).astype(np.float32)))
+            found.append(EncodedSentence(sentence.words, np.stack([own, own + left]).astype(np.float32)))
         return found
 
 
@@ -52,12 +54,16 @@ def openings() -> Corpus:
 
 def run(encoder: Encoder, tmp_path: Path) -> Results:
     study = Study(
-        corpus=openings(), encoder=encoder, metrics={"s": SelfSimilarity}, words=Words(min_contexts=5), explorer=2000
+        corpus=openings(),
+        encoder=encoder,
+        metrics={"s": SelfSimilarity},
+        words=WordFilter(min_contexts=5),
+        observers={"word_map": partial(WordMap, most=2000)},
     )
     return study.run(Vectors(cache=tmp_path / "cache"), folder=tmp_path / "run")
 
 
-def test_words_that_a_causal_model_sees_only_first_are_marked_and_in_no_list(tmp_path: Path) -> None:
+def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:
     results = run(Leftward(), tmp_path)
     table = results.tables["s"].set_index("word")
     assert set(table.index[table["constant"]]) == {"Every", "Who"}
@@ -73,7 +79,7 @@ def test_words_that_a_causal_model_sees_only_first_are_marked_and_in_no_list(tmp
     assert {told["words"][i] for i in told["models"][0]["constant"]} == {"Every", "Who"}
 
 
-def test_of_a_model_that_isnt_known_to_be_causal_none_is_left_out(tmp_path: Path) -> None:
+def test_without_causality_no_word_is_left_out(tmp_path: Path) -> None:
     results = run(EitherWay(), tmp_path)
     assert "constant" not in results.tables["s"]
     assert set(results.tables["most_self_similar"]["word"]) >= {"Every", "Who"}
@@ -90,9 +96,7 @@ def test_gpt2_lists_no_word_that_only_opens_sentences() -> None:
 
 
 @pytest.mark.parametrize(("n_words", "least", "most", "documents"), [(60, 5, 12, 1), (200, 5, 30, 1), (100, 8, 16, 2)])
-def test_intervals_of_the_extremes_of_equal_words_hold_as_often_as_they_say(
-    n_words: int, least: int, most: int, documents: int
-) -> None:
+def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: int, most: int, documents: int) -> None:
     """All words are alike, so that chance alone makes the list; 1.96 standard errors hold .5 to .8 of it.
 
     With `documents` of two sentences a word's rows come in pairs that share an effect.
@@ -136,7 +140,7 @@ def test_intervals_of_the_extremes_of_equal_words_hold_as_often_as_they_say(
     assert len(held) == 500
 
 
-def test_the_factor_is_students_quantile_at_the_level_of_the_selection() -> None:
+def test_the_factor_is_students_quantile_for_the_selection() -> None:
     np.testing.assert_allclose(listed_factor(np.array([10_000, 5]), 20), [1.96, 2.776], atol=2e-3)  # all are listed
     np.testing.assert_allclose(listed_factor(np.array([10_000]), 200), [2.807], atol=5e-3)  # 1 - .0025
     assert np.isnan(listed_factor(np.array([1, 0]), 200)).all()

@@ -48,6 +48,15 @@ def test_levels_are_the_double_loops(repeat: int) -> None:
     assert level(store, occurrences, "sentence").n == 12
 
 
+@pytest.mark.parametrize("over", ["sentence", "row"])
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_a_level_knows_no_scale_of_rows(over: Among, scale: float) -> None:
+    store, occurrences = small()
+    expected = level(store, occurrences, over).value
+    store.layers[0] = store.layers[0] * np.float32(scale)
+    assert level(store, occurrences, over).value == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize(("over", "baseline"), [("sentence", OnePerSentence), ("row", Uniform)])
 def test_levels_are_the_mean_of_many_draws(over: Among, baseline: type[OnePerSentence] | type[Uniform]) -> None:
     store, occurrences = small(n=60)
@@ -58,7 +67,7 @@ def test_levels_are_the_mean_of_many_draws(over: Among, baseline: type[OnePerSen
     assert draws.std() > 0.01  # one draw alone is off by more than that
 
 
-def test_what_moves_a_level_is_what_leaving_a_sentence_out_changes() -> None:
+def test_a_levels_influence_is_what_leaving_out_changes() -> None:
     store, occurrences = small(n=60)
     groups = occurrences.distinct
     u = unit(store)
@@ -90,11 +99,11 @@ def test_rows_without_a_direction_have_no_share() -> None:
     assert np.isnan(nothing.moved).all()
 
 
-def test_the_exact_baseline_is_anisotropy_itself_and_the_level_of_what_is_held_against_it() -> None:
+def test_the_exact_baseline_is_anisotropy_itself() -> None:
     store, occurrences = small(n=80)
     exact = OnePerSentence(size=30, redraws=2, exact=True)
     results = measure(store, occurrences, ALL, exact, seed=0, bootstrap=50)
-    curves, expected = results.named, level(store, occurrences, "sentence").value
+    curves, expected = results.by_name, level(store, occurrences, "sentence").value
     for key in ("anisotropy/mean_cosine", "self_similarity/baseline", "intra_sentence_similarity/baseline"):
         assert curves[key][0] == expected, key
     assert curves["anisotropy/n"][0] == 80
@@ -104,6 +113,6 @@ def test_the_exact_baseline_is_anisotropy_itself_and_the_level_of_what_is_held_a
         assert curves[f"{key}_ci_low"][0] < curves[key][0] < curves[f"{key}_ci_high"][0]
     levels = [results.info.measures[label].level for label in ("anisotropy", "self_similarity", "mev")]
     assert levels == ["exact", "exact", "drawn"]
-    other = measure(store, occurrences, ALL, exact, seed=9, bootstrap=0).named
+    other = measure(store, occurrences, ALL, exact, seed=9, bootstrap=0).by_name
     assert other["self_similarity/adjusted"][0] == curves["self_similarity/adjusted"][0]  # no draw in it
     assert other["mev/adjusted"][0] != curves["mev/adjusted"][0]

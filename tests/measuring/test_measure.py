@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -13,35 +13,39 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from engine import measure
-from test_occurrences import Shelf, shelve
+from test_occurrences import shelve
 
 from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring import measure as path
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Occurrences, Text
-from ctxexp.metric import Block, Group, GroupMean, Metric, Over
+from ctxexp.measuring.study import Study, Vectors
+from ctxexp.measuring.words import WordRows
+from ctxexp.metric import GroupMean, GroupScores, Metric, Output, Over
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.results.values import Key
-from ctxexp.study import Study, Vectors
 from ctxexp.testing import check_metric
+from ctxexp.testing.row_index import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
 
 DIM = 24
 ALL: dict[str, Callable[[], Metric]] = {
     "self_similarity": SelfSimilarity,
-    "intra_sentence_similarity": partial(IntraSentenceSimilarity, size_matched=True),
-    "mev": partial(MaxExplainableVariance, baseline="run"),
-    "mev_centred": partial(MaxExplainableVariance, definition="centred", baseline="run"),
-    "mev_released": partial(MaxExplainableVariance, definition="released", baseline="run"),
+    "intra_sentence_similarity": partial(IntraSentenceSimilarity, baselines=("run", "size_matched")),
+    "mev": partial(MaxExplainableVariance, baselines=("run", "size_matched")),
+    "mev_centred": partial(MaxExplainableVariance, definition="centred", baselines=("run", "size_matched")),
+    "mev_released": partial(MaxExplainableVariance, definition="released", baselines=("run", "size_matched")),
     "anisotropy": Anisotropy,
     "word_norm": WordNorm,
 }
@@ -50,7 +54,7 @@ ALL: dict[str, Callable[[], Metric]] = {
 class Memory:
     """A store in memory: the index of a corpus, and one array a layer."""
 
-    def __init__(self, shelf: Shelf, layers: Sequence[np.ndarray]) -> None:
+    def __init__(self, shelf: MemoryRowIndex, layers: Sequence[np.ndarray]) -> None:
         self.shelf, self.layers = shelf, layers
         self.n_layers, self.dim = len(layers), layers[0].shape[1]
         self.numbers = range(self.n_layers)
@@ -66,7 +70,7 @@ def sentences(n: int = 250, *, seed: int = 0) -> list[list[str]]:
     ]
 
 
-def contextual(shelf: Shelf, strength: float, *, seed: int = 1) -> np.ndarray:
+def contextual(shelf: MemoryRowIndex, strength: float, *, seed: int = 1) -> np.ndarray:
     """Rows = common direction + word + `strength` x (sentence + noise)."""
     rng = np.random.default_rng(seed)
     word = rng.normal(size=(len(shelf.vocabulary), DIM))[shelf.unit_codes]
@@ -131,22 +135,22 @@ def test_curves_equal_plain_loops() -> None:
             "word_norm/sd": np.linalg.norm(rows, axis=1).std(ddof=1),
         }
         for key, value in expected.items():
-            assert results.named[key][layer] == pytest.approx(value, abs=1e-6), key
-    assert "word_norm/baseline" not in results.named
-    assert all(len(curve) == 2 for curve in results.named.values())
+            assert results.by_name[key][layer] == pytest.approx(value, abs=1e-6), key
+    assert "word_norm/baseline" not in results.by_name
+    assert all(len(curve) == 2 for curve in results.by_name.values())
 
 
 def test_more_context_means_less_self_similarity() -> None:
     results = measure(*world((0.1, 0.5, 2.0))[:2], ALL, OnePerSentence(size=200), seed=0, bootstrap=100)
     for key in ("self_similarity/adjusted", "mev/adjusted", "mev/size_matched_adjusted"):
-        assert (np.diff(results.named[key]) < 0).all(), key
-    assert (np.diff(results.named["intra_sentence_similarity/size_matched_adjusted"]) > 0).all()
+        assert (np.diff(results.by_name[key]) < 0).all(), key
+    assert (np.diff(results.by_name["intra_sentence_similarity/size_matched_adjusted"]) > 0).all()
 
 
 def test_intervals_enclose_their_values_and_widen_with_the_baselines_error() -> None:
     store, occurrences, _ = world()
-    wide = measure(store, occurrences, ALL, OnePerSentence(size=20), seed=0).named
-    narrow = measure(store, occurrences, ALL, OnePerSentence(size=200), seed=0).named
+    wide = measure(store, occurrences, ALL, OnePerSentence(size=20), seed=0).by_name
+    narrow = measure(store, occurrences, ALL, OnePerSentence(size=200), seed=0).by_name
     for curves in (wide, narrow):
         for label in ("self_similarity", "intra_sentence_similarity", "mev", "mev_released"):
             for name in ("raw", "adjusted", "size_matched_adjusted"):
@@ -164,51 +168,51 @@ def test_noise_is_at_its_size_matched_level_in_every_definition() -> None:
     """Words of 5 to 60 rows against 1,000: the plain baseline calls noise structured, the size-matched one does not."""
     results = measure(*noise(), {k: v for k, v in ALL.items() if "mev" in k}, OnePerSentence(size=400), seed=1)
     for label in ("mev", "mev_centred", "mev_released"):
-        curves = {k.split("/")[1]: v for k, v in results.named.items() if k.startswith(label + "/")}
+        curves = {k.split("/")[1]: v for k, v in results.by_name.items() if k.startswith(label + "/")}
         assert (np.abs(curves["size_matched_adjusted"]) < 0.006).all(), label
         assert (curves["size_matched_adjusted_ci_low"] < 0.002).all(), label
         assert (curves["size_matched_adjusted_ci_high"] > -0.002).all(), label
-    assert (results.named["mev_centred/adjusted"] > 0.05).all()
+    assert (results.by_name["mev_centred/adjusted"] > 0.05).all()
 
 
-def test_noise_of_five_rows_is_at_its_level_by_default_and_far_above_the_papers() -> None:
+def test_five_noisy_rows_are_at_baseline_by_default() -> None:
     """Words of 5 rows of 768 dimensions: one level from 1,000 rows calls them structured, the default doesn't."""
     corpus = Corpus.of("five", [[f"w{i % 200}", f"only{i}"] for i in range(1000)])
     shelf = shelve(corpus)
     occurrences = Occurrences.of(shelf, corpus)
     x = np.random.default_rng(3).normal(size=(len(shelf.unit_codes), 768)).astype(np.float32)
     metrics: dict[str, Callable[[], Metric]] = {
-        f"{definition}/{baseline}": partial(MaxExplainableVariance, definition=definition, baseline=baseline)
+        f"{definition}/{baselines[0]}": partial(MaxExplainableVariance, definition=definition, baselines=baselines)
         for definition in ("uncentred", "centred", "released")
-        for baseline in ("run", "size_matched")
+        for baselines in (("run", "size_matched"), ("size_matched",))
     } | {"default": MaxExplainableVariance}
     results = measure(Memory(shelf, [x]), occurrences, metrics, OnePerSentence(size=1000), seed=0)
     assert {*occurrences.counts.tolist()} == {5}
     for label in ("default", *(label for label in metrics if label.endswith("size_matched"))):
-        (value,), (low,), (high,) = (results.named[f"{label}/adjusted{end}"] for end in ("", "_ci_low", "_ci_high"))
+        (value,), (low,), (high,) = (results.by_name[f"{label}/adjusted{end}"] for end in ("", "_ci_low", "_ci_high"))
         assert abs(value) < 0.01, label
         assert low < 0.003, label
         assert high > -0.003, label
         assert results.info.measures[label].level == "size-matched"
-        assert f"{label}/size_matched_adjusted" not in results.named
-    assert results.named["default/adjusted"] == results.named["uncentred/size_matched/adjusted"]
+        assert f"{label}/size_matched_adjusted" not in results.by_name
+    assert results.by_name["default/adjusted"] == results.by_name["uncentred/size_matched/adjusted"]
     for definition, least in (("uncentred", 0.19), ("centred", 0.24), ("released", 0.1)):
-        assert results.named[f"{definition}/run/adjusted"][0] > least, definition
+        assert results.by_name[f"{definition}/run/adjusted"][0] > least, definition
         assert results.info.measures[f"{definition}/run"].level == "drawn"
-        beside = results.named[f"{definition}/run/size_matched_adjusted"]
-        np.testing.assert_array_equal(beside, results.named[f"{definition}/size_matched/adjusted"])
+        beside = results.by_name[f"{definition}/run/size_matched_adjusted"]
+        np.testing.assert_array_equal(beside, results.by_name[f"{definition}/size_matched/adjusted"])
 
 
-def test_a_baseline_with_levels_of_its_own_stays_that_of_a_size_matched_measure() -> None:
+def test_size_matched_measures_keep_their_own_baseline() -> None:
     """Twins are of the group's own size: `baseline=` isn't passed over for another level by size."""
-    chosen = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300, draws=8), seed=1).named
-    usual = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300), seed=1).named
+    chosen = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300, draws=8), seed=1).by_name
+    usual = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300), seed=1).by_name
     assert not np.array_equal(chosen["mev/baseline"], usual["mev/baseline"])
 
 
 def test_shuffled_sentences_are_at_their_length_matched_level() -> None:
-    metrics = {"intra": partial(IntraSentenceSimilarity, size_matched=True)}
-    curves = measure(*noise(), metrics, OnePerSentence(size=400), seed=2).named
+    metrics = {"intra": partial(IntraSentenceSimilarity, baselines=("run", "size_matched"))}
+    curves = measure(*noise(), metrics, OnePerSentence(size=400), seed=2).by_name
     assert (np.abs(curves["intra/size_matched_adjusted"]) < 0.01).all()
     assert (curves["intra/size_matched_adjusted_ci_low"] < 0.002).all()
     assert (curves["intra/size_matched_adjusted_ci_high"] > -0.002).all()
@@ -218,8 +222,8 @@ def test_shuffled_sentences_are_at_their_length_matched_level() -> None:
 def test_size_matched_as_the_main_baseline() -> None:
     metrics = {k: ALL[k] for k in ("mev_centred", "self_similarity", "anisotropy")}
     results = measure(*noise(), metrics, SizeMatched(size=300), seed=1)
-    curves = results.named
-    beside = measure(*noise(), metrics, OnePerSentence(size=300), seed=1).named
+    curves = results.by_name
+    beside = measure(*noise(), metrics, OnePerSentence(size=300), seed=1).by_name
     np.testing.assert_array_equal(curves["mev_centred/adjusted"], beside["mev_centred/size_matched_adjusted"])
     np.testing.assert_array_equal(curves["anisotropy/mean_cosine"], beside["anisotropy/mean_cosine"])
     assert not [k for k in curves if "size_matched" in k]
@@ -229,6 +233,47 @@ def test_size_matched_as_the_main_baseline() -> None:
     assert results.info.baseline.name == "size_matched"
 
 
+class ByToken(SelfSimilarity):
+    """The mean over words by frequency."""
+
+    def weights(self, sizes: np.ndarray) -> np.ndarray:
+        return sizes.astype(np.float64)
+
+
+def test_weights_of_words_reach_values_intervals_and_baselines() -> None:
+    store, occurrences, _ = world()
+    metrics = {"equal": SelfSimilarity, "tokens": ByToken, "sized": partial(ByToken, baselines=("size_matched",))}
+    results = measure(store, occurrences, metrics, OnePerSentence(size=60), seed=0, bootstrap=200)
+    curves, count = results.by_name, results.tables["sized"]["count"]
+    assert not np.allclose(curves["tokens/raw"], curves["equal/raw"], rtol=1e-4)
+    for layer in range(len(store.layers)):
+        for statistic in ("raw", "adjusted"):
+            by_word = results.tables["sized"][f"{statistic}_{layer}"]
+            assert curves[f"sized/{statistic}"][layer] == pytest.approx(np.average(by_word, weights=count))
+    low, high = curves["tokens/raw_ci_low"], curves["tokens/raw_ci_high"]
+    assert ((low < curves["tokens/raw"]) & (curves["tokens/raw"] < high)).all()
+    assert not np.allclose(high - low, curves["equal/raw_ci_high"] - curves["equal/raw_ci_low"], rtol=1e-4)
+
+
+class FewDraws(SizeMatched):
+    name = "few_draws"
+
+    def __init__(self) -> None:
+        super().__init__(draws=4)
+
+
+def test_any_named_baseline_stands_beside_the_first() -> None:
+    store, occurrences, _ = world()
+    named = {"few_draws": FewDraws, "size_matched": SizeMatched}
+    rows = WordRows(store, occurrences, OnePerSentence(size=60), named_baseline=lambda name: named[name]())
+    names = ("run", "few_draws", "size_matched")
+    curves = path.measure([rows], {"s": partial(SelfSimilarity, baselines=names)}, bootstrap=50).by_name
+    for name in ("", "few_draws_", "size_matched_"):
+        np.testing.assert_allclose(curves[f"s/{name}adjusted"], curves["s/raw"] - curves[f"s/{name}baseline"])
+        assert np.isfinite(curves[f"s/{name}adjusted_ci_low"]).all()
+    assert not np.array_equal(curves["s/few_draws_baseline"], curves["s/size_matched_baseline"])
+
+
 @pytest.mark.parametrize("block_bytes", [1, 5_000, 10**8])
 def test_block_size_does_not_show(block_bytes: int) -> None:
     store, occurrences, _ = world()
@@ -236,15 +281,15 @@ def test_block_size_does_not_show(block_bytes: int) -> None:
     other = measure(
         store, occurrences, ALL, Uniform(size=100, redraws=3), seed=0, bootstrap=20, block_bytes=block_bytes
     )
-    assert whole.named.keys() == other.named.keys()
-    for key, curve in whole.named.items():
-        np.testing.assert_allclose(other.named[key], curve, rtol=0, atol=2e-7, err_msg=key)
+    assert whole.by_name.keys() == other.by_name.keys()
+    for key, curve in whole.by_name.items():
+        np.testing.assert_allclose(other.by_name[key], curve, rtol=0, atol=2e-7, err_msg=key)
 
 
 def test_the_seed_decides_everything() -> None:
     store, occurrences, _ = world()
     first, again, other = (
-        measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=3), seed=seed, bootstrap=20).named
+        measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=3), seed=seed, bootstrap=20).by_name
         for seed in (1, 1, 2)
     )
     for key in first:
@@ -257,7 +302,9 @@ def test_equal_layers_have_equal_curves() -> None:
     """Random groups, sampled sentences and resamples are the same in every layer."""
     store, occurrences, _ = world((0.5, 0.5))
     metrics = {**ALL, "some": partial(IntraSentenceSimilarity, sample=30)}
-    for key, curve in measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).named.items():
+    for key, curve in measure(
+        store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30
+    ).by_name.items():
         assert curve[0] == curve[1], key
 
 
@@ -266,8 +313,8 @@ def test_a_sample_of_sentences() -> None:
     some, all_of_them, too_many = (partial(IntraSentenceSimilarity, sample=n) for n in (40, None, 10**6))
     metrics = {"some": some, "all": all_of_them, "many": too_many}
     results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30)
-    assert results.named["some/n"].tolist() == [40, 40]
-    np.testing.assert_array_equal(results.named["many/raw"], results.named["all/raw"])
+    assert results.by_name["some/n"].tolist() == [40, 40]
+    np.testing.assert_array_equal(results.by_name["many/raw"], results.by_name["all/raw"])
     every = dict(zip(results.tables["all"]["sentence"], results.tables["all"]["raw_1"], strict=True))
     table = results.tables["some"]
     assert [every[s] for s in table["sentence"]] == pytest.approx(table["raw_1"], abs=1e-6)
@@ -279,27 +326,27 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
     zero = int(occurrences.by_word.rows[occurrences.by_word.starts[7]])
     store.layers[1][zero] = 0
     results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), seed=0, bootstrap=40)
-    assert results.named["self_similarity/undefined"].tolist() == [0, 1]
-    assert results.named["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
+    assert results.by_name["self_similarity/undefined"].tolist() == [0, 1]
+    assert results.by_name["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
     table = results.tables["self_similarity"]
     assert np.isnan(table["raw_1"][7])
     assert not np.isnan(table["raw_0"][7])
     assert table["mean"][7] == table["raw_0"][7]
-    assert np.nanmean(table["raw_1"]) == pytest.approx(results.named["self_similarity/raw"][1], abs=1e-12)
+    assert np.nanmean(table["raw_1"]) == pytest.approx(results.by_name["self_similarity/raw"][1], abs=1e-12)
     for key in ("self_similarity/raw_ci_low", "self_similarity/adjusted_ci_high", "mev/size_matched_adjusted_ci_low"):
-        assert np.isfinite(results.named[key]).all(), key
+        assert np.isfinite(results.by_name[key]).all(), key
 
 
 @pytest.mark.parametrize("baseline", [OnePerSentence(size=50), SizeMatched(size=50)])
 def test_without_resamples_only_the_intervals_are_undefined(baseline: OnePerSentence | SizeMatched) -> None:
     store, occurrences, _ = world()
     none, some = (measure(store, occurrences, ALL, baseline, seed=0, bootstrap=n) for n in (0, 20))
-    assert none.held.keys() == some.held.keys()
+    assert none.by_key.keys() == some.by_key.keys()
     assert none.tables.keys() == some.tables.keys()
-    assert any(np.isfinite(held.low).all() for held in some.held.values())
-    for key, held in some.held.items():
-        assert np.isnan([none.held[key].low, none.held[key].high]).all(), key
-        np.testing.assert_array_equal(none.held[key].value, held.value, err_msg=str(key))
+    assert any(np.isfinite(held.low).all() for held in some.by_key.values())
+    for key, held in some.by_key.items():
+        assert np.isnan([none.by_key[key].low, none.by_key[key].high]).all(), key
+        np.testing.assert_array_equal(none.by_key[key].value, held.value, err_msg=str(key))
 
 
 def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
@@ -310,13 +357,13 @@ def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
         store.layers[1][rows[starts[g]]] = np.nan
     everywhere = occurrences.by_sentence
     metrics = {k: ALL[k] for k in ("self_similarity", "mev", "intra_sentence_similarity")}
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).named
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).by_name
     assert curves["self_similarity/n"].tolist() == [len(occurrences.words), 1]
     for key in ("self_similarity/raw_ci_low", "mev/raw_ci_high"):
         assert np.isfinite(curves[key]).all(), key
     lone = everywhere.rows[everywhere.starts[-2] :]
     store.layers[1][np.setdiff1d(everywhere.rows, lone)] = np.nan
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).named
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).by_name
     for label in metrics:
         for key in (f"{label}/raw_ci_low", f"{label}/adjusted_ci_high"):
             assert np.isfinite(curves[key]).tolist() == [True, False], key
@@ -331,7 +378,7 @@ class Large(GroupMean):
         return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
 
     def update_block(self, block: Block) -> None:
-        self.keep(block.keys, np.abs(block.x).mean((-1, -2), dtype=np.float64))
+        self.keep(block, np.abs(block.x).mean((-1, -2), dtype=np.float64))
 
 
 def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
@@ -344,7 +391,7 @@ def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
     np.testing.assert_array_equal(np.isnan(adjusted), small)
 
 
-def test_equal_sentences_are_too_few_contexts_and_no_fault_of_the_baseline() -> None:
+def test_equal_sentences_are_too_few_contexts() -> None:
     """Five equal sentences are one context: what is missing are contexts, whatever the baseline then lacks."""
     corpus = Corpus.of("c", [["the", "bank"]] * 5)
     shelf = shelve(corpus)
@@ -361,8 +408,8 @@ def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCap
     occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
     with caplog.at_level(logging.WARNING, logger="ctxexp"):
         results = measure(store, occurrences, ALL, OnePerSentence(size=3), seed=0, bootstrap=5)
-    assert np.isnan(results.named["self_similarity/raw"]).all()
-    assert np.isnan(results.named["intra_sentence_similarity/raw"]).all()
+    assert np.isnan(results.by_name["self_similarity/raw"]).all()
+    assert np.isnan(results.by_name["intra_sentence_similarity/raw"]).all()
     assert [r.getMessage() for r in caplog.records] == [
         "self_similarity, mev, mev_centred, mev_released: undefined (NaN) in every layer, since no word reaches "
         "min_contexts=5 distinct sentences; the most frequent, 'a', has 2",
@@ -382,7 +429,7 @@ def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float 
     store = Memory(shelf, [rounded.astype(dtype), contextual(shelf, 0.3).astype(dtype)])
     metrics = {k: ALL[k] for k in ("mev", "mev_centred", "mev_released", "self_similarity")}
     occurrences = Occurrences.of(shelf, corpus)
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).named
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).by_name
     for label in ("mev_centred", "mev_released"):
         assert curves[f"{label}/undefined"].tolist() == [len(occurrences.words), 0], label
     assert (curves["mev/undefined"] == 0).all()
@@ -397,7 +444,7 @@ def test_tables_list_words_and_their_extremes() -> None:
     assert list(table) == [*described, "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
     assert list(table["word"]) == occurrences.words
     gap = np.array(table["raw_1"]) - np.array(table["adjusted_1"])
-    np.testing.assert_allclose(gap, results.named["self_similarity/baseline"][1])
+    np.testing.assert_allclose(gap, results.by_name["self_similarity/baseline"][1])
     order = sorted(range(len(table["word"])), key=lambda i: table["mean"][i])
     assert list(results.tables["least_self_similar"]["word"]) == [table["word"][i] for i in order[:10]]
     assert list(results.tables["most_self_similar"]["word"]) == [table["word"][i] for i in order[:-11:-1]]
@@ -440,11 +487,20 @@ class Widest(Metric):
     def compute(self) -> dict[str, float]:
         return {"raw": self.most}
 
-    def null(self, x: np.ndarray) -> float:
+    def baseline_value(self, x: np.ndarray) -> float:
         return float(x.max())
 
-    def save(self, folder: Path) -> None:
-        (folder / "most.txt").write_text(repr(self.most))
+    def outputs(self) -> dict[str, Output]:
+        return {"most": TextFile("most.txt", repr(self.most))}
+
+
+@dataclass(frozen=True)
+class TextFile(Output):
+    name: str
+    text: str
+
+    def write(self, folder: Path) -> None:
+        (folder / self.name).write_text(self.text, encoding="utf-8")
 
 
 class Rank(GroupMean):
@@ -462,11 +518,11 @@ def test_plugins_metrics_get_the_same_treatment(tmp_path: Path) -> None:
     results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=10, folder=tmp_path)
     saved = {p.relative_to(tmp_path).as_posix(): float(p.read_text()) for p in tmp_path.rglob("*.txt")}
     assert saved == {f"widest/layer_{i:02d}/most.txt": float(x.max()) for i, x in enumerate(store.layers)}
-    assert results.named["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
+    assert results.by_name["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
     np.testing.assert_allclose(
-        results.named["widest/adjusted"], results.named["widest/raw"] - results.named["widest/baseline"]
+        results.by_name["widest/adjusted"], results.by_name["widest/raw"] - results.by_name["widest/baseline"]
     )
-    assert results.named["rank/raw"].tolist() == [1, 1]
+    assert results.by_name["rank/raw"].tolist() == [1, 1]
     assert "rank" in results.tables
 
 
@@ -489,9 +545,9 @@ class Misshapen(Rank):
 
 
 class Forgets(Rank):
-    def collected(self) -> tuple[list[Hashable], np.ndarray]:
-        keys, scores = super().collected()
-        return keys[1:], scores[1:]
+    def group_scores(self) -> GroupScores:
+        keys, scores, _ = super().group_scores()
+        return GroupScores(keys[1:], scores[1:])
 
 
 @pytest.mark.parametrize(
@@ -525,16 +581,30 @@ def test_a_baseline_without_groups_is_named() -> None:
         measure(store, occurrences, ALL, Nothing(), seed=0)
 
 
+@pytest.mark.parametrize("rows", [[-1], [0, 10**6], [[0, 1]], [0.5, 1.5]])
+def test_a_baselines_odd_rows_are_named(rows: list[object]) -> None:
+    class Odd(Baseline):
+        name = "odd"
+
+        def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
+            yield np.array([len(occurrences.places) if row == 10**6 else row for row in rows])
+
+    store, occurrences, _ = world()
+    last = f"{len(occurrences.places) - 1:,}"
+    with pytest.raises(MetricError, match=rf"baseline 'odd' gave .*; expected numbers of rows, from 0 to {last}$"):
+        measure(store, occurrences, ALL, Odd(), seed=0)
+
+
 class Hashed(Encoder):
     """An encoder whose layer 0 knows the word alone, and whose layer 1 mixes in the sentence."""
 
     name, n_layers, dim = "hashed", 2, 16
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         for sentence in batch:
             words = np.stack([np.random.default_rng(list(w.encode())).normal(size=self.dim) for w in sentence.words])
             mixed = words + words.mean(axis=0)
-            yield Encoded(sentence.words, np.stack([words, mixed]).astype(np.float32))
+            yield EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32))
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -542,20 +612,20 @@ def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
     class Half(Hashed):
         name = "half"
 
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
             for e in super().encode(batch):
-                yield Encoded(e.units, e.layers.astype(np.float16))
+                yield EncodedSentence(e.units, e.layers.astype(np.float16))
 
     corpus = Corpus.of("twice", sentences(60) * 2)
     store = open_store(corpus, Half() if half else Hashed(), cache=tmp_path, limit_bytes=None, progress=Silent())
     occurrences = Occurrences.of(store, corpus)
     results: Results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=20)
-    raw = results.named["self_similarity/raw"]
+    raw = results.by_name["self_similarity/raw"]
     assert raw[0] == pytest.approx(1, abs=1e-3 if half else 1e-6)
     assert raw[1] < 0.999
-    assert results.named["mev_centred/undefined"][0] == len(occurrences.words)  # no context, no spread
-    assert np.isnan(results.named["mev_centred/adjusted"][0])
-    assert np.isfinite(results.named["mev_centred/adjusted"][1])
+    assert results.by_name["mev_centred/undefined"][0] == len(occurrences.words)  # no context, no spread
+    assert np.isnan(results.by_name["mev_centred/adjusted"][0])
+    assert np.isfinite(results.by_name["mev_centred/adjusted"][1])
     word = occurrences.words[0]
     rows = occurrences.by_word.rows[: occurrences.counts[0]]
     assert [store.vocabulary[c] for c in store.unit_codes[rows]] == [word] * len(rows)
@@ -592,7 +662,7 @@ class NormOfSample(GroupMean):
         return np.linalg.norm(x.astype(np.float64), axis=-1).mean(axis=-1)
 
 
-def test_random_groups_are_no_rows_so_that_a_mean_over_them_has_no_interval() -> None:
+def test_random_groups_alone_give_no_interval() -> None:
     store, occurrences, _ = world()
     results = measure(store, occurrences, {"norm": NormOfSample}, OnePerSentence(size=20, redraws=4), seed=0)
     draws = results.values("norm", "n")
@@ -612,7 +682,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
             if "s" not in corpus.tags:
                 raise DataError("no tags")
 
-        def meet(self, text: Text) -> None:
+        def bind_text(self, text: Text) -> None:
             self.text, self.seen = text, 0
 
         def update_block(self, block: Block) -> None:
@@ -626,7 +696,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
 
     words = sentences(20)
     plain = Corpus.of("x", words)
-    study = partial(Study, encoder=Hashed(), metrics={"places": Places}, bootstrap=0, explorer=0)
+    study = partial(Study, encoder=Hashed(), metrics={"places": Places}, bootstrap=0)
     with pytest.raises(DataError, match="no tags"):
         study(corpus=plain).run(Vectors(cache=tmp_path / "none"), folder=tmp_path)
     assert not (tmp_path / "none").exists()
@@ -638,10 +708,10 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
     assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]
 
 
-def test_the_chance_corrected_cosine_is_the_ratio_of_both_curves_over_the_same_resamples() -> None:
+def test_the_corrected_cosine_is_the_curves_ratio_by_resample() -> None:
     store, occurrences, _ = world()
     results = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=200)
-    curves = results.named
+    curves = results.by_name
     for label, prefix in (
         ("self_similarity", ""),
         ("intra_sentence_similarity", ""),
@@ -649,19 +719,19 @@ def test_the_chance_corrected_cosine_is_the_ratio_of_both_curves_over_the_same_r
     ):
         raw, level = curves[f"{label}/raw"], curves[f"{label}/{prefix}baseline"]
         np.testing.assert_allclose(curves[f"{label}/{prefix}corrected"], (raw - level) / (1 - level))
-        drawn = {s: results.replicates[Key(label, f"{prefix}{s}")] for s in ("adjusted", "corrected")}
+        drawn = {s: results.replicates[Key.of(label, f"{prefix}{s}")] for s in ("adjusted", "corrected")}
         levels = 1 - drawn["adjusted"] / drawn["corrected"]  # what each resample's level must have been
         assert np.abs(levels.mean(axis=1) - level).max() < 0.01
         low, high = (curves[f"{label}/{prefix}corrected_ci_{end}"] for end in ("low", "high"))
         np.testing.assert_allclose([low, high], np.percentile(drawn["corrected"], [2.5, 97.5], axis=1), atol=1e-6)
         assert f"{label}/{prefix}corrected_undefined" not in curves
-    assert not any(key.statistic == "corrected" for key in results.held if key.measure.startswith("mev"))
+    assert not any(key.statistic == "corrected" for key in results.by_key if key.measure.startswith("mev"))
 
 
-def test_where_all_vectors_are_one_nothing_is_corrected_and_the_groups_are_counted() -> None:
+def test_where_all_vectors_are_equal_nothing_is_corrected() -> None:
     store, occurrences, _ = world()
     store.layers[1][:] = store.layers[1][0]
-    curves = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=50).named
+    curves = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=50).by_name
     corrected = curves["self_similarity/corrected"]
     assert np.isfinite(corrected[0])
     assert np.isnan([corrected[1], curves["self_similarity/corrected_ci_low"][1]]).all()

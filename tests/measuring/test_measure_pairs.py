@@ -10,13 +10,16 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from engine import measure_pairs
+from test_measure import TextFile
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.measuring.pairs import require_pairs
-from ctxexp.metric import Group, Metric, paired
+from ctxexp.measuring.groups import Group, paired
+from ctxexp.measuring.pairs import _all_equal, require_pairs
+from ctxexp.metric import Estimate, Metric
 from ctxexp.results import Results
 from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.values import Key
 from ctxexp.transform import Calibration, Transform
 from ctxexp.transforms.standardize import Standardize
 from ctxexp.vectors.mixes import layer_mixes
@@ -61,11 +64,9 @@ class Dot(Metric):
             f"{name}/mean": dots.mean() for name, (dots, _) in self.seen.items()
         }
 
-    def table_rows(self) -> list[dict[str, Any]]:
-        return [{"subset": name, "n": len(gold)} for name, (_, gold) in self.seen.items()]
-
-    def save(self, folder: Path) -> None:
-        (folder / "seen.txt").write_text(" ".join(self.seen))
+    def outputs(self) -> dict[str, Any]:
+        rows = [{"subset": name, "n": len(gold)} for name, (_, gold) in self.seen.items()]
+        return {"table": rows, "seen": TextFile("seen.txt", " ".join(self.seen))}
 
 
 def place() -> tuple[Corpus, Vectors]:
@@ -95,24 +96,56 @@ def run(corpus: Corpus, vectors: Vectors, metric: Callable[[], Metric] = Dot, **
 def check(results: Results, corpus: Corpus, layers: list[np.ndarray], mixes: list[np.ndarray]) -> None:
     for i, layer in enumerate(layers):
         for statistic, value in by_loop(corpus, layer).items():
-            assert results.named[f"dot/{statistic}"][i] == pytest.approx(value, rel=1e-5)
+            assert results.by_name[f"dot/{statistic}"][i] == pytest.approx(value, rel=1e-5)
     for mix, layer in zip(MIXES, mixes, strict=True):
         for statistic, value in by_loop(corpus, layer).items():
-            assert results.named[f"dot.{mix.name}/{statistic}"] == pytest.approx(value, rel=1e-5)
+            assert results.by_name[f"dot.{mix.name}/{statistic}"] == pytest.approx(value, rel=1e-5)
 
 
 def averaged(vectors: Vectors) -> list[np.ndarray]:
     return [vectors.stack[[2, 3]].mean(0), vectors.stack[[0, 2]].mean(0)]
 
 
+class Resampled(Dot):
+    """It has replicates where the mean product is small."""
+
+    def compute(self) -> dict[str, Any]:
+        value = super().compute()["all"]
+        return {"all": Estimate(value, value - 1, value + 1, np.full(7, value)) if value < 1000 else value}
+
+
+def test_replicates_are_kept_by_layer_and_by_mix() -> None:
+    corpus, vectors = place()
+    vectors.stack[1] *= 100
+    results = run(corpus, vectors, Resampled)
+    key, mix = Key("dot", "all"), Key("dot", "all", place="last2")
+    value, replicates = results.by_key[key].value, results.replicates[key]
+    known = value < 1000
+    assert known.tolist() == [True, False, True, True]
+    np.testing.assert_allclose(replicates[known], np.repeat(value[known, None], 7, axis=1), rtol=1e-6)
+    assert np.isnan(replicates[~known]).all()
+    np.testing.assert_allclose(results.replicates[mix], np.repeat(results.by_key[mix].value, 7), rtol=1e-6)
+
+
+class Unsure(Dot):
+    """It has an interval for how many of its own scores are undefined."""
+
+    def compute(self) -> dict[str, Any]:
+        return {**super().compute(), "undefined": Estimate(2.0, 1.0, 3.0)}
+
+
+def test_undefined_scores_of_a_metric_are_counted_too() -> None:
+    assert run(*place(), Unsure).by_name["dot/undefined"].tolist() == [2] * N_LAYERS
+
+
 def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     corpus, vectors = place()
     results = run(corpus, vectors, folder=tmp_path)
     check(results, corpus, list(vectors.stack), averaged(vectors))
-    assert len(set(results.named["dot/draw"])) == 1  # the same resamples in every layer
-    assert results.named["dot.last2/draw"] == results.named["dot/draw"][0]
-    assert results.named["dot/replicates"].tolist() == [7] * N_LAYERS
-    assert results.named["dot/undefined"].tolist() == [0] * N_LAYERS
+    assert len(set(results.by_name["dot/draw"])) == 1  # the same resamples in every layer
+    assert results.by_name["dot.last2/draw"] == results.by_name["dot/draw"][0]
+    assert results.by_name["dot/replicates"].tolist() == [7] * N_LAYERS
+    assert results.by_name["dot/undefined"].tolist() == [0] * N_LAYERS
     table = results.tables["dot"]
     assert list(table) == ["layer", "subset", "n"]
     assert list(dict.fromkeys(table["layer"])) == [0, 1, 2, 3, "last2", "layers_0_2"]
@@ -127,7 +160,7 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     assert stated == MeasureInfo(**given, variant="")
 
 
-def test_the_transform_is_fitted_on_the_distinct_sentences_of_that_layer_or_mix() -> None:
+def test_the_transform_is_fitted_on_distinct_sentences_by_layer() -> None:
     corpus, vectors = place()
     again = Corpus("gold", (*corpus.sentences, *corpus.sentences[:9]), corpus.pairs)  # repeated ones count once
     vectors.stack = np.concatenate([vectors.stack, vectors.stack[:, :9]], axis=1)
@@ -149,7 +182,7 @@ def test_or_on_another_text() -> None:
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
-def test_a_sentence_without_a_vector_leaves_its_pairs_out_and_counts_them(calibrated: bool) -> None:
+def test_a_sentence_without_vector_removes_and_counts_its_pairs(calibrated: bool) -> None:
     corpus, vectors = place()
     vectors.stack[:, [4, 11]] = np.nan
     touched = sum(bool({p.first, p.second} & {4, 11}) for p in corpus.pairs)
@@ -160,34 +193,34 @@ def test_a_sentence_without_a_vector_leaves_its_pairs_out_and_counts_them(calibr
         has = np.isfinite(vectors.stack[0, :, 0])
         for layer in layers:
             layer[has] = Standardize().fit(layer[has]).apply(layer[has])
-        assert results.named["dot/all"] == pytest.approx([by_loop(corpus, x)["all"] for x in layers], rel=1e-4)
+        assert results.by_name["dot/all"] == pytest.approx([by_loop(corpus, x)["all"] for x in layers], rel=1e-4)
     else:
         check(results, corpus, layers, averaged(vectors))
-    assert results.named["dot/undefined"].tolist() == [touched] * N_LAYERS
-    assert results.named["dot.last2/undefined"] == touched
+    assert results.by_name["dot/undefined"].tolist() == [touched] * N_LAYERS
+    assert results.by_name["dot.last2/undefined"] == touched
 
 
 def test_a_layer_without_vectors_is_nan() -> None:
     corpus, vectors = place()
     vectors.stack[:3] = np.nan  # as a pooler's lower layers
     results = run(corpus, vectors)
-    assert np.isnan(results.named["dot/all"]).tolist() == [True, True, True, False]
-    assert results.named["dot/undefined"].tolist() == [50, 50, 50, 0]
-    assert np.isnan(results.named["dot.last2/all"])
+    assert np.isnan(results.by_name["dot/all"]).tolist() == [True, True, True, False]
+    assert results.by_name["dot/undefined"].tolist() == [50, 50, 50, 0]
+    assert np.isnan(results.by_name["dot.last2/all"])
     assert set(results.tables["dot"]["layer"]) == {3}
 
 
 @pytest.mark.parametrize("other_text", [False, True])
-def test_a_layer_of_equal_vectors_is_nan_where_it_would_be_calibrated(other_text: bool) -> None:
+def test_calibrating_a_layer_of_equal_vectors_gives_nan(other_text: bool) -> None:
     """As the first special token's input layer, the same in every sentence: other layers are measured still."""
     corpus, vectors = place()
     vectors.stack[0] = vectors.stack[0, 0]
     calibration = Calibration(Fussy, "fussy")
     results = run(corpus, vectors, calibration=calibration, text=Vectors(5) if other_text else None)
-    assert np.isnan(results.named["dot/all"]).tolist() == [True, False, False, False]
-    assert results.named["dot/undefined"].tolist() == [50, 0, 0, 0]
-    assert np.isfinite(results.named["dot.last2/all"])
-    assert np.isfinite(run(corpus, vectors).named["dot/all"]).all()  # as they are, they are compared
+    assert np.isnan(results.by_name["dot/all"]).tolist() == [True, False, False, False]
+    assert results.by_name["dot/undefined"].tolist() == [50, 0, 0, 0]
+    assert np.isfinite(results.by_name["dot.last2/all"])
+    assert np.isfinite(run(corpus, vectors).by_name["dot/all"]).all()  # as they are, they are compared
 
 
 class Fussy(Standardize):
@@ -218,19 +251,19 @@ def test_errors_are_named_as_the_metrics() -> None:
                 raise MetricError("no pairs")
             return {}
 
-        def table_rows(self) -> list[dict[str, Any]]:
-            return [{}["x"]]
+        def outputs(self) -> dict[str, Any]:
+            return {}["x"]
 
     for at, message in (
         ("update", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/y': ZeroDivisionError: oh"),
         ("gold", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
         ("vectors", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
         ("compute", r"metric 'dot' at layer 0, compute\(\): no pairs"),
-        ("rows", r"metric 'dot' \(Broken\) failed at layer 0, table_rows\(\): KeyError"),
+        ("rows", r"metric 'dot' \(Broken\) failed at layer 0, outputs\(\): KeyError"),
     ):
         with pytest.raises(MetricError, match=message) as caught:
             run(corpus, vectors, partial(Broken, at))
-        assert caught.value.of == ("metric", "dot")
+        assert caught.value.part == ("metric", "dot")
 
 
 def test_a_transform_that_fails_names_the_mix() -> None:
@@ -255,3 +288,12 @@ def test_a_transform_that_fails_names_the_mix() -> None:
 def test_a_corpus_without_pairs_is_refused() -> None:
     with pytest.raises(DataError, match=r"sts: compares gold sentence pairs, but data set 'plain' has none; .*sts_b"):
         require_pairs(Corpus.of("plain", [["a"]]), ["sts"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "equal"),
+    [("a", False), ("aa", True), ("ab", False), ("aaa", True), ("aab", False), ("aba", False), ("abb", False)],
+)
+def test_rows_are_equal_where_several_are_one(rows: str, equal: bool) -> None:
+    x = np.array([[ord(row), 1.0] for row in rows + "c"])
+    assert _all_equal(x, np.array([True] * len(rows) + [False])) == equal

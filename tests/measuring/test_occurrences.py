@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,29 +11,21 @@ from hypothesis import strategies as st
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.testing.row_index import MemoryRowIndex
 
 
-@dataclass
-class Shelf:
+def shelve(corpus: Corpus) -> MemoryRowIndex:
     """Units laid out as a store lays them: each distinct sentence once, shortest first."""
-
-    vocabulary: list[str]
-    unit_codes: np.ndarray
-    offsets: np.ndarray
-    stored_of: np.ndarray
-
-
-def shelve(corpus: Corpus) -> Shelf:
     distinct = sorted({s.words for s in corpus.sentences}, key=lambda words: (len(words), words[::-1]))
     vocabulary = sorted({w for s in distinct for w in s}, reverse=True)
     number = {w: i for i, w in enumerate(vocabulary)}
     codes = np.array([number[w] for s in distinct for w in s], np.int32)
     offsets = np.cumsum([0, *(len(s) for s in distinct)])
-    return Shelf(vocabulary, codes, offsets, np.array([distinct.index(s.words) for s in corpus.sentences]))
+    return MemoryRowIndex(vocabulary, codes, offsets, np.array([distinct.index(s.words) for s in corpus.sentences]))
 
 
-def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, Shelf, Corpus]:
+def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, MemoryRowIndex, Corpus]:
     corpus = Corpus.of("small", sentences)
     shelf = shelve(corpus)
     return Occurrences.of(shelf, corpus, **choices), shelf, corpus  # type: ignore[arg-type]
@@ -79,7 +70,7 @@ def test_a_sentence_repeated_five_times_yields_no_word() -> None:
     assert occurrences.words == []
     assert occurrences.n_occurrences == 15
     corpus = Corpus.of("carried", [["the", "bank"]] * 5)  # kept apart, as a store of an encoder with a state does
-    apart = Shelf(["the", "bank"], np.tile([0, 1], 5), np.arange(0, 12, 2), np.arange(5))
+    apart = MemoryRowIndex(["the", "bank"], np.tile([0, 1], 5), np.arange(0, 12, 2), np.arange(5))
     assert Occurrences.of(apart, corpus).words == []
     assert len(Occurrences.of(apart, corpus).distinct) == 1
     varied = of([["the", "bank", str(i)] for i in range(5)], min_contexts=5)[0]
@@ -114,3 +105,15 @@ def test_messages() -> None:
         Occurrences.of(shelve(corpus), Corpus.of("other", [["a"]]))
     with pytest.raises(MetricError, match=r"no groups of kind 'sample' in a corpus; expected word, sentence"):
         of([["a"]])[0].groups("sample")
+
+
+@pytest.mark.parametrize("labels", [(), [("x",), ("y", "z"), (), ("x", "y", "z")]])
+def test_some_groups_keep_their_keys_rows_and_labels(labels: list[tuple[str, ...]]) -> None:
+    groups = Groups(["a", "b", "c", "d"], np.array([0, 1, 3, 3, 6]), np.array([7, 5, 9, 2, 4, 8]), labels)
+    some = groups.subset(np.array([1, 3]))
+    assert some.keys == ["b", "d"]
+    assert some.starts.tolist() == [0, 2, 5]
+    assert some.rows.tolist() == [5, 9, 2, 4, 8]
+    assert list(some.labels) == [labels[i] for i in (1, 3) if labels]
+    none = groups.subset(np.array([], int))
+    assert (len(none), none.rows.tolist(), none.starts.tolist()) == (0, [], [0])

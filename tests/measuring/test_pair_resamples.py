@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.measuring.pair_resamples import components, replicates_of, resampled_unit
+from ctxexp.maths.correlation import resamples
+from ctxexp.measuring.pair_resamples import _narrowed, components, replicates_of, resampled_unit
 
 APART = np.arange(12).reshape(6, 2)
 CHAIN = np.array([[0, 1], [1, 2], [5, 6], [7, 8], [9, 5], [3, 4], [20, 21]])
@@ -28,6 +29,9 @@ def test_what_is_drawn_follows_the_pairs() -> None:
     assert resampled_unit([STAR, APART]) == "sentence"
     assert resampled_unit([APART[:1]]) == "pair"
     assert resampled_unit([APART[:0]]) == "pair"
+    assert resampled_unit([STAR[:2]]) == "sentence"  # two pairs of one sentence are all of their stratum
+    assert resampled_unit([np.concatenate([STAR[:3], APART[3:]])]) == "group of pairs"  # three of six aren't most
+    assert resampled_unit([np.concatenate([STAR[:4], APART[3:]])]) == "sentence"
 
 
 def test_groups_are_drawn_whole_within_their_stratum() -> None:
@@ -41,8 +45,51 @@ def test_groups_are_drawn_whole_within_their_stratum() -> None:
     np.testing.assert_array_equal(counts[:, 8], counts[:, 10])
 
 
+def test_small_strata_are_drawn_from_themselves() -> None:
+    drawn: list[np.ndarray] = []
+    kept = lambda counts: drawn.append(counts) or {"n": counts.sum(axis=1)}  # type: ignore[func-returns-value]  # noqa: E731
+    replicates_of([APART[:1], APART[:0], APART[1:]], 50, np.random.default_rng(0), kept)
+    counts = np.concatenate(drawn)
+    assert counts.shape == (50, 6)
+    assert (counts[:, 0] == 1).all()
+    assert (counts[:, 1:].sum(axis=1) == 5).all()
+
+
+def test_a_pair_counts_as_often_as_both_its_ends() -> None:
+    drawn: list[np.ndarray] = []
+    kept = lambda counts: drawn.append(counts) or {"n": counts.sum(axis=1)}  # type: ignore[func-returns-value]  # noqa: E731
+    replicates_of([STAR], 40, np.random.default_rng(0), kept)
+    (of_sentences,) = resamples([8], 40, np.random.default_rng(0))  # 0 to 5, 8 and 9
+    ends = np.searchsorted([0, 1, 2, 3, 4, 5, 8, 9], STAR)
+    np.testing.assert_array_equal(np.concatenate(drawn)[:40], of_sentences[:, ends[:, 0]] * of_sentences[:, ends[:, 1]])
+
+
+@pytest.mark.parametrize("scale", [1.1, 1.5, 3.0])
+def test_narrowed_replicates_lose_at_most_twice_the_pairs_variance(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    alone, wide = rng.normal(5, 1, 300), rng.normal(2, scale, 200)
+    alone[7] = wide[:3] = np.nan
+    got = _narrowed(wide, alone)
+    v, pairs = np.nanvar(wide), np.nanvar(alone)
+    assert np.nanvar(got) == pytest.approx(max(v - 2 * pairs, pairs))
+    assert np.nanmean(got) == pytest.approx(np.nanmean(alone))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(wide))
+    assert np.corrcoef(got[3:], wide[3:])[0, 1] == pytest.approx(1)
+
+
+def test_replicates_are_narrowed_where_both_kinds_have_two_that_differ() -> None:
+    nan, two = np.nan, np.array([1.0, 5.0, np.nan])
+    assert np.nanvar(_narrowed(two, np.array([3.0, nan, 4.0]))) == pytest.approx(4 - 2 * 0.25)
+    for wide, alone in (
+        (np.array([1.0, nan, nan]), np.array([3.0, 4.0, 5.0])),
+        (two, np.array([3.0, nan, nan])),
+        (np.array([2.0, 2.0, 2.0]), np.array([3.0, 4.0, 5.0])),
+    ):
+        np.testing.assert_array_equal(_narrowed(wide, alone), wide)
+
+
 @pytest.mark.parametrize(("hard", "rel"), [(0.0, 0.25), (1.0, 0.25)])
-def test_the_spread_is_the_true_one_where_sentences_are_in_many_pairs(hard: float, rel: float) -> None:
+def test_the_spread_is_true_for_sentences_in_many_pairs(hard: float, rel: float) -> None:
     """Means of values with sentences' and pairs' own parts: over fresh sentences, against the replicates' spread."""
     rng = np.random.default_rng(1)
     n, degree = 60, 5
@@ -54,3 +101,13 @@ def test_the_spread_is_the_true_one_where_sentences_are_in_many_pairs(hard: floa
         mean = lambda counts, y=y: {"mean": counts @ y / counts.sum(axis=1)}  # noqa: E731
         found.append(replicates_of([ends], 300, np.random.default_rng(2), mean)["mean"].std())
     assert np.mean(found) == pytest.approx(true, rel=rel)
+
+
+def test_without_replicates_there_are_no_statistics() -> None:
+    assert replicates_of([APART], 0, np.random.default_rng(0), lambda counts: {"n": counts.sum(axis=1)}) == {}
+
+
+def test_a_spread_stays_where_resampled_pairs_have_none() -> None:
+    wide, nan = np.array([0.1, 0.4, 0.7]), np.nan
+    np.testing.assert_array_equal(_narrowed(wide, np.array([0.5, nan, nan])), wide)
+    np.testing.assert_array_equal(_narrowed(np.array([0.1, nan, nan]), wide), [0.1, nan, nan])

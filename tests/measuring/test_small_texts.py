@@ -8,16 +8,17 @@ from engine import measure
 from test_measure import Memory, contextual, world
 from test_occurrences import shelve
 
-from ctxexp.baseline import Baseline
-from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
+from ctxexp.baseline import Baseline, ScoredGroups
+from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform, builtin_baseline
 from ctxexp.dataset import Corpus
 from ctxexp.maths.geometry import mean_cosine, norms
-from ctxexp.measuring.chances import Chances
+from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather, WordReader
 from ctxexp.measuring.rows import Place
 from ctxexp.measuring.streams import Stream
 from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.results.values import Key
@@ -42,19 +43,19 @@ def test_two_occurrences_are_a_corpus(baseline: OnePerSentence | Uniform) -> Non
     results = measure(
         store, occurrences, {"self_similarity": SelfSimilarity, "anisotropy": Anisotropy}, baseline, bootstrap=0
     )
-    assert results.held[Key("self_similarity", "raw")].value == pytest.approx([cosine], abs=1e-6)
-    assert results.held[Key("self_similarity", "baseline")].value == pytest.approx([cosine], abs=1e-6)
-    assert results.held[Key("anisotropy", "mean_cosine")].value == pytest.approx([cosine], abs=1e-6)
+    assert results.by_key[Key("self_similarity", "raw")].value == pytest.approx([cosine], abs=1e-6)
+    assert results.by_key[Key("self_similarity", "baseline")].value == pytest.approx([cosine], abs=1e-6)
+    assert results.by_key[Key("anisotropy", "mean_cosine")].value == pytest.approx([cosine], abs=1e-6)
 
 
-def test_without_a_word_of_enough_contexts_no_level_is_asked_for() -> None:
+def test_without_frequent_words_no_level_is_computed() -> None:
     """A baseline that gives each group its own level has nothing to give where there is no group."""
     store, occurrences = small(["a", "b"], ["c", "d"], ["e", "f"], min_contexts=2)
     assert not len(occurrences.by_word)
     results = measure(store, occurrences, {"self_similarity": SelfSimilarity}, SizeMatched(), bootstrap=10)
-    assert results.held[Key("self_similarity", "n")].value.tolist() == [0]
+    assert results.by_key[Key("self_similarity", "n")].value.tolist() == [0]
     for statistic in ("raw", "adjusted"):
-        assert np.isnan(results.held[Key("self_similarity", statistic)].value).all()
+        assert np.isnan(results.by_key[Key("self_similarity", statistic)].value).all()
 
 
 @pytest.mark.parametrize("influence", [True, False])
@@ -62,20 +63,35 @@ def test_a_measures_own_level_knows_what_moves_it(influence: bool) -> None:
     """Where it is asked for: with it an adjusted curve's interval is that of a difference, not of the raw curve."""
     store, occurrences, _ = world()
     metric = SelfSimilarity()
-    chances = Chances(occurrences, SizeMatched(), {"s": metric}, {"s": None}, seed=0)
+    baselines = BaselineLevels(occurrences, SizeMatched(), builtin_baseline, {"s": metric}, {"s": None}, seed=0)
     for layer in store.layers:
         reader = WordReader(Place.of(0), layer, occurrences, Gather(store.dim, 1 << 20))
-        chances.look(reader, {"s": metric}, influence=influence)
-    assert set(chances.own) == {"s"}
-    level = chances.levels("s", np.zeros((len(occurrences.by_word), 2)))[""].curve
-    assert np.isfinite(level.value).all()
-    assert bool(level.moved.any()) == influence
+        baselines.observe_layer(reader, {"s": metric}, influence=influence)
+    assert set(baselines.of_groups["s"]) == {FIRST}
+    curve = baselines.values("s", ScoredGroups(np.zeros((len(occurrences.by_word), 2))))[FIRST].curve
+    assert np.isfinite(curve.value).all()
+    assert bool(curve.influence.any()) == influence
+
+
+def test_a_size_matched_curve_weighs_the_groups_that_have_scores() -> None:
+    store, occurrences, _ = world()
+    metric = SelfSimilarity()
+    baselines = BaselineLevels(occurrences, SizeMatched(), builtin_baseline, {"s": metric}, {"s": None}, seed=0)
+    for layer in store.layers:
+        reader = WordReader(Place.of(0), layer, occurrences, Gather(store.dim, 1 << 20))
+        baselines.observe_layer(reader, {"s": metric}, influence=False)
+    scores, weights = np.ones((len(occurrences.by_word), 2)), np.arange(1.0, len(occurrences.by_word) + 1)
+    scores[::3, 0] = np.nan
+    values = baselines.values("s", ScoredGroups(scores, weights=weights))[FIRST]
+    for i, defined in enumerate(np.isfinite(scores).T):
+        expected = np.average(values.by_group[defined, i], weights=weights[defined])
+        assert values.curve.value[i] == pytest.approx(expected, rel=1e-9)
 
 
 class LengthOfSample(WordNorm):
     """A measure without scores of groups that has a level of its own making."""
 
-    def null(self, x: np.ndarray) -> float:
+    def baseline_value(self, x: np.ndarray) -> float:
         return float(norms(x).mean())
 
 
@@ -86,7 +102,29 @@ def test_a_measure_without_groups_scores_is_held_against_the_sample(baseline: Ba
     results = measure(store, occurrences, {"length": LengthOfSample, "bare": WordNorm}, baseline, seed=3, bootstrap=0)
     rows = next(iter(baseline.groups(occurrences, np.random.default_rng([3, Stream.BASELINE]))))
     level = np.array([float(norms(layer[rows]).mean()) for layer in store.layers])
-    raw = results.held[Key("length", "raw")].value
-    np.testing.assert_allclose(results.held[Key("length", "baseline")].value, level, rtol=1e-6)
-    np.testing.assert_allclose(results.held[Key("length", "adjusted")].value, raw - level, rtol=1e-4)
-    assert Key("bare", "baseline") not in results.held
+    raw = results.by_key[Key("length", "raw")].value
+    np.testing.assert_allclose(results.by_key[Key("length", "baseline")].value, level, rtol=1e-6)
+    np.testing.assert_allclose(results.by_key[Key("length", "adjusted")].value, raw - level, rtol=1e-4)
+    assert Key("bare", "baseline") not in results.by_key
+
+
+class Widest(LengthOfSample):
+    """It has a level, and no statistic that would be held against it."""
+
+    def compute(self) -> dict[str, float]:
+        return {"width": 1.0}
+
+
+def test_a_statistic_of_its_own_has_no_baseline() -> None:
+    store, occurrences, _ = world((1.0,))
+    results = measure(store, occurrences, {"widest": Widest}, bootstrap=0)
+    assert {key.statistic for key in results.by_key} == {"width"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "idle"), [([["a"], ["b"], ["c"]], True), ([["a"], ["b"], ["c", "d"]], False), ([["a", "b"]] * 2, False)]
+)
+def test_sentences_of_one_word_are_said(texts: list[list[str]], idle: bool, caplog: pytest.LogCaptureFixture) -> None:
+    store, occurrences = small(*texts)
+    measure(store, occurrences, {"i": IntraSentenceSimilarity}, Uniform(size=2), bootstrap=0)
+    assert bool(caplog.records) == idle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ctxexp_twins.baselines import FrequencyMatched, PositionMatched, Twins
-from ctxexp_twins.strata import StrataLevel, strata_level
+from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
+from ctxexp_papers.twins.strata import StrataLevel, strata_level
 from engine import measure
 from test_measure import ALL, Memory, world
 
@@ -59,7 +59,7 @@ def test_levels_are_the_double_loops() -> None:
         own = stratum[np.searchsorted(rows, groups.rows[groups.starts[g] : groups.starts[g + 1]])]
         pairs = [mean[a][b] for i, a in enumerate(own) for j, b in enumerate(own) if i != j]
         assert got.of_group[g] == pytest.approx(np.mean(pairs), abs=1e-6)
-    assert got.moved.sum() == pytest.approx(0, abs=1e-5)
+    assert got.influence.sum() == pytest.approx(0, abs=1e-5)
 
 
 def test_exact_twins_are_the_level_of_self_similarity_alone() -> None:
@@ -74,10 +74,10 @@ def test_exact_twins_are_the_level_of_self_similarity_alone() -> None:
     }  # fmt: skip
     assert {about.level for about in drawn.info.measures.values()} == {"drawn"}
     level = found(store, occurrences, PositionMatched(least=20)).of_group.mean()
-    assert exact.named["self_similarity/baseline"][0] == pytest.approx(level)
-    assert drawn.named["self_similarity/baseline"][0] == pytest.approx(level, abs=0.02)
+    assert exact.by_name["self_similarity/baseline"][0] == pytest.approx(level)
+    assert drawn.by_name["self_similarity/baseline"][0] == pytest.approx(level, abs=0.02)
     for name in ("baseline", "adjusted"):
         key = f"intra_sentence_similarity/{name}"
-        assert exact.named[key][0] == drawn.named[key][0]
-    low, value, high = (exact.named[f"self_similarity/adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high"))
+        assert exact.by_name[key][0] == drawn.by_name[key][0]
+    low, value, high = (exact.by_name[f"self_similarity/adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high"))
     assert low < value < high

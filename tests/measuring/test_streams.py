@@ -7,7 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from ctxexp_compare.measure import Stream as ComparisonStream
+from ctxexp_compare.measure import ComparisonStream
 
 import ctxexp
 from ctxexp.controls import Shuffled
@@ -27,14 +27,14 @@ def test_streams_are_told_apart() -> None:
 
 def test_streams_are_named_wherever_a_seed_is_split() -> None:
     """No bare numbers: two files once drew from `[seed, 5]` without knowing of each other."""
-    files = [*SOURCES.rglob("*.py"), *SOURCES.parent.glob("plugins/*/*/*.py")]
+    files = [*SOURCES.rglob("*.py"), *SOURCES.parent.glob("plugins/*/ctxexp_*/**/*.py")]
     split = re.compile(r"default_rng\(\[([^,\]]+),([^\]]*)\]")
     found = [(f.name, m[2].strip()) for f in files for m in split.finditer(f.read_text(encoding="utf-8"))]
     assert len(found) > 5
-    assert [pair for pair in found if not pair[1].startswith("Stream.")] == []
-    named = [re.match(r"Stream\.\w+", names) for _, names in found]
+    assert [pair for pair in found if not pair[1].startswith(("Stream.", "ComparisonStream."))] == []
+    named = [re.match(r"(Comparison)?Stream\.\w+", names) for _, names in found]
     ours = {f"Stream.{stream.name}" for stream in Stream}
-    theirs = {f"Stream.{stream.name}" for stream in ComparisonStream}
+    theirs = {f"ComparisonStream.{stream.name}" for stream in ComparisonStream}
     assert ours <= {m[0] for m in named if m} <= ours | theirs
 
 

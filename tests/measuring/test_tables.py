@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,13 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.tables import TableRows
-from ctxexp.metric import Block, Group
+from ctxexp.metric import Output
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import EmbeddingTable
-from ctxexp.models.choices import Reading
+from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.elmo.options import ElmoOptions
@@ -37,7 +38,7 @@ SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
 
 def tiny(folder: Path, *, untrained: int | None = None, **reading: Any) -> TransformerEncoder:
     """The encoder of a folder, by a name that doesn't hold its place."""
-    found, how = describe(folder, source="tiny"), Reading(**reading)
+    found, how = describe(folder, source="tiny"), TransformerOptions(**reading)
     return TransformerEncoder(found, how, load(found, how, untrained=untrained))
 
 
@@ -147,12 +148,19 @@ class Tabled(WordNorm):
     def compute(self) -> dict[str, float]:
         return {"rows": self.n, "sum": self.sum}
 
-    def save(self, folder: Path) -> None:
+    def outputs(self) -> dict[str, Output]:
+        return {"rows": RowCount(self.n)}
+
+
+@dataclass(frozen=True)
+class RowCount(Output):
+    n: int
+
+    def write(self, folder: Path) -> None:
         (folder / "rows.txt").write_text(str(self.n), encoding="utf-8")
 
-    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
-        assert not hasattr(self, "n")
-        (folder / "end.txt").write_text(f"{title}: {n_layers}", encoding="utf-8")
+    def write_together(self, by_place: Mapping[str, RowCount], folder: Path, *, n_layers: int, title: str) -> None:
+        (folder / "end.txt").write_text(f"{title}: {n_layers}, {', '.join(by_place)}", encoding="utf-8")
 
 
 def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> Results:
@@ -161,17 +169,17 @@ def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> 
 
 def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     results = measured([TABLE, replace(TABLE, name="output")], tmp_path, tabled=Tabled, plain=WordNorm)
-    assert results.named == {
+    assert results.by_name == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
     assert results.info.tables["input"] == TableInfo(rows=2, dim=2, note="made up")
     found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
     assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
-    assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0"
+    assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0, table_input, table_output"
 
 
 def test_metrics_without_interest_leave_the_results_alone(tmp_path: Path) -> None:
-    assert measured([TABLE], tmp_path, plain=WordNorm).named == {}
+    assert measured([TABLE], tmp_path, plain=WordNorm).by_name == {}
 
 
 @pytest.mark.parametrize(
@@ -220,4 +228,4 @@ def test_a_metric_that_fails_on_a_table_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(MetricError, match=message) as caught:
             measured([TABLE], tmp_path, mine=metric)
-        assert caught.value.of == ("metric", "mine")
+        assert caught.value.part == ("metric", "mine")

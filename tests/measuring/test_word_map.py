@@ -8,16 +8,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from ctxexp_words.explorer import word_map
+from ctxexp_words.explorer.word_map import WordMap
 from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
 from ctxexp.dataset import Corpus, Sense
-from ctxexp.measuring import word_map
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather, WordReader
 from ctxexp.measuring.rows import Place
-from ctxexp.measuring.word_map import WordMap
 from ctxexp.metrics.self_similarity import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
@@ -75,7 +75,7 @@ def test_each_layers_own_plane_is_that_of_a_plain_decomposition() -> None:
             assert (found.max(axis=0) >= 0.998 * -found.min(axis=0)).all()  # the sign is no accident
 
 
-def test_the_common_plane_holds_nearly_what_the_best_one_would_and_is_the_same_in_all_layers(
+def test_the_common_plane_is_near_optimal_in_all_layers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     vectors = layers()
@@ -102,7 +102,7 @@ def test_the_common_plane_holds_nearly_what_the_best_one_would_and_is_the_same_i
     assert spread[0] == pytest.approx(spread[1], rel=1e-3)
 
 
-def test_turning_or_stretching_the_space_moves_no_point_and_equal_rows_have_none() -> None:
+def test_turning_or_stretching_moves_no_point() -> None:
     vectors = layers()
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0].astype(np.float32)
     before, after = mapped(vectors), mapped([3 * x @ turn for x in vectors])
@@ -114,7 +114,7 @@ def test_turning_or_stretching_the_space_moves_no_point_and_equal_rows_have_none
     assert not static.filter(regex="own|common").to_numpy().any()  # rounding is no spread
 
 
-def test_a_row_says_which_word_of_which_sentence_it_is_and_its_label() -> None:
+def test_a_row_names_its_word_sentence_and_label() -> None:
     table = mapped(layers())
     for row in table.itertuples():
         assert LABELLED.sentences[row.sentence].text == row.text
@@ -143,7 +143,7 @@ def test_labelled_words_come_first_and_rows_are_bounded() -> None:
     assert counts.max() == 48
 
 
-def test_the_error_of_a_word_is_that_of_its_sentences_influences() -> None:
+def test_a_words_error_is_its_sentences_influence() -> None:
     vectors = layers()
     tables = measure(Memory(SHELF, vectors), OCCURRENCES, {"s": partial(SelfSimilarity)}, bootstrap=10).tables
     errors = tables["s_errors"].set_index("word")

@@ -12,7 +12,7 @@ from ctxexp_frequency.degeneration import statistics
 
 from ctxexp.maths import cosines as cosines_of_pairs
 from ctxexp.maths.cosines import histogram, positive_pairs
-from ctxexp.metric import Group
+from ctxexp.measuring.groups import Group
 from ctxexp.metrics import anisotropy
 from ctxexp.metrics.anisotropy import FILE, Anisotropy
 
@@ -43,6 +43,9 @@ def test_planted_rows() -> None:
     assert histogram(turn)[1] == 0  # orthogonal up to rounding: none is above 0
     assert statistics(turn, rows=100, seed=0)[0]["positive_pairs"] == 0  # the same number under both names
     assert histogram(np.random.default_rng(0).normal(5, 1, (30, 8)))[1] == 1
+    for cosine, share in ((1e-6, 0), (1.01e-6, 1)):  # rounding ends at 1e-6
+        across = np.array([[1, 0], [cosine, 1]], np.float32)
+        assert positive_pairs(across) == histogram(across)[1] == share
 
 
 def test_zero_rows_and_lone_rows_are_undefined() -> None:
@@ -55,13 +58,12 @@ def test_zero_rows_and_lone_rows_are_undefined() -> None:
         assert np.isnan(histogram(none)[1])
 
 
-def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(anisotropy, "MOST", 5)
     x = np.random.default_rng(0).normal(size=(9, 3))
     metric = Anisotropy()
     metric.update(Group(0, x))
-    metric.save(tmp_path)
-    assert np.loadtxt(tmp_path / FILE).tolist() == histogram(x[::2])[0].tolist()
+    assert metric.outputs()["cosine_histogram"].counts.tolist() == histogram(x[::2])[0].tolist()
     assert metric.compute()["positive_pairs"] == positive_pairs(x[::2])
 
 
@@ -78,12 +80,12 @@ def test_the_first_sample_counts_whenever_it_comes() -> None:
 def test_one_table_of_all_layers(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     layers = [rng.normal(mean, 1, size=(12, 4)) for mean in (0, 1, 3)]
+    histograms = {}
     for i, x in enumerate(layers):
         metric = Anisotropy()
         metric.update(Group(0, x))
-        (tmp_path / f"layer_{i:02d}").mkdir()
-        metric.save(tmp_path / f"layer_{i:02d}")
-    Anisotropy().finish(tmp_path, n_layers=3, title="mine")
+        histograms[f"layer_{i:02d}"] = metric.outputs()["cosine_histogram"]
+    histograms["layer_00"].write_together(histograms, tmp_path, n_layers=3, title="mine")
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     with (tmp_path / FILE).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

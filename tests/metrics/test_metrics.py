@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.geometry import explained_variance, mean_cosine
-from ctxexp.metric import Block, Group, GroupMean, Metric
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.metric import GroupMean, Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
@@ -63,15 +66,48 @@ def test_statistics_of_a_group_mean() -> None:
 
 def test_chance_levels() -> None:
     x = groups()[3][1]
-    assert SelfSimilarity().null(x) == pytest.approx(float(mean_cosine(x)))
-    assert IntraSentenceSimilarity().null(x) == pytest.approx(float(mean_cosine(x)))  # the paper's, not the score
+    assert SelfSimilarity().baseline_value(x) == pytest.approx(float(mean_cosine(x)))
+    assert IntraSentenceSimilarity().baseline_value(x) == pytest.approx(
+        float(mean_cosine(x))
+    )  # the paper's, not the score
     for definition in ("uncentred", "centred", "released"):
         metric = MaxExplainableVariance(definition=definition)  # type: ignore[arg-type]
-        assert metric.null(x) == pytest.approx(float(explained_variance(x, definition=definition)), abs=1e-7)  # type: ignore[arg-type]
-        assert metric.size_matched
-        assert metric.baseline == "size_matched"
-    assert np.isnan(SelfSimilarity().null(x[:1]))
-    assert np.isnan(WordNorm().null(x))
+        assert metric.baseline_value(x) == pytest.approx(float(explained_variance(x, definition=definition)), abs=1e-7)  # type: ignore[arg-type]
+        assert metric.baselines == ("size_matched",)
+    assert np.isnan(SelfSimilarity().baseline_value(x[:1]))
+    assert np.isnan(WordNorm().baseline_value(x))
+
+
+GROUP_MEANS: dict[str, Callable[[], GroupMean]] = {
+    "": SelfSimilarity, "mean": IntraSentenceSimilarity, "unit_norm": partial(IntraSentenceSimilarity, unit_norm=True),
+    "share": MaxExplainableVariance, "centred": partial(MaxExplainableVariance, definition="centred"),
+    "released": partial(MaxExplainableVariance, definition="released"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROUP_MEANS)
+def test_invariances_are_exactly_the_declared_ones(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(9, 6)) + 1
+    changed = {
+        "rotation": x @ np.linalg.qr(rng.normal(size=(6, 6)))[0],
+        "scale": 7 * x,
+        "row_scale": x * rng.uniform(0.5, 2, (9, 1)),
+        "permutation": x[rng.permutation(9)],
+        "shift": x + 3,
+    }
+    metric = GROUP_MEANS[name]()
+    same = {change for change, y in changed.items() if metric.score(y) == pytest.approx(metric.score(x), abs=1e-9)}
+    assert metric.invariances == same
+    assert metric.variant == (name if name in ("unit_norm", "centred", "released") else "")
+    assert ("norm 1" in metric.definition) == (name == "unit_norm")
+
+
+def test_without_a_group_there_is_no_value() -> None:
+    for metric in (WordNorm(), Anisotropy()):
+        values = metric.compute()
+        assert values.pop("n") == 0
+        assert np.isnan(list(values.values())).all()
 
 
 def test_unit_norm_keeps_a_long_word_from_ruling_its_sentence() -> None:
@@ -101,9 +137,9 @@ def test_names_and_their_settings() -> None:
     }
     assert settings == {
         "anisotropy": [],
-        "intra_sentence_similarity": ["sample", "unit_norm", "size_matched"],
-        "max_explainable_variance": ["definition", "baseline", "size_matched", "sample"],
-        "self_similarity": ["sample"],
+        "intra_sentence_similarity": ["sample", "unit_norm", "baselines"],
+        "max_explainable_variance": ["definition", "baselines", "sample"],
+        "self_similarity": ["sample", "baselines"],
         "sense_separation": ["sample", "permutations", "seed"],
         "sts": ["similarity"],
         "word_norm": [],
@@ -115,13 +151,50 @@ def test_names_and_their_settings() -> None:
             assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
 
 
+CONF = Path(__file__).parents[2] / "conf"
+CHANGED = {
+    "baseline/b100": {"size"}, "baseline/b10k": {"size"}, "baseline/exact": {"exact"}, "baseline/uniform": {"exact"},
+    "metric/intra_sentence_similarity": {"baselines"}, "metric/max_explainable_variance_centred": {"definition"},
+    "metric/max_explainable_variance_released": {"definition"}, "transform/center_unit_norm": {"centred"},
+}  # fmt: skip
+FILES = [
+    f"{kind}/{path.stem}"
+    for kind in ("baseline", "control", "metric", "transform")
+    for path in sorted((CONF / kind).glob("*.yaml"))
+    if "name" in OmegaConf.load(path)
+]
+
+
+def settings_of(thing: object) -> dict[str, object]:
+    """The plain values among an object's attributes, and those of its parts."""
+    plain = (int, float, str, frozenset, tuple, type(None))
+    parts = {name: value if isinstance(value, plain) else settings_of(value) for name, value in vars(thing).items()
+             if isinstance(value, plain) or hasattr(value, "__dict__")}  # fmt: skip
+    return {"class": type(thing).__name__, **parts}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_values_on_file_are_the_defaults_in_python(file: str) -> None:
+    """Files repeat the factories' defaults, so that they can be read; those of CHANGED are there to change one."""
+    config = OmegaConf.create(
+        {"seed": OmegaConf.load(CONF / "config.yaml").seed, "of": OmegaConf.load(CONF / f"{file}.yaml")}
+    )
+    options = OmegaConf.to_container(config.of, resolve=True)
+    assert isinstance(options, dict)
+    factory = build_registry(installed=False).find(file.split("/")[0], options.pop("name")).factory  # type: ignore[arg-type]
+    default = settings_of(factory())
+    assert {name for name in options if settings_of(factory(**{name: options[name]})) != default} == CHANGED.get(
+        file, set()
+    )
+
+
 def test_messages() -> None:
     with pytest.raises(MetricError, match=r"sample=0: expected a positive number of groups, or null for all"):
         SelfSimilarity(sample=0)
     with pytest.raises(ConfigError, match=r"definition='pca': expected one of uncentred, centred, released"):
         MaxExplainableVariance(definition="pca")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="baseline='paper': expected one of run, size_matched; run is the level of"):
-        MaxExplainableVariance(baseline="paper")  # type: ignore[arg-type]
+    with pytest.raises(MetricError, match=r"baselines='run': expected names of baselines"):
+        MaxExplainableVariance(baselines="run")
 
     class Scalar(GroupMean):
         over = "word"

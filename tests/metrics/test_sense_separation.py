@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from engine import computed, measure
 from test_measure import Memory
-from test_occurrences import Shelf, shelve
+from test_occurrences import shelve
 
 from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
+from ctxexp.measuring.groups import Group
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metric import Group
-from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.measuring.study import Study, Vectors
+from ctxexp.metrics.sense_separation import SenseSeparation, _influence
 from ctxexp.model import Encoder
-from ctxexp.study import Study, Vectors
+from ctxexp.testing.row_index import MemoryRowIndex
 
 
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:
@@ -40,7 +41,15 @@ def of(groups: list[tuple[tuple[str, ...], np.ndarray]], **options: int) -> dict
     return computed(metric)
 
 
-LABELS = [tuple("aabb"), tuple("abcabcca"), tuple("aaaabbbbbc"), tuple("aab"), tuple("aaa"), tuple("ab")]
+LABELS = [
+    tuple("aabb"),
+    tuple("abcabcca"),
+    tuple("aaaabbbbbc"),
+    tuple("aab"),
+    tuple("aaa"),
+    tuple("ab"),
+    tuple("abbcc"),
+]
 
 
 def test_it_equals_the_double_loop() -> None:
@@ -49,7 +58,7 @@ def test_it_equals_the_double_loop() -> None:
     expected = np.array([loop(x, labels) for labels, x in groups])
     known = expected[np.isfinite(expected).all(axis=1)]
     stats = of(groups)
-    assert stats["n"] == len(known) == 3
+    assert stats["n"] == len(known) == 4
     assert stats["undefined"] == 3
     assert stats["same_sense"] == pytest.approx(known[:, 0].mean(), abs=1e-12)
     assert stats["cross_sense"] == pytest.approx(known[:, 1].mean(), abs=1e-12)
@@ -86,6 +95,47 @@ def test_a_row_without_direction_is_undefined_unless_it_stands_alone(bad: float)
     assert of([(tuple("aabbc"), x)])["raw"] == pytest.approx(np.subtract(*loop(x[:4], tuple("aabb"))))
 
 
+def test_one_permutation_is_its_own_interval() -> None:
+    stats = of([(tuple("aabb"), np.random.default_rng(4).normal(size=(4, 3)))], permutations=1)
+    assert stats["permuted"] == stats["permuted_ci_low"] == stats["permuted_ci_high"]
+    assert np.isfinite(stats["permuted"])
+    none = of([], permutations=5)
+    assert {name for name, value in none.items() if np.isfinite(value)} == {"n", "undefined"}
+    assert SenseSeparation().score(np.ones((3, 4, 5))).shape == (3,)
+
+
+@pytest.mark.parametrize("labels", ["aaabb", "aabb", "aaaabbc", "aabbcc"])
+def test_a_sense_of_two_occurrences_moves_the_separation(labels: str) -> None:
+    """Against the pairs that are left without each row; a sense of one occurrence has no pair of its own and is out."""
+    x = np.random.default_rng(1).normal(size=(len(labels), 6)) + 1
+    at = [i for i, label in enumerate(labels) if labels.count(label) > 1]
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    def separation(rows: list[int]) -> float:
+        pairs = [(i, j) for i in rows for j in rows if i < j]
+        same = [u[i] @ u[j] for i, j in pairs if labels[i] == labels[j]]
+        cross = [u[i] @ u[j] for i, j in pairs if labels[i] != labels[j]]
+        return float(np.mean(same) - np.mean(cross))
+
+    moved = np.array([separation(at) - separation([i for i in at if i != out]) for out in at])
+    got = _influence(tuple(labels), x)
+    np.testing.assert_allclose(got[at], (moved - moved.mean()) * np.sqrt((len(at) - 1) / len(at)), atol=1e-12)
+    assert (got[at] != 0).all()
+    assert not np.delete(got, at).any()
+
+
+def test_the_interval_of_permutations_holds_95_percent() -> None:
+    """Two of eleven rows are a sense in 55 ways, 1.8% each: 2.5% are the highest and a part of the second."""
+    x = np.random.default_rng(2).normal(size=(11, 4))
+    values = []
+    for first in itertools.combinations(range(11), 2):
+        same, cross = loop(x, tuple("a" if i in first else "b" for i in range(11)))
+        values.append(same - cross)
+    stats = of([(tuple("aabbbbbbbbb"), x)], permutations=20_000)
+    ordered = np.sort(values)
+    assert (stats["permuted_ci_low"], stats["permuted_ci_high"]) == pytest.approx((ordered[1], ordered[-2]), abs=1e-9)
+
+
 def test_without_permutations_there_is_no_chance_level() -> None:
     stats = of([(tuple("aabb"), np.random.default_rng(4).normal(size=(4, 3)))], permutations=0)
     assert np.isnan([stats["permuted"], stats["permuted_ci_low"], stats["permuted_ci_high"]]).all()
@@ -116,7 +166,7 @@ def labelled(n: int = 120, *, seed: int = 0) -> Corpus:
     return Corpus("labelled", tuple(sentences), senses=tuple(senses))
 
 
-def store(corpus: Corpus, separation: float) -> tuple[Memory, Shelf]:
+def store(corpus: Corpus, separation: float) -> tuple[Memory, MemoryRowIndex]:
     """Rows = word + sense x separation + noise."""
     shelf, rng = shelve(corpus), np.random.default_rng(9)
     rows = rng.normal(size=(len(shelf.unit_codes), 16))
@@ -142,7 +192,7 @@ def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
         assert list(zip(rows, labels, strict=True)) == sorted(expected[str(word)])
 
 
-def test_rows_that_are_not_there_or_not_measured_are_left_out() -> None:
+def test_missing_and_unmeasured_rows_are_left_out() -> None:
     corpus = Corpus(
         "few",
         tuple(Sentence.of(words) for words in (["a", "bank", "."], ["bank", "b"], ["a", "bank", "."])),
@@ -162,7 +212,7 @@ def test_rows_that_are_not_there_or_not_measured_are_left_out() -> None:
         ("bank", ("y", "x")),
     ]  # the mark and the word beyond the end are out, the repeated row counts once
 
-    class Pieces(Shelf):
+    class Pieces(MemoryRowIndex):
         positions = np.array([0, 2, 0, 1, 2])  # word 1 of the second sentence has no row: its tokenizer skipped it
 
     pieces = Pieces(shelf.vocabulary, shelf.unit_codes, shelf.offsets, shelf.stored_of)
@@ -186,19 +236,19 @@ def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence
         memory, shelf = store(corpus, strength)
         occurrences = Occurrences.of(shelf, corpus, keep=str.isalnum)
         results = measure(memory, occurrences, {"senses": SenseSeparation}, baseline, seed=0, bootstrap=200)
-        low, high = (results.named[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
-        assert low < results.named["senses/raw"][0] < high
+        low, high = (results.by_name[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
+        assert low < results.by_name["senses/raw"][0] < high
         assert (low > 0.1) == (strength > 0)
-        assert results.named["senses/n"][0] == 5
-        chance = results.named["senses/permuted_ci_low"][0], results.named["senses/permuted_ci_high"][0]
+        assert results.by_name["senses/n"][0] == 5
+        chance = results.by_name["senses/permuted_ci_low"][0], results.by_name["senses/permuted_ci_high"][0]
         assert chance[0] < 0 < chance[1]
-        assert (results.named["senses/raw"][0] > chance[1]) == (strength > 0)
-        assert "senses/adjusted" not in results.named
+        assert (results.by_name["senses/raw"][0] > chance[1]) == (strength > 0)
+        assert "senses/adjusted" not in results.by_name
         table = results.tables["senses"]
         assert sorted(table["word"]) == ["Bank", "bank", "bat", "mole", "spring"]
         assert sum(table["count"]) == len(corpus.senses)
         assert table["senses"][0].startswith("sense0 (")
-        assert np.mean(table["raw_0"]) == pytest.approx(results.named["senses/raw"][0])
+        assert np.mean(table["raw_0"]) == pytest.approx(results.by_name["senses/raw"][0])
 
 
 def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
@@ -210,8 +260,8 @@ def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> N
             memory, Occurrences.of(shelf, bare), {"senses": SenseSeparation}, OnePerSentence(size=50, redraws=2), seed=0
         )
     assert "senses: undefined (NaN) in every layer, since no measured unit has a sense label" in caplog.text
-    assert np.isnan(results.named["senses/raw"]).all()
-    assert results.named["senses/n"].tolist() == [0]
+    assert np.isnan(results.by_name["senses/raw"]).all()
+    assert results.by_name["senses/n"].tolist() == [0]
 
 
 def test_a_corpus_without_senses_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:

@@ -7,14 +7,16 @@ import pytest
 from engine import Sides
 from scipy import stats
 
-from ctxexp.command.jobs import summary
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
-from ctxexp.measuring.described import describe
-from ctxexp.metric import Estimate, Group
+from ctxexp.jobs.execute import summary
+from ctxexp.maths.correlation import percentiles, resampled_spearman, resamples
+from ctxexp.measuring.groups import Group
+from ctxexp.metric import Estimate
 from ctxexp.metrics.similarity import similarities
 from ctxexp.metrics.sts import STS
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.wording import axis_label, define, main_curves, title
+from ctxexp.report.wording import axis_label, main_curves, measure_definition, title
+from ctxexp.results.described import describe
 from ctxexp.sinks.mlflow.values import means
 from ctxexp.testing import check_metric
 from tests.gold_pairs import cosines, measured, pairs
@@ -31,7 +33,7 @@ def test_similarities_are_those_of_the_formulas() -> None:
     np.testing.assert_allclose(similarities(p.x, p.y, "euclidean"), -np.linalg.norm(x - y, axis=1), atol=1e-12)
 
 
-def test_equal_vectors_tie_at_one_and_zero_vectors_have_no_cosine() -> None:
+def test_equal_vectors_tie_at_one_and_zero_is_undefined() -> None:
     x = np.random.default_rng(2).normal(size=(5000, 384)).astype(np.float32)
     assert (similarities(x, x.copy()) == 1).all()
     x[7] = 0
@@ -41,7 +43,7 @@ def test_equal_vectors_tie_at_one_and_zero_vectors_have_no_cosine() -> None:
     assert similarities(x, x, "euclidean")[7] == 0
 
 
-def test_a_rotation_changes_nothing_and_a_factor_nothing_of_the_cosine() -> None:
+def test_no_rotation_and_no_factor_of_the_cosine_matters() -> None:
     p = pairs(3)
     turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))
     turned = Sides((p.x @ turn).astype(np.float32), (p.y @ turn).astype(np.float32), p.gold, p.texts)
@@ -74,6 +76,30 @@ def test_one_sub_set_has_one_value_three_times() -> None:
         assert got[f"mean{suffix}"] == got[f"wmean{suffix}"] == pytest.approx(got[f"all{suffix}"], abs=1e-12)
 
 
+@pytest.mark.parametrize("replicates", [0, 30])
+def test_the_main_value_alone_keeps_its_replicates(replicates: int) -> None:
+    metric = STS()
+    metric.update(pairs(1).group("STS-B"))
+    if replicates:
+        metric.resample(np.random.default_rng(0), replicates)
+    got = metric.compute()
+    kept = {name: value.replicates for name, value in got.items() if isinstance(value, Estimate)}
+    assert set(kept) == {"all", "mean", "wmean"}
+    assert kept["all"] is not None
+    assert kept["all"].shape == (replicates,)
+    assert kept["mean"] is kept["wmean"] is None
+
+
+def test_the_mean_over_tasks_has_the_mean_of_their_replicates() -> None:
+    metric = STS()
+    for task in ("STS12", "STS-B", "SICK"):
+        metric.update(pairs(len(task), 20).group(task))
+    metric.resample(np.random.default_rng(0), 30)
+    of = {name: value.replicates for name, value in metric.compute().items() if isinstance(value, Estimate)}
+    tasks = [of[f"{task}/all"] for task in ("STS12", "STS-B", "SICK")]
+    np.testing.assert_allclose(of["avg/all"], np.mean(tasks, axis=0))  # type: ignore[arg-type]
+
+
 def test_several_tasks_are_named_and_averaged() -> None:
     parts = {"STS12/a": pairs(1), "STS-B": pairs(2), "STS12/b": pairs(3)}
     got = measured(STS(), parts, 200)
@@ -87,7 +113,7 @@ def test_several_tasks_are_named_and_averaged() -> None:
     assert 0 < widths["avg"] < max(widths.values())
 
 
-def test_intervals_are_those_of_the_plain_loop_over_the_same_draws() -> None:
+def test_intervals_equal_a_plain_loop_over_the_draws() -> None:
     """Draws are made within each sub-set; ranks anew in each resample."""
     parts = {"T/a": pairs(5, 20), "T/b": pairs(6, 31)}
     got = measured(STS(), parts, 60)
@@ -103,6 +129,16 @@ def test_intervals_are_those_of_the_plain_loop_over_the_same_draws() -> None:
     for i, name in enumerate(("all", "mean", "wmean")):
         assert got[f"{name}_ci_low"] == pytest.approx(low[i], abs=1e-9)
         assert got[f"{name}_ci_high"] == pytest.approx(high[i], abs=1e-9)
+
+
+def test_pairs_of_the_same_sentences_are_drawn_together() -> None:
+    p = pairs(5, 20)
+    twice = Sides(*(np.concatenate([v, v]) for v in (p.x, p.y, p.gold)), [*p.texts, *p.texts],
+                  np.tile(np.arange(40).reshape(20, 2), (2, 1)))  # fmt: skip
+    got = measured(STS(), {"T": twice}, 60)
+    (counts,) = resamples([20], 60, np.random.default_rng(0))
+    once = 100 * resampled_spearman([cosines(p), p.gold], counts)[:, 0, 1]
+    assert (got["all_ci_low"], got["all_ci_high"]) == pytest.approx(percentiles(once), abs=1e-9)
 
 
 def test_pairs_without_a_similarity_are_left_out_and_counted() -> None:
@@ -134,9 +170,10 @@ def test_the_table_has_a_row_a_sub_set() -> None:
     metric = STS()
     parts = {"T/a": pairs(1), "U": pairs(2)}
     measured(metric, parts, 50)
-    rows = metric.table_rows()
+    rows = metric.outputs()["table"]
     assert [r["subset"] for r in rows] == ["T/a", "U"]
     for row, p in zip(rows, parts.values(), strict=True):
+        assert row["pearson"] == pytest.approx(100 * stats.pearsonr(cosines(p), p.gold).statistic, abs=1e-10)
         assert row["spearman"] == pytest.approx(100 * stats.spearmanr(cosines(p), p.gold).statistic, abs=1e-10)
         assert row["spearman_ci_low"] < row["spearman"] < row["spearman_ci_high"]
         assert row["n"] == 40
@@ -176,7 +213,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     assert {panel.statistic for panel in chart.panels} == {"all"}
     assert all(panel.lines[0].low is not None for panel in chart.panels)
     assert title("sts", [results], "STS12") == "Semantic textual similarity, STS12"
-    assert define("sts", results, "avg") == f"mean over tasks: {metric.definition}"
+    assert measure_definition("sts", results, "avg") == f"mean over tasks: {metric.definition}"
     assert axis_label("sts", "all", [results], "STS12") == "Spearman × 100"
 
 

@@ -41,15 +41,15 @@ def scored(tasks: tuple[str, ...], shared: Path, folder: Path, warm: Warm) -> Re
 
 def check(results: Results, tasks: tuple[str, ...]) -> None:
     of = {task: f"sts/{task}" if len(tasks) > 1 else "sts" for task in tasks}
-    last = {task: float(results.named[f"{of[task]}/all"][-1]) for task in tasks}
+    last = {task: float(results.by_name[f"{of[task]}/all"][-1]) for task in tasks}
     assert last == pytest.approx({task: PUBLISHED[task] for task in tasks}, abs=0.05)
     if len(tasks) > 1:
-        assert results.named["sts/avg/all"][-1] == pytest.approx(sum(last.values()) / len(last), abs=1e-12)
-    assert max(results.named[f"{of[task]}/undefined"].max() for task in tasks) == 0
+        assert results.by_name["sts/avg/all"][-1] == pytest.approx(sum(last.values()) / len(last), abs=1e-12)
+    assert max(results.by_name[f"{of[task]}/undefined"].max() for task in tasks) == 0
     # `mean` and `wmean` are other numbers: which was published matters
-    assert abs(results.named[f"{of['STS13']}/wmean"][-1] - PUBLISHED["STS13"]) > 1
+    assert abs(results.by_name[f"{of['STS13']}/wmean"][-1] - PUBLISHED["STS13"]) > 1
     for task in tasks:  # trained for the last layer
-        assert results.named[f"{of[task]}/all"].argmax() == results.n_layers - 1
+        assert results.by_name[f"{of[task]}/all"].argmax() == results.n_layers - 1
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from huggingface_hub import constants
 from ctxexp.errors import ModelError
 from ctxexp.models import bert
 from ctxexp.models.transformer import checkpoints
-from ctxexp.models.transformer.checkpoints import PUBLISHED, describe, resolve
+from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, describe, resolve
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -125,22 +125,23 @@ def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
 
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
-    cached(cache, "bert-base-cased", tiny, PUBLISHED["bert"].revision)
+    cached(cache, "bert-base-cased", tiny, PUBLISHED_CHECKPOINTS["bert"].revision)
     made = bert.bert(weights="published", device="cpu")
     assert made.details["checkpoint"] == "bert-base-cased"
-    assert made.details["revision"] == PUBLISHED["bert"].revision
-    assert f"bert-base-cased@{PUBLISHED['bert'].revision}" in made.name
+    assert made.details["revision"] == PUBLISHED_CHECKPOINTS["bert"].revision
+    assert f"bert-base-cased@{PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
 
 
-def test_each_name_of_a_papers_checkpoint_finds_what_the_other_has_cached(cache: Path, tiny: Path) -> None:
-    pinned = PUBLISHED["bert-base-uncased"].revision
+def test_either_name_of_a_checkpoint_finds_the_cached_one(cache: Path, tiny: Path) -> None:
+    pinned = PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
     cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
     found, weights = resolve("bert-base-uncased"), resolve(str(tiny)).weights_hash
     assert found.identity == f"google-bert/bert-base-uncased@{pinned} weights sha256:{weights}"  # read, not by name
     cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
     assert resolve("google-bert/bert-base-cased").revision == COMMIT
     with pytest.raises(
-        ModelError, match=f"no checkpoint bert-large-uncased at revision {PUBLISHED['bert-large-uncased'].revision}"
+        ModelError,
+        match=f"no checkpoint bert-large-uncased at revision {PUBLISHED_CHECKPOINTS['bert-large-uncased'].revision}",
     ):
         resolve("bert-large-uncased")
 
@@ -166,11 +167,13 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
         bert.bert(weights="published")
     assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
     message = str(unreachable.value)
-    assert message.startswith(f"no checkpoint google-bert/bert-base-cased at revision {PUBLISHED['bert'].revision}: ")
+    assert message.startswith(
+        f"no checkpoint google-bert/bert-base-cased at revision {PUBLISHED_CHECKPOINTS['bert'].revision}: "
+    )
     assert str(cache / "models--google-bert--bert-base-cased") in message
     assert str(cache / "models--bert-base-cased") in message
     assert "http://127.0.0.1:9 can't be reached" in message
-    assert f"hf download google-bert/bert-base-cased --revision {PUBLISHED['bert'].revision}" in message
+    assert f"hf download google-bert/bert-base-cased --revision {PUBLISHED_CHECKPOINTS['bert'].revision}" in message
     assert "HF_HOME" in message
     assert "model.checkpoint=<folder>" in message
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -254,7 +257,7 @@ def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str, reason: 
         describe(tmp_path, source="x")
 
 
-def test_a_folder_with_the_name_of_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
+def test_a_folder_named_like_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(tiny, tmp_path / "copy")
     (copy / "vocab.json").mkdir()
     assert describe(copy, source="x").content_hash == describe(tiny, source="x").content_hash

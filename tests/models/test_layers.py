@@ -48,9 +48,9 @@ def test_values_are_the_full_runs_at_these_layers(folder: Path, corpus: Corpus, 
     kept = full.frame[full.frame.layer.isin(FEW)].reset_index(drop=True)
     curves = few.frame[few.frame.layer.notna()].reset_index(drop=True)
     assert kept.equals(curves)
-    for key, held in few.held.items():
+    for key, held in few.by_key.items():
         if key.place == "layer":
-            np.testing.assert_array_equal(held.value[list(FEW)], full.held[key].value[list(FEW)])
+            np.testing.assert_array_equal(held.value[list(FEW)], full.by_key[key].value[list(FEW)])
             assert np.isnan(held.value[1])
     assert {"raw_0", "raw_2"} <= set(few.tables["self_similarity"].columns)
     assert "raw_1" not in few.tables["self_similarity"].columns
@@ -71,7 +71,7 @@ def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: 
     for i in FEW:
         np.testing.assert_array_equal(one.layer(i), two.layer(i))
     again = open_store(corpus, few, cache=tmp_path)  # its checksums hold
-    assert (again.encoded, again.numbers, again.n_layers) == (0, FEW, 3)
+    assert (again.n_encoded, again.numbers, again.n_layers) == (0, FEW, 3)
     with pytest.raises(ctxexp.errors.StoreError, match=r"no layer 1: .* has layers 0, 2$"):
         again.layer(1)
     view, whole = few.sentences(), full.sentences()
@@ -109,7 +109,7 @@ def test_of_a_model_in_memory_too(folder: Path) -> None:
 
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
     few, full = (ctxexp.from_transformers(model, tokenizer, linear="plain", layers=which) for which in ([2, 0], None))
-    assert few.given == FEW
+    assert few.layer_numbers == FEW
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
     (some,), (every,) = (one.encode([Sentence.of(WORDS)]) for one in (few, full))
     np.testing.assert_array_equal(some.layers, every.layers[list(FEW)])

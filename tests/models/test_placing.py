@@ -13,7 +13,7 @@ import torch
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models.bert import bert
-from ctxexp.models.choices import Reading
+from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.placing import placing
 
@@ -61,12 +61,12 @@ def test_what_is_missing_is_named_before_anything_is_loaded(
 ) -> None:
     monkeypatch.setattr("ctxexp.models.choices.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=message):
-        Reading(**choices)  # type: ignore[arg-type]
+        TransformerOptions(**choices)  # type: ignore[arg-type]
 
 
 def test_an_unknown_quantisation_is_refused() -> None:
     with pytest.raises(UnknownName, match="int3"):
-        Reading(quantization="int3")  # type: ignore[arg-type]
+        TransformerOptions(quantization="int3")  # type: ignore[arg-type]
 
 
 def test_bitsandbytes_needs_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_bitsandbytes_needs_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ConfigError, match=r"^model\.quantization=bitsandbytes_4bit: expected a GPU, .* device=cpu; use "
     ):
-        placing(Reading(quantization="bitsandbytes_4bit"), torch.device("cpu"))
+        placing(TransformerOptions(quantization="bitsandbytes_4bit"), torch.device("cpu"))
 
 
 def test_untrained_weights_are_neither_laid_out_nor_quantised() -> None:

@@ -13,18 +13,17 @@ import tiny_models
 import torch
 
 import ctxexp
+from ctxexp.command.build import Built
 from ctxexp.command.compose import config_of
-from ctxexp.command.jobs import summary
-from ctxexp.command.labels import label
-from ctxexp.command.run import load_encoder
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, CtxexpError, ModelError
+from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.gpt2 import gpt2
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.known import Known
-from ctxexp.report.wording import identities
+from ctxexp.models.lazy import LazyEncoder
+from ctxexp.report.wording import encoder_lines
 from ctxexp.results.run_info import RunInfo
 from ctxexp.vectors.align import best_window, windows
 
@@ -73,9 +72,7 @@ def ids_of(tokenizer: Any, prefix: str, text: str) -> tuple[list[int], list[tupl
 
 @pytest.mark.parametrize("prefix", ["as_tokenizer", "none", "bos", ".", "the dog"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_vectors_are_those_that_transformers_gives_for_the_ids_put_together(
-    folder: Folder, kind: str, prefix: str
-) -> None:
+def test_vectors_equal_those_of_the_joined_ids(folder: Folder, kind: str, prefix: str) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer, model = AutoTokenizer.from_pretrained(folder(kind)), AutoModel.from_pretrained(folder(kind)).eval()
@@ -130,7 +127,7 @@ def test_every_window_of_a_long_sentence_begins_with_it(folder: Folder, kind: st
 @pytest.mark.parametrize(
     ("kind", "prefix"), [("gpt2", "as_tokenizer"), ("gpt2", "bos"), ("llama", "."), ("llama", "none")]
 )
-def test_a_causal_model_s_first_unit_is_the_same_in_every_text(folder: Folder, kind: str, prefix: str) -> None:
+def test_a_causal_models_first_unit_never_changes(folder: Folder, kind: str, prefix: str) -> None:
     """Whatever stands before it: so `causal` says that it sees no other word."""
     made = encoder(folder(kind), prefix=prefix)
     assert made.causal is True
@@ -157,7 +154,7 @@ STARTS = [
 
 
 @pytest.mark.parametrize(("kind", "prefix", "start", "said"), STARTS)
-def test_it_is_said_what_stands_first_and_whose_doing_that_is(
+def test_what_stands_first_is_named_with_its_source(
     folder: Folder, kind: str, prefix: str, start: TextStart, said: str
 ) -> None:
     made = encoder(folder(kind), prefix=prefix)
@@ -165,7 +162,7 @@ def test_it_is_said_what_stands_first_and_whose_doing_that_is(
     assert str(start).startswith(said)
     assert made.details["start"] == str(start)
     again = encoder(folder(kind), prefix=prefix)
-    assert isinstance(again, Known)  # its description is read back
+    assert isinstance(again, LazyEncoder)  # its description is read back
     assert (again.start, again.causal) == (made.start, made.causal)
 
 
@@ -265,7 +262,7 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     assert RunInfo.from_json(made.info.to_json()).model.start == start
     assert f"  stands first: {said}" in summary(made).splitlines()
     assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in summary(plain)
-    assert identities([("gpt2", made)])[0].endswith(f"first: {said}")
+    assert encoder_lines([("gpt2", made)])[0].endswith(f"first: {said}")
     assert made.info.corpus.left_out == plain.info.corpus.left_out == 4  # the first word of each text, not the prefix
     notes = [record.getMessage() for record in caplog.records if "not measured" in record.getMessage()]
     assert notes[0].endswith("occurrences are not measured")
@@ -286,8 +283,8 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_labels_and_configs_of_runs_have_it(options: list[str], expected: str) -> None:
     config = config_of(options)
-    assert label(config) == expected
-    assert load_encoder(config).n_layers == 5
+    assert Built(config).title == expected
+    assert Built(config).encoder.n_layers == 5
 
 
 def test_models_without_pieces_have_none() -> None:

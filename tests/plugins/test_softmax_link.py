@@ -100,7 +100,7 @@ def test_the_counted_pmi_against_a_naive_count(tmp_path: Path) -> None:
     assert got["counted_pmi_given_log_p_within"] == pytest.approx(pearsonr(*left)[0])
 
 
-def test_products_that_are_log_p_alone_and_products_that_know_nothing_of_it() -> None:
+def test_products_may_depend_on_log_p_alone_or_not() -> None:
     rng = np.random.default_rng(0)
     counts = rng.integers(1, 1000, 300)
     log_p = np.log(counts / counts.sum())

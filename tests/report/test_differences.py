@@ -8,7 +8,7 @@ from engine import measure
 from test_measure import ALL, Memory, contextual, world
 
 from ctxexp.baselines import OnePerSentence
-from ctxexp.report.differences import difference, paired
+from ctxexp.report.differences import difference, share_resamples
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from tests.made import saying
@@ -23,28 +23,28 @@ def run(store: Memory, occurrences: object, *, seed: int = 0, bootstrap: int = 2
     return saying(results, fingerprint="the same")
 
 
-def test_the_same_resamples_take_out_what_both_curves_owe_to_the_sentences() -> None:
+def test_shared_resamples_remove_what_both_curves_share() -> None:
     store, occurrences, _ = world((1.0, 0.9))
     one = run(store, occurrences)
     nothing = difference(one, one, KEY)
     assert nothing.value.tolist() == nothing.low.tolist() == nothing.high.tolist() == [0, 0]
     found = difference(one, one, KEY, layers=[1], others=[0])
-    assert found.value == pytest.approx(np.diff(one.held[KEY].value))
+    assert found.value == pytest.approx(np.diff(one.by_key[KEY].value))
     assert found.low[0] < found.value[0] < found.high[0]
     assert difference(one, one, KEY, layers=[-1], others=[0]).value == found.value
-    own = one.held[KEY].high - one.held[KEY].low
+    own = one.by_key[KEY].high - one.by_key[KEY].low
     assert (found.high - found.low)[0] < 0.5 * np.hypot(*own)
 
 
-def test_runs_on_the_same_text_are_paired_and_others_are_not() -> None:
+def test_only_runs_on_the_same_text_are_paired() -> None:
     store, occurrences, _ = world((1.0,))
     twin = Memory(store.shelf, [store.layers[0] + 0.01 * contextual(store.shelf, 1.0, seed=4)])
     one, same, other = run(store, occurrences), run(twin, occurrences), run(twin, occurrences, seed=1)
-    assert paired(one, same)
-    assert not paired(one, other)
+    assert share_resamples(one, same)
+    assert not share_resamples(one, other)
     widths = [float((d.high - d.low)[0]) for d in (difference(one, same, KEY), difference(one, other, KEY))]
     assert widths[0] < 0.5 * widths[1]
-    own = [float((r.held[KEY].high - r.held[KEY].low)[0]) for r in (one, other)]
+    own = [float((r.by_key[KEY].high - r.by_key[KEY].low)[0]) for r in (one, other)]
     assert widths[1] == pytest.approx(np.hypot(*own), rel=0.25)
 
 

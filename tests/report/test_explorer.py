@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ctxexp_words.explorer.page_section import explorer_data
+from ctxexp_words.explorer.word_map import WordMap
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
@@ -18,15 +20,13 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.word_map import WordMap
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.report.explorer import explorer_data
 from ctxexp.report.page import write_report
 from ctxexp.results import Results
 from ctxexp.results.run_info import ModelInfo, RunInfo
-from ctxexp.testing.shelf import shelve
+from ctxexp.testing.row_index import row_index
 from tests.browser import headless, wait_until
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
@@ -49,13 +49,13 @@ class Random:
 def runs() -> list[tuple[str, Results]]:
     """What the default sweep measures of words, of made vectors: as many words, sentences and layers."""
     corpus = polysemy()
-    shelf = shelve(corpus)
+    shelf = row_index(corpus)
     occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
     found = []
     for seed, (name, n) in enumerate(LAYERS.items()):
         store = Random(shelf.unit_codes, n, seed)
         points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
-        rows = WordRows(store, occurrences, OnePerSentence(exact=True), word_map=points)
+        rows = WordRows(store, occurrences, OnePerSentence(exact=True), observers={"word_map": points})
         metrics = {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}
         results = measure([rows], metrics, bootstrap=5)
         found.append((name, replace(results, info=results.info | RunInfo(model=ModelInfo(name=name)))))
@@ -99,9 +99,9 @@ def test_the_page_is_told_what_the_tables_hold() -> None:
     assert told["pos"][told["words"].index("the")] == ""
 
 
-def test_of_many_words_the_projected_and_the_extreme_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     every: Any = explorer_data(runs())
-    monkeypatch.setattr("ctxexp.report.explorer.MOST", 300)
+    monkeypatch.setattr("ctxexp_words.explorer.page_section.MOST", 300)
     told: Any = explorer_data(runs())
     assert len(told["words"]) == 300
     assert set(told["words"]) < set(every["words"])

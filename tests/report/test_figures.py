@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp.measuring.described import Described, describe
 from ctxexp.metric import GroupMean
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.papers.ethayarajh_2019 import released as reference
 from ctxexp.report import charts, figures, wording
+from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
+from ctxexp.results.described import Described, describe
 from ctxexp.results.run_info import MeasureInfo
 from ctxexp.results.values import Key, Values
 from tests.made import results_with, told, with_curves
@@ -87,7 +87,7 @@ def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path
     assert figure is not None
     lines = drawn(figure.axes[0])
     for statistic in ("adjusted", "raw", "baseline"):
-        assert any(np.array_equal(line, run.named[f"self_similarity/{statistic}"]) for line in lines), statistic
+        assert any(np.array_equal(line, run.by_name[f"self_similarity/{statistic}"]) for line in lines), statistic
     said = texts(figure).replace("\u00a0", " ")
     for part in ("Self-similarity", "bert", "Definition 1", "polysemy", "1,000 occurrences, one per sentence"):
         assert part in said
@@ -98,7 +98,7 @@ def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     twice = [figures.run_figure(results("elmo", 3), "self_similarity") for _ in range(2)]
-    first, second = (figures.save(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
+    first, second = (figures.save_figure(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
 
 
@@ -113,7 +113,7 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview(tmp_path: Path) -
         for axes, panel in zip(figure.axes, chart.panels, strict=True):
             key = f"{panel.measure}/{'mean_cosine' if panel.measure == 'anisotropy' else panel.statistic}"
             for (_, run), line in zip(runs, drawn(axes), strict=True):
-                np.testing.assert_array_equal(line, run.named[key])
+                np.testing.assert_array_equal(line, run.by_name[key])
     overview = figures.overview_figure(drawn_charts, runs)
     assert len(overview.axes) == 4
     assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
@@ -136,12 +136,12 @@ def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
     (axes,) = figures.sweep_figure(chart).axes
     lines = [line for line in axes.lines if not is_rule(axes, line)]
     assert [line.get_color() for line in lines] == list(colours(["bert", "llama"]).values())
-    low, high = (runs[0][1].named[f"self_similarity/adjusted_ci_{edge}"] for edge in ("low", "high"))
+    low, high = (runs[0][1].by_name[f"self_similarity/adjusted_ci_{edge}"] for edge in ("low", "high"))
     y = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert (y.min(), y.max()) == (low.min(), high.max())
 
 
-def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and_room_below_zero() -> None:
+def test_explainable_variance_has_a_panel_for_each_definition() -> None:
     changed = {
         f"{VARIANCE}_released__adjusted": np.array([np.nan, -0.14, -0.70, -0.63, -0.12]),
         f"{VARIANCE}__size_matched_adjusted": np.linspace(0.3, 0.1, 5),
@@ -163,7 +163,7 @@ def test_explainable_variance_has_a_panel_a_definition_its_five_percent_line_and
     assert "own size" in figure.axes[2].get_title(loc="left")
 
 
-def test_a_level_by_size_is_named_wherever_a_figure_speaks_of_it_and_no_published_curve_stands_beside_it() -> None:
+def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
     """Published curves are adjusted by the paper's one level: against another they would be another measure."""
     by_size = describe(f"{VARIANCE}_released", MaxExplainableVariance(definition="released"), "size-matched")
     usual = replace(by_size, level="drawn")
@@ -176,15 +176,15 @@ def test_a_level_by_size_is_named_wherever_a_figure_speaks_of_it_and_no_publishe
         assert sum(line.published for line in raw.lines) == 1
         own = "random groups of each word's own size"
         said = f"baseline: {own}" if about is by_size else "baseline: 1,000 occurrences, one per sentence"
-        assert said in wording.facts([("bert", run)], f"{VARIANCE}_released")
-        assert (f"one per sentence or {own}" in "; ".join(wording.facts([("bert", run)]))) is (about is by_size)
+        assert said in wording.shared_facts([("bert", run)], f"{VARIANCE}_released")
+        assert (f"one per sentence or {own}" in "; ".join(wording.shared_facts([("bert", run)]))) is (about is by_size)
         assert ("size-matched baseline" in panel.y_label) is (about is by_size)
         assert panel.definition.endswith("; baseline of each word's own size") is (about is by_size)
 
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     run = results("bert", 5)
-    curve = run.named["self_similarity/adjusted"].copy()
+    curve = run.by_name["self_similarity/adjusted"].copy()
     curve[[2, 4]] = np.nan, np.inf
     run = with_curves(run, self_similarity__adjusted=curve)
     figure = figures.run_figure(run, "self_similarity")
@@ -194,14 +194,14 @@ def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     polygons = axes.collections[0].get_paths()
     assert [(p.vertices[:, 0].min(), p.vertices[:, 0].max()) for p in polygons] == [(0, 1), (3, 3)]
     whiskers = axes.collections[1].get_segments()  # layer 3 has no neighbour: a band would be invisible
-    low, high = (run.named[f"self_similarity/adjusted_ci_{edge}"][3] for edge in ("low", "high"))
+    low, high = (run.by_name[f"self_similarity/adjusted_ci_{edge}"][3] for edge in ("low", "high"))
     np.testing.assert_array_equal(whiskers, [[[3, low], [3, high]]])
 
 
 def test_one_layer_is_a_marker_with_a_whisker(tmp_path: Path) -> None:
     run = results("tiny", 1)
     (chart, *_) = charts.sweep_charts([("tiny", run)])
-    figures.save(figures.sweep_figure(chart), tmp_path, "one")
+    figures.save_figure(figures.sweep_figure(chart), tmp_path, "one")
     figure = figures.run_figure(run, "anisotropy")
     assert figure is not None
     line = figure.axes[0].lines[0]
@@ -231,18 +231,18 @@ def test_a_panel_never_mixes_statistics() -> None:
     assert [(p.statistic, [line.label for line in p.lines]) for p in chart.panels] == [("adjusted", ["bert"])]
 
 
-def test_a_choice_of_weights_is_said_only_of_runs_that_all_have_one() -> None:
+def test_a_choice_of_weights_is_named_if_all_agree() -> None:
     bert, elmo, file = results("bert", 3), results("elmo", 2), results("smol", 3, weights="")
-    assert "weights mini" in wording.facts([("bert", bert), ("elmo", elmo)])
-    assert not any("weights" in fact for fact in wording.facts([("bert", bert), ("smol", file)]))
+    assert "weights mini" in wording.shared_facts([("bert", bert), ("elmo", elmo)])
+    assert not any("weights" in fact for fact in wording.shared_facts([("bert", bert), ("smol", file)]))
 
 
-def test_how_sentences_were_pooled_is_said_under_measures_of_pairs_alone() -> None:
+def test_sentence_pooling_is_named_under_pair_measures_only() -> None:
     measures = {"sts": MeasureInfo(over="pair"), "word_norm": MeasureInfo(over="word")}
     mean, cls = (results("bert", 3, pooling=which, measures=measures) for which in ("mean_words", "cls"))
-    assert "sentence vectors: mean words" in wording.facts([("bert", mean)], "sts")
-    assert "2 poolings of sentences" in wording.facts([("bert", mean), ("cls", cls)], "sts")
-    assert not any("mean words" in fact for fact in wording.facts([("bert", mean)], "word_norm"))
+    assert "sentence vectors: mean words" in wording.shared_facts([("bert", mean)], "sts")
+    assert "2 poolings of sentences" in wording.shared_facts([("bert", mean), ("cls", cls)], "sts")
+    assert not any("mean words" in fact for fact in wording.shared_facts([("bert", mean)], "word_norm"))
 
 
 def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
@@ -255,7 +255,7 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     asked = overlays(published=True)
     assert {key.split("/")[1] for key in asked} == {"bert, published"}
     np.testing.assert_array_equal(
-        asked["self_similarity/bert, published"], reference.published("bert")[Key("self_similarity", "adjusted")]
+        asked["self_similarity/bert, published"], reference.published_curves("bert")[Key("self_similarity", "adjusted")]
     )
     assert f"{VARIANCE}/bert, published" not in asked  # released were only the released code's ratios
     assert f"{VARIANCE}_released/bert, published" in asked
@@ -279,7 +279,7 @@ def test_any_label_is_drawn_as_it_is(label: str, tmp_path: Path) -> None:
     (chart, *_) = charts.sweep_charts([(label, run)])
     figure = figures.sweep_figure(chart, [(label, run)])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [" ".join(label.split())]
-    figures.save(figure, tmp_path, label)
+    figures.save_figure(figure, tmp_path, label)
 
 
 def test_nothing_overlaps_or_leaves_the_page() -> None:
@@ -302,7 +302,7 @@ def test_nothing_overlaps_or_leaves_the_page() -> None:
                 assert not box.overlaps(other) or min(box.y1, other.y1) - max(box.y0, other.y0) < 1
 
 
-def test_a_plugins_measure_is_drawn_too_and_file_names_are_safe(tmp_path: Path) -> None:
+def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None:
     values = Values()
     values.add(Key("../their measure", "score"), np.arange(3.0))
     theirs = MeasureInfo(definition="theirs", unit="bits")
@@ -320,7 +320,7 @@ def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     runs = wording.unique_labels([("bert", Results()), ("bert", Results()), ("bert #2", Results()), (" ", Results())])
     assert [label for label, _ in runs] == ["bert", "bert #2", "bert #2 #2", "run"]
     run = results_with(curves={"m/n": np.array([790.0, 812.0])}, info=told(measures={"m": {"over": "sentence"}}))
-    assert wording.count_words(run, "m") == "790–812 sentences"
+    assert wording.group_count_phrase(run, "m") == "790–812 sentences"
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
 )
 def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
     run = results_with(curves={"m/n": np.full(2, float(n))}, info=told(measures={"m": {"over": over}}))
-    assert wording.count_words(run, "m") == said
+    assert wording.group_count_phrase(run, "m") == said
 
 
 def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
@@ -339,10 +339,10 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
     foot = figures.run_figure(results("gpt2", 3, encoder=name), "self_similarity").texts[2].get_text()  # type: ignore[union-attr]
     assert foot.replace("\n", " ").startswith(f"gpt2: {name}, 3 layers of 16 Without context: gpt2, self_similarity/")
     for long in ("a plugin's words " * 20, "/a" * 60):
-        assert wording.identities([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
+        assert wording.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
 
 
-def test_controls_stand_line_by_line_in_the_foot_and_those_beyond_are_counted() -> None:
+def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
     runs = [(name, results(name, 3)) for name in "abcdef"]
     chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
     (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if "Without" in text.get_text())
@@ -354,10 +354,10 @@ def test_controls_stand_line_by_line_in_the_foot_and_those_beyond_are_counted() 
 def test_groups_of_matched_size_have_no_size_to_name() -> None:
     matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
     for measure in ("self_similarity", VARIANCE, None):
-        assert "baseline: size matched" in wording.facts(matched, measure), measure
-    assert "baseline: 1,000 occurrences, size matched" in wording.facts(matched, "anisotropy")
+        assert "baseline: size matched" in wording.shared_facts(matched, measure), measure
+    assert "baseline: 1,000 occurrences, size matched" in wording.shared_facts(matched, "anisotropy")
     plain = [("bert", results("bert", 3))]
-    assert "baseline: 1,000 occurrences, one per sentence" in wording.facts(plain, "self_similarity")
+    assert "baseline: 1,000 occurrences, one per sentence" in wording.shared_facts(plain, "self_similarity")
 
 
 class Spread(GroupMean):
@@ -377,7 +377,7 @@ class Spread(GroupMean):
         return np.linalg.norm(x, axis=-1).std(axis=-1)
 
 
-def test_an_authors_metric_has_its_title_its_line_and_a_panel_a_variant_whatever_its_labels() -> None:
+def test_an_authors_metric_has_its_title_and_panels() -> None:
     metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
     curve = np.linspace(-0.1, 0.3, 3)
     run = results_with(curves={f"{label}/adjusted": curve for label in metrics}, info=told(measures=stated(**metrics)))
@@ -394,7 +394,7 @@ def test_an_authors_metric_has_its_title_its_line_and_a_panel_a_variant_whatever
     assert "Spread of lengths: run" in texts(figure)
 
 
-def test_a_label_that_is_not_what_it_says_gets_no_published_curve_beside_it() -> None:
+def test_a_misleading_label_gets_no_published_curve() -> None:
     """Published is the released code's estimator: under any label that one, and under its own label no other."""
     released, centred = (MaxExplainableVariance(definition=d) for d in ("released", "centred"))
     for measure, metric, known in (("mine", released, True), (f"{VARIANCE}_released", centred, False)):
@@ -406,13 +406,13 @@ def test_a_label_that_is_not_what_it_says_gets_no_published_curve_beside_it() ->
         assert chart.panels[0].definition == metric.definition
 
 
-def test_results_that_say_nothing_of_their_measures_are_drawn_by_their_labels() -> None:
+def test_results_without_measure_info_are_drawn_by_label() -> None:
     run = results("bert", 3, measures={"self_similarity": {"name": "self_similarity", "definition": "older words"}})
     titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
     assert titles == ["Anisotropy", "Self similarity", "Intra sentence similarity", "Max explainable variance",
                       "Max explainable variance released", "Word norm"]  # fmt: skip
-    assert wording.define("self_similarity", run) == "older words"
-    assert wording.define("anisotropy", run) == ""
+    assert wording.measure_definition("self_similarity", run) == "older words"
+    assert wording.measure_definition("anisotropy", run) == ""
 
 
 def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:
@@ -421,7 +421,7 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
 
     before = dict(matplotlib.rcParams.copy())
     figure = figures.run_figure(results("bert", 3), "anisotropy")
-    figures.save(figure, tmp_path, "x")  # type: ignore[arg-type]
+    figures.save_figure(figure, tmp_path, "x")  # type: ignore[arg-type]
     assert plt.get_fignums() == []
     after = dict(matplotlib.rcParams.copy())
     assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}
@@ -430,5 +430,5 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
 def test_only_what_has_intervals_says_what_they_are_over() -> None:
     curves = {"m/raw": np.zeros(2), "m/raw_ci_low": np.zeros(2), "m/raw_ci_high": np.ones(2), "bare/raw": np.zeros(2)}
     run = results_with(curves, info=told(resampled="sentence"))
-    assert "intervals over: sentences" in " ".join(wording.facts([("a", run)], "m"))
-    assert "intervals over" not in " ".join(wording.facts([("a", run)], "bare"))
+    assert "intervals over: sentences" in " ".join(wording.shared_facts([("a", run)], "m"))
+    assert "intervals over" not in " ".join(wording.shared_facts([("a", run)], "bare"))

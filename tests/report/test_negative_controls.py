@@ -52,7 +52,7 @@ def test_twin_and_shuffled_text_are_found_among_the_other_runs() -> None:
     assert [control.name for control in negative_controls(twin, RAW, [one])] == ["layer_0", "vector_a_word"]
 
 
-def test_a_random_vector_a_word_is_measured_where_no_value_is_exact() -> None:
+def test_random_words_are_measured_where_nothing_is_exact() -> None:
     one, cosine = run(0.9, 0.5, 0.4), Key("anisotropy", "mean_cosine")
     words = run(0.9, name="random_words", weights="")
     strangers = [
@@ -83,7 +83,7 @@ def test_a_line_says_the_last_layer_beside_each_control() -> None:
     assert control_lines(runs, ["anisotropy"]) == [cosine]
 
 
-def test_between_models_one_training_run_is_said_unless_seeds_were_swept() -> None:
+def test_one_training_run_is_mentioned_unless_seeds_were_swept() -> None:
     a, b = run(0.9, 0.5), run(0.9, 0.4, name="other")
     assert training_runs([("a", a), ("b", b)]).startswith("Each model is one training run with one seed")
     assert training_runs([("a", a)]) == ""

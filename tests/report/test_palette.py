@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxexp.report.charts import looks, sweep_charts
+from ctxexp.report.charts import line_styles, sweep_charts
 from ctxexp.report.figures import sweep_figure
 from ctxexp.report.palette import FIXED, PALETTE, colours
-from ctxexp.report.wording import identities
+from ctxexp.report.wording import encoder_lines
 from ctxexp.results import Results
 from tests.made import results_with, told
 
@@ -58,7 +58,7 @@ def test_a_palette_colour_is_told_from_every_other() -> None:
     assert min(distance(a, b) for i, a in enumerate(all_colours) for b in all_colours[:i]) > 45
 
 
-def test_versions_of_one_model_share_the_hue_and_differ_in_lightness() -> None:
+def test_versions_of_a_model_share_a_hue() -> None:
     chosen = colours(["bert", "bert (untrained)", "bert (published)"])
     plain, untrained, published = (rgb(c) for c in chosen.values())
     assert all(light > base for light, base in zip(untrained, plain, strict=True))
@@ -67,7 +67,7 @@ def test_versions_of_one_model_share_the_hue_and_differ_in_lightness() -> None:
     assert colours(["bert (untrained)"])["bert (untrained)"] == chosen["bert (untrained)"]  # also without "bert"
 
 
-def test_colours_are_the_same_in_every_process_and_need_no_heavy_import() -> None:
+def test_colours_are_the_same_in_every_process() -> None:
     code = (
         "import sys; from ctxexp.report.palette import colours; print(colours(['llama', 'qwen']));"
         "assert not {'matplotlib', 'plotly', 'torch', 'mlflow'} & set(sys.modules)"
@@ -92,7 +92,7 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
 
     runs = [run("bert (no first word)", "b", control="no first word"), run("bert + flow", "b", transform="flow")]
     runs += [run("bert", "b"), run("bert other", "o"), run("bert (untrained)", "u")]
-    look = looks(runs)
+    look = line_styles(runs)
     assert {label: dash for label, (_, dash) in look.items()} == {
         "bert": 0, "bert (no first word)": 1, "bert + flow": 2, "bert other": 0, "bert (untrained)": 0,
     }  # fmt: skip
@@ -103,7 +103,7 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
     drawn = [line for line in axes.lines if line.get_color() == FIXED["bert"]]
     assert len({(line.get_linestyle(), str(line._dash_pattern)) for line in drawn}) == 3  # type: ignore[attr-defined]
     assert [line.dash for line in chart.panels[0].lines] == [1, 2, 0, 0, 0]
-    assert identities(runs)[0].startswith("bert (no first word), bert + flow, bert: b")
+    assert encoder_lines(runs)[0].startswith("bert (no first word), bert + flow, bert: b")
 
 
 def test_of_one_model_each_transform_has_a_hue() -> None:
@@ -112,7 +112,7 @@ def test_of_one_model_each_transform_has_a_hue() -> None:
 
     runs = [run("bert + whitening", "whitening"), run("bert", "none"), run("bert + center", "center")]
     runs += [run("bert (shuffled) + center", "center", control="shuffled")]
-    look = looks(runs)
+    look = line_styles(runs)
     assert look["bert"] == (FIXED["bert"], 0)
     assert [dash for _, dash in look.values()] == [0, 0, 0, 1]
     assert look["bert (shuffled) + center"][0] == look["bert + center"][0]

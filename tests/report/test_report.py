@@ -89,7 +89,7 @@ def test_labels_and_titles_come_out_as_text(page: Path) -> None:
     assert [m["label"] for m in json.loads(tags.scripts[1])["models"]] == ["bert", "elmo", NASTY]
 
 
-def test_the_page_holds_every_curve_and_a_switch_for_raw_baseline_adjusted(page: Path) -> None:
+def test_the_page_holds_every_curve_and_a_switch(page: Path) -> None:
     data = json.loads(Tags(page.read_text(encoding="utf-8")).scripts[1])
     charts = {chart["title"]: chart["panels"] for chart in data["charts"]}
     assert list(charts)[:2] == ["Anisotropy", "Self-similarity of words"]  # the paper's order
@@ -99,7 +99,7 @@ def test_the_page_holds_every_curve_and_a_switch_for_raw_baseline_adjusted(page:
         lines = [line for line in views[statistic]["lines"] if not line["published"]]
         for (label, run), line in zip(runs(), lines, strict=True):
             assert line["label"] == label
-            expected = run.named[f"self_similarity/{statistic}"]
+            expected = run.by_name[f"self_similarity/{statistic}"]
             np.testing.assert_array_equal(np.array(line["y"], dtype=float), expected)
     assert views["adjusted"]["lines"][0]["y"][1] is None
     assert [panel["name"] for panel in charts["Maximum explainable variance"]] == ["plain", "released"]
@@ -120,11 +120,11 @@ def test_the_tables_say_what_ran(page: Path) -> None:
         "812 words",
     ):
         assert said in text
-    last = runs()[1][1].named["self_similarity/adjusted"][-1]
+    last = runs()[1][1].by_name["self_similarity/adjusted"][-1]
     assert f"{last:.3f} [{last - 0.03:.3f}, {last + 0.03:.3f}]" in text
 
 
-def test_runs_are_linked_where_a_sink_shows_them_and_nothing_else_is(tmp_path: Path) -> None:
+def test_runs_are_linked_only_where_a_sink_shows_them(tmp_path: Path) -> None:
     links = {"bert": "http://127.0.0.1:5000/#/experiments/1/runs/2", "elmo": "", NASTY: "javascript:alert(1)"}
     page = report.write_report(runs(), tmp_path / "report.html", links=links).read_text(encoding="utf-8")
     hrefs = [attrs["href"] for tag, attrs in Tags(page).tags if tag == "a" and not str(attrs["href"]).startswith("#")]
@@ -132,7 +132,7 @@ def test_runs_are_linked_where_a_sink_shows_them_and_nothing_else_is(tmp_path: P
 
 
 def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
-    paths = report.summarise(runs(), tmp_path / "summary", build_registry(installed=False))
+    paths = report.write_summary(runs(), tmp_path / "summary", build_registry(installed=False))
     assert all(p.stat().st_size > 0 for p in paths)
     assert {"overview.png", "self_similarity.png", "report.html", "comparison.csv"} <= {p.name for p in paths}
     printed = {p.name for p in paths if p.suffix == ".pdf"}
@@ -147,7 +147,7 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
     assert list(rows[0]) == ["run", "measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
     found = {(r["run"], r["measure"], r["statistic"], int(r["layer"])): r["value"] for r in rows}
     for label, run in runs():
-        for key, held in run.held.items():
+        for key, held in run.by_key.items():
             for layer, value in enumerate(held.value.tolist()):
                 cell = found.pop((label, key.measure, key.statistic, layer))
                 assert cell == "" if np.isnan(value) else float(cell) == value
@@ -155,7 +155,7 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
 
 
 def test_a_sweep_without_results_still_has_a_page(tmp_path: Path) -> None:
-    paths = report.summarise([], tmp_path, build_registry(installed=False))
+    paths = report.write_summary([], tmp_path, build_registry(installed=False))
     assert {p.name for p in paths} == {"report.html", "comparison.csv"}
 
 
@@ -175,7 +175,7 @@ def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_pat
         shown = {name: (x, y) for name, x, y in run(read)}
         elmo = dict(runs())["elmo"]
         np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
-        np.testing.assert_array_equal(shown["elmo"][1], elmo.named["self_similarity/raw"])
+        np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/raw"])
         assert run("return document.querySelectorAll('b').length") == 0
         run("document.querySelector('#more summary').click()")
         wait_until(lambda: run("return document.querySelector('#more .plot').data?.length ?? 0") >= 3)
@@ -196,7 +196,7 @@ def test_the_table_is_copied_in_three_forms(page: Path, tmp_path: Path) -> None:
             browser.find_element("css selector", f"[data-form={form}]").click()
             return str(browser.execute_script("return document.getElementById('copied').value"))
 
-        curve = dict(runs())["bert"].named["self_similarity/adjusted"]
+        curve = dict(runs())["bert"].by_name["self_similarity/adjusted"]
         layer = int(np.nanargmax(curve))
         read = csv.DictReader(copied("CSV").splitlines())
         row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/adjusted", "bert"))

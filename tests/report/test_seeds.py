@@ -13,10 +13,10 @@ from test_figures import results, texts
 from ctxexp.plugins import build_registry
 from ctxexp.report import charts, figures, page
 from ctxexp.report.palette import FIXED
-from ctxexp.report.seeds import over_seeds
-from ctxexp.report.side_by_side import on_terminal
+from ctxexp.report.seeds import average_seeds
+from ctxexp.report.side_by_side import terminal_table
 from ctxexp.report.wording import Run
-from ctxexp.results.values import Held, Key
+from ctxexp.results.values import Estimates, Key
 
 SELF = Key("self_similarity", "adjusted")
 
@@ -30,25 +30,25 @@ def family() -> list[Run]:
     return [run(f"bert (seed {seed})", seed) for seed in (3, 4, 5)]
 
 
-def test_a_mean_over_seeds_has_their_standard_deviation_as_its_interval() -> None:
-    [(label, mean)] = over_seeds(family())
+def test_the_interval_over_seeds_is_their_standard_deviation() -> None:
+    [(label, mean)] = average_seeds(family())
     assert label == "bert, mean of 3 seeds ± sd"
     assert mean.info.seeds == (3, 4, 5)
     for key in (SELF, Key("anisotropy", "mean_cosine"), Key("word_norm", "raw")):
-        curves = [one.held[key].value.tolist() for _, one in family()]
+        curves = [one.by_key[key].value.tolist() for _, one in family()]
         for layer, values in enumerate(zip(*curves, strict=True)):
             expected = sum(values) / 3
             sd = (sum((value - expected) ** 2 for value in values) / 2) ** 0.5
-            found = [float(column[layer]) for column in mean.held[key]]
+            found = [float(column[layer]) for column in mean.by_key[key]]
             assert found == pytest.approx([expected, expected - sd, expected + sd], abs=1e-12)
 
 
-def test_only_runs_of_one_protocol_and_of_different_seeds_are_one() -> None:
+def test_only_equal_protocols_with_different_seeds_are_averaged() -> None:
     others = [run("elmo (seed 3)", 3, protocol="b", model="elmo"), run("x", 3, protocol="c"), run("y", 3, protocol="c")]
-    found = over_seeds([*others, *family(), run("old", 9, protocol=""), run("older", 8, protocol="")])
+    found = average_seeds([*others, *family(), run("old", 9, protocol=""), run("older", 8, protocol="")])
     labels = ["elmo (seed 3)", "x", "y", "bert, mean of 3 seeds ± sd", "old", "older"]
     assert [label for label, _ in found] == labels
-    assert over_seeds(found) == found
+    assert average_seeds(found) == found
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_only_runs_of_one_protocol_and_of_different_seeds_are_one() -> None:
     ],
 )
 def test_its_label_is_theirs_less_the_seed(labels: tuple[str, str], said: str) -> None:
-    [(label, _)] = over_seeds([run(label, seed) for label, seed in zip(labels, (3, 4), strict=True)])
+    [(label, _)] = average_seeds([run(label, seed) for label, seed in zip(labels, (3, 4), strict=True)])
     assert label == f"{said}, mean of 2 seeds ± sd"
 
 
@@ -71,34 +71,34 @@ def test_what_a_seed_lacks_the_mean_lacks() -> None:
     at = (frame["measure"] == "self_similarity") & (frame["statistic"] == "adjusted")
     frame.loc[at & (frame["layer"] == 2), "value"] = np.nan
     runs[1] = runs[1][0], replace(runs[1][1], frame=frame[frame["measure"] != "word_norm"])
-    [(_, mean)] = over_seeds(runs)
-    held = mean.held[SELF]
-    assert isinstance(held, Held)
+    [(_, mean)] = average_seeds(runs)
+    held = mean.by_key[SELF]
+    assert isinstance(held, Estimates)
     assert np.isnan(np.stack(held)).all(axis=0).tolist() == [False, False, True, False, False]
     assert "word_norm" not in mean.measures()
 
 
-def test_encoders_that_the_seed_makes_are_not_called_by_one_of_them() -> None:
+def test_encoders_made_by_the_seed_have_no_single_name() -> None:
     runs = [
         (label, replace(r, info=replace(r.info, model=replace(r.info.model, encoder=label)))) for label, r in family()
     ]
-    [(_, mean)] = over_seeds(runs)
+    [(_, mean)] = average_seeds(runs)
     assert mean.info.model.encoder == ""
 
 
 def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
     runs = [*family(), run("elmo", 3, protocol="b", model="elmo")]
-    shown = over_seeds(runs)
-    assert charts.looks(shown)["bert, mean of 3 seeds ± sd"] == (FIXED["bert"], 0)
+    shown = average_seeds(runs)
+    assert charts.line_styles(shown)["bert, mean of 3 seeds ± sd"] == (FIXED["bert"], 0)
     drawn = charts.sweep_charts(shown)
     figure = texts(figures.overview_figure(drawn, shown))
     assert "bert, mean of 3 seeds ± sd" in figure
     assert "intervals over: 3 seeds (mean ± standard deviation)" in texts(figures.sweep_figure(drawn[0], shown[:1]))
-    table = on_terminal(shown)
-    value, low, _ = (float(column[-1]) for column in shown[0][1].held[SELF])
+    table = terminal_table(shown)
+    value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
     assert f"{value:.3f} ± {value - low:.3f}" in table
     assert " ± sd" in table.splitlines()[0]
-    page.summarise(runs, tmp_path, build_registry(installed=False))
+    page.write_summary(runs, tmp_path, build_registry(installed=False))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "mean of 3 seeds ± sd" in text
     assert "with the standard deviation over the seeds in its place" in text

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command import compose, jobs
+from ctxexp.command import compose
 from ctxexp.command.cli import main
-from ctxexp.command.secrets import environment_texts, hide_overrides, info_as_written, is_secret
+from ctxexp.command.secrets import environment_texts, hide_overrides, is_secret
+from ctxexp.jobs import execute
+from ctxexp.jobs.credentials import info_as_written, mask, redact
 from ctxexp.results.run_info import CorpusInfo, RunInfo
-from ctxexp.sinks.disk.credentials import mask, redact
 
 SECRET = "hunter22$@{ x"
 PLUGIN = '''
@@ -56,7 +57,7 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("RECEIVED", str(tmp_path / "received"))
     yield tmp_path / "received"
-    compose.use([])  # watch.py is this test's alone
+    compose.load_plugin_files([])  # watch.py is this test's alone
     for name in [name for name in os.environ if name.startswith("CTXEXP_SECRET_")]:
         del os.environ[name]
 
@@ -64,7 +65,7 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
     """The exit status of these words of a command line."""
     monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
-    monkeypatch.setattr(jobs, "_failed", [])  # of this process's commands before this one
+    monkeypatch.setattr(execute, "_failed", [])  # of this process's commands before this one
     with pytest.raises(SystemExit) as end:
         main()
     return end.value.code

@@ -27,19 +27,19 @@ import sqlalchemy
 from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
+from ctxexp.jobs import process
+from ctxexp.jobs.finished_runs import finished_on_disk, reuse
+from ctxexp.jobs.job import Job, job, load_run, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
-from ctxexp.sinks.disk import process
-from ctxexp.sinks.disk.finished import finished_on_disk, reuse
-from ctxexp.sinks.disk.job import Job, job, new_run, saved_run
-from ctxexp.sinks.disk.sinks import Sinks
-from ctxexp.sinks.disk.state import job_folder, write_state
 from ctxexp.sinks.mlflow import database, doctor, sqlite
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
-from ctxexp.sinks.mlflow.values import compared, flat, headline, means, metric_name, metric_names
+from ctxexp.sinks.mlflow.values import flat, headline, main_values, means, metric_name, metric_names
 from tests.made import results_with, saying, told
 
 LAYERS = 5
@@ -97,7 +97,7 @@ def run_job(
     params, config = params or {"seed": 0}, f"model: {name}\n"
     run = new_run(folder, store, name=name, key=f"key of {name}", params=params, config=config)
     to = sinks()
-    to.prepared(store)
+    to.prepare_all(store)
     with job(run, to) as running:
         (body or (lambda running: running.log(results(name))))(running)
     return folder
@@ -202,7 +202,7 @@ def test_file_that_is_no_store(tmp_path: Path) -> None:
         database.prepare(tmp_path)
 
 
-def test_a_database_that_is_locked_while_mlflow_works_is_no_damage(store: Path) -> None:
+def test_a_locked_database_is_not_called_damaged(store: Path) -> None:
     file = store / "mlflow.db"
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
@@ -302,14 +302,14 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     folder = run_job(store, model={"name": "bert", "layers": None}, device="cpu")
     [run] = runs(store)
     assert run.info.status == "FINISHED"
-    for key in compared(results()):
-        curve, read = results().held[key].value, history(store, run.info.run_id, str(key))
+    for key in main_values(results()):
+        curve, read = results().by_key[key].value, history(store, run.info.run_id, str(key))
         assert [step for step, _ in read] == list(range(LAYERS))
         np.testing.assert_array_equal([value for _, value in read], curve)  # NaN included: a gap in the chart
     expected = means(results())
     assert {k: v for k, v in run.data.metrics.items() if "/" not in k} == expected
     assert expected["self_similarity adjusted mean"] == pytest.approx(
-        np.nanmean(results().named["self_similarity/adjusted"])
+        np.nanmean(results().by_name["self_similarity/adjusted"])
     )
     assert run.data.params == {"model.name": "bert", "device": "cpu", "model.n_layers": str(LAYERS)}
     [data] = run.inputs.dataset_inputs
@@ -348,8 +348,8 @@ def test_metrics_are_what_people_compare_or_all(store: Path) -> None:
     sent = {key for key in runs(store)[0].data.metrics if "/" in key and " " not in key}
     assert sent == set(kept)
     sink = MlflowSink(uri=f"sqlite:///{store / 'mlflow.db'}", experiment="all", metrics="all")
-    sink.send(saved_run(run, store))
-    assert {key for key, _, _ in sink.read() if "/" in key and " " not in key} == set(found.named)
+    sink.send(load_run(run, store))
+    assert {key for key, _, _ in sink.read() if "/" in key and " " not in key} == set(found.by_name)
 
 
 def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
@@ -418,9 +418,7 @@ def state(folder: Path) -> dict:
         (KeyboardInterrupt(), "KILLED", "interrupted (KeyboardInterrupt)"),
     ],
 )
-def test_the_way_a_job_ends_is_on_disk_and_in_mlflow(
-    store: Path, error: BaseException, status: str, words: str
-) -> None:
+def test_a_jobs_ending_is_on_disk_and_in_mlflow(store: Path, error: BaseException, status: str, words: str) -> None:
     with pytest.raises(type(error)):
         run_job(store, body=fail(error))
     [run] = runs(store)
@@ -447,7 +445,7 @@ def test_an_interruption_of_the_closing_is_answered_after_it(number: int) -> Non
     closed = []
 
     def close(times: int) -> None:
-        with process.terminated_like_interrupted(), process.held_back():
+        with process.sigterm_as_interrupt(), process.defer_signals():
             for _ in range(times):
                 signal.raise_signal(number)
             closed.append(times)
@@ -483,7 +481,7 @@ class Late:
         return self.held
 
 
-def test_a_run_that_finished_since_the_search_is_not_taken_for_dead(store: Path) -> None:
+def test_a_run_that_just_finished_is_not_taken_for_dead(store: Path) -> None:
     child = start_child(store)
     client = database.client(database.prepare(store))
     experiment = database.experiment(client, "study", store)
@@ -491,7 +489,7 @@ def test_a_run_that_finished_since_the_search_is_not_taken_for_dead(store: Path)
     child.kill()
     child.join(30)
     client.set_terminated(held[0].info.run_id, "FINISHED")
-    assert doctor.close_dead_runs(Late(client, held), experiment) == []
+    assert doctor.mark_killed_runs(Late(client, held), experiment) == []
     assert client.get_run(held[0].info.run_id).info.status == "FINISHED"
 
 
@@ -499,7 +497,7 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     child = start_child(store)
     client = database.client(database.prepare(store))
     experiment = database.experiment(client, "study", store)
-    assert doctor.close_dead_runs(client, experiment) == []  # it lives
+    assert doctor.mark_killed_runs(client, experiment) == []  # it lives
     child.kill()
     child.join(30)
     run_job(store, "gpt2", number=1)
@@ -531,12 +529,12 @@ def test_a_reused_process_number_is_another_process() -> None:
 
 
 def test_the_portable_clock_agrees_about_life_and_death() -> None:
-    assert process._started_elsewhere(os.getpid())
+    assert process._start_elsewhere(os.getpid())
     child = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
-    assert process._started_elsewhere(child.pid) == process.started(child.pid) == ""
+    assert process._start_elsewhere(child.pid) == process.process_start(child.pid) == ""
     child.wait()
-    assert process._started_elsewhere(child.pid) == process.started(child.pid) == ""
+    assert process._start_elsewhere(child.pid) == process.process_start(child.pid) == ""
 
 
 # resume and upload
@@ -613,7 +611,7 @@ def resume(store: Path, group: str, name: str = "bert") -> Path | None:
     folder = job_folder(store, group or "alone", 0)
     run = new_run(folder, store, name=name, key=f"key of {name}", params={}, config="", sweep=group or None)
     to = sinks()
-    to.prepared(store)
+    to.prepare_all(store)
     return reuse(run, to)
 
 
@@ -638,7 +636,7 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     shutil.rmtree(store / "results")  # only MLflow has it now
     fetched = resume(store, "third")
     assert fetched == job_folder(store, "third", 0)
-    assert Results.load(fetched).named.keys() == results().named.keys()
+    assert Results.load(fetched).by_name.keys() == results().by_name.keys()
     assert len(runs(store)) == 2
 
 
@@ -668,7 +666,7 @@ def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damag
     damage(folder / "results.json")
     fetched = resume(store, "second")
     assert fetched == job_folder(store, "second", 0)
-    np.testing.assert_equal(Results.load(fetched).named, results().named)
+    np.testing.assert_equal(Results.load(fetched).by_name, results().by_name)
     assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
     damage(fetched / "results.json")
     damage(store / "artifacts" / run.info.run_id / "artifacts" / "results.json")

@@ -21,15 +21,15 @@ from mlflow.entities import Run
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
+from ctxexp.jobs.credentials import FULL_URI
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder, new_id
+from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sink import Sweep
-from ctxexp.sinks.disk.closing import close_sweep
-from ctxexp.sinks.disk.credentials import WHOLE
-from ctxexp.sinks.disk.job import job, new_run
-from ctxexp.sinks.disk.sinks import Sinks
-from ctxexp.sinks.disk.state import job_folder, new_id
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.app import STORE, ShortLinks
-from ctxexp.sinks.mlflow.links import served, short_link, sweep_link
+from ctxexp.sinks.mlflow.links import short_link, sweep_link, ui_address
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server
@@ -52,7 +52,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
     store = tmp_path_factory.mktemp("ui")
     shutil.copy(template / "mlflow.db", store)
     sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
-    sinks.prepared(store)
+    sinks.prepare_all(store)
     sweep = Sweep(new_id(), store, time.time())
     for number, (name, layers) in enumerate(MODELS.items()):
         folder = job_folder(store, sweep.id, number, [f"model={name}"])
@@ -148,13 +148,13 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
     assert links[0].startswith(address)  # what a sweep prints meanwhile has the port that is used
     assert said[2].startswith(f"curves: {address}")
     assert stored.id in links[0]
-    assert served(where(stored)) is None  # it says so no more
+    assert ui_address(where(stored)) is None  # it says so no more
     used = free_port(port + 1)
     assert f"port {port} is taken; using" in said[1]
     assert used  # the port is free again
 
 
-def asked(path: str, host: str = "127.0.0.1:5000") -> tuple[int, str, str]:
+def asked(path: str, *hosts: str) -> tuple[int, str, str]:
     """Status, location and text of what the web application says to a path."""
     said: list[Any] = []
 
@@ -164,7 +164,11 @@ def asked(path: str, host: str = "127.0.0.1:5000") -> tuple[int, str, str]:
     async def receive() -> Any:
         raise AssertionError("nothing is sent to it")
 
-    scope = {"type": "http", "path": path, "headers": [(b"host", host.encode())]}
+    scope = {
+        "type": "http",
+        "path": path,
+        "headers": [(b"host", host.encode()) for host in hosts or ["127.0.0.1:5000"]],
+    }
     asyncio.run(ShortLinks()(scope, receive, send))
     start, body = said
     return start["status"], dict(start["headers"]).get(b"location", b"").decode(), body["body"].decode()
@@ -183,6 +187,7 @@ def test_short_addresses_answer_the_hosts_that_mlflow_answers(stored: Sweep, mon
     monkeypatch.setenv(STORE, where(stored))
     for host in ("evil.example", "evil.example:5000", "", "127.0.0.1.evil.example"):
         assert asked("/sweep/last", host)[0] == 403, host
+    assert asked("/sweep/last", "evil.example", "localhost:5000")[0] == 403  # neither the first nor the last decides
     assert asked("/sweep/last", "localhost:5000")[0] == 302
     monkeypatch.setenv("MLFLOW_SERVER_ALLOWED_HOSTS", "lab.example")
     assert [asked("/sweep/last", host)[0] for host in ("lab.example", "127.0.0.1:5000")] == [302, 403]
@@ -250,7 +255,7 @@ def test_no_free_port() -> None:
         free_port(65535)
 
 
-def test_a_password_is_in_no_file_no_store_and_no_message(
+def test_passwords_are_in_no_file_store_or_message(
     stored: Sweep,
     address: str,
     tmp_path: Path,
@@ -262,7 +267,7 @@ def test_a_password_is_in_no_file_no_store_and_no_message(
     (tmp_path / "vectors.txt").write_text("bank 1 0\nriver 0 1\nmoney 1 1\n")
     (tmp_path / "text.txt").write_text("bank river money\nmoney bank river\nriver money bank\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(WHOLE, "")
+    monkeypatch.setenv(FULL_URI, "")
     monkeypatch.setenv("TOKEN", token)
     command = [
         "dataset=text",

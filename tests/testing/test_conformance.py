@@ -15,11 +15,12 @@ from ctxexp.command.cli import command
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metric import Block, Group, GroupMean, Metric, Over
+from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models import minis
 from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
@@ -44,7 +45,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "dataset/sts_2012_2016": [{"path": "sts_2012_2016"}],
     "dataset/sts": [{"path": "sts", "tasks": ["STS16", "SICK-R"]}],
     "metric/sts": [{}, {"similarity": "euclidean"}],
-    "metric/intra_sentence_similarity": [{}, {"unit_norm": True}, {"size_matched": True, "sample": 3}],
+    "metric/intra_sentence_similarity": [{}, {"unit_norm": True}, {"baselines": ["run", "size_matched"], "sample": 3}],
     "metric/max_explainable_variance": [{"definition": d} for d in ("uncentred", "centred", "released")],
 }
 SHIPPED = [
@@ -74,7 +75,7 @@ def folder_of(dataset: str, shared: Path) -> Path:
     return found.parent
 
 
-def test_the_report_says_what_layer_0_holds_and_how_few_rows_bias() -> None:
+def test_the_report_tells_layer_0_and_the_small_sample_bias() -> None:
     assert "note    layer 0 holds the word and its position" in str(check_encoder(bert()))
     assert "note    layer 0 holds the word\n" in str(check_encoder(elmo())) + "\n"
     profile = next(n for n in check_metric(MaxExplainableVariance).notes if n.startswith("score of n rows of noise"))
@@ -92,17 +93,19 @@ INDEPENDENCE = "independence of batch, padding and order"
 class Wrapped(Encoder):
     """An encoder of ours with its output, or its word about itself, falsified."""
 
-    def __init__(self, encoder: Any, change: Callable[[Encoded, Sentence], Encoded], *, less: int = 0) -> None:
+    def __init__(
+        self, encoder: Any, change: Callable[[EncodedSentence, Sentence], EncodedSentence], *, less: int = 0
+    ) -> None:
         self.inner, self.change = encoder, change
         self.name, self.n_layers, self.dim = f"mutant of {encoder.name}", encoder.n_layers - less, encoder.dim
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         for encoded, sentence in zip(self.inner.encode(batch), batch, strict=True):
             yield self.change(encoded, sentence)
 
 
-def layers(pick: Callable[[np.ndarray], np.ndarray]) -> Callable[[Encoded, Sentence], Encoded]:
-    return lambda encoded, _: Encoded(encoded.units, pick(encoded.layers))
+def layers(pick: Callable[[np.ndarray], np.ndarray]) -> Callable[[EncodedSentence, Sentence], EncodedSentence]:
+    return lambda encoded, _: EncodedSentence(encoded.units, pick(encoded.layers))
 
 
 def test_a_stateful_elmo_that_passes_for_stateless() -> None:
@@ -122,15 +125,17 @@ def test_layers_off_by_one(model: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("model", [bert, gpt2])
 def test_pieces_counted_as_words(model: Callable[..., Any]) -> None:
-    def first_pieces(encoded: Encoded, sentence: Sentence) -> Encoded:
+    def first_pieces(encoded: EncodedSentence, sentence: Sentence) -> EncodedSentence:
         n = min(len(sentence), len(encoded.units))
-        return Encoded(sentence.words[:n], encoded.layers[:, :n])
+        return EncodedSentence(sentence.words[:n], encoded.layers[:, :n])
 
     mutant = Wrapped(model(pooling="pieces"), first_pieces)
     fails(check_encoder, mutant, "each row follows its word", "Are pieces counted as words")
     named = Wrapped(model(pooling="pieces"), lambda encoded, _: encoded)
     fails(check_encoder, named, SHAPES, "pool pieces to words")
-    too_many = Wrapped(model(pooling="pieces"), lambda encoded, sentence: Encoded(sentence.words, encoded.layers))
+    too_many = Wrapped(
+        model(pooling="pieces"), lambda encoded, sentence: EncodedSentence(sentence.words, encoded.layers)
+    )
     fails(check_encoder, too_many, SHAPES, "pool its pieces to words first")
     shifted = Wrapped(model(), layers(lambda x: np.roll(x, 1, axis=1)))
     fails(check_encoder, shifted, "each row follows its word", "special tokens")
@@ -149,9 +154,9 @@ class Toy(Encoder):
         context = x.sum(axis=0) / max(1, len(sentence))
         return np.stack([x, 0.5 * x + 0.5 * context]).astype(np.float32)
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         longest = max(map(len, batch))
-        return [Encoded(s.words, self.sentence(s, longest)) for s in batch]
+        return [EncodedSentence(s.words, self.sentence(s, longest)) for s in batch]
 
 
 def test_a_sound_toy_passes() -> None:
@@ -168,7 +173,7 @@ def _padded(self: Toy, sentence: Sentence, longest: int) -> np.ndarray:
     return np.stack([x, (0.5 * x + 0.5 * x.sum(axis=0) / max(1, longest)).astype(np.float32)])
 
 
-def _normalised(self: Toy, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+def _normalised(self: Toy, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
     sound = list(Toy.encode(self, batch))
     mean = np.concatenate([e.layers[1] for e in sound]).sum(axis=0) / max(1, sum(len(e.units) for e in sound))
     for encoded in sound:
@@ -180,11 +185,11 @@ def _noisy(self: Toy, word: str, draw: Any = np.random.default_rng(0)) -> np.nda
     return Toy.word(self, word) + draw.normal(size=8) * 0.1
 
 
-def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2, 999, 8), "f4")) -> Iterable[Encoded]:  # noqa: B008
+def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2, 999, 8), "f4")) -> Any:  # noqa: B008
     for encoded in Toy.encode(self, batch):
         view = buffer[:, : len(encoded.units)]
         view[:] = encoded.layers
-        yield Encoded(encoded.units, view)
+        yield EncodedSentence(encoded.units, view)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +202,11 @@ def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2
         (toy(encode=None, details={"a": np.float32(1)}), "interface", "details can't be logged"),
         (toy(dim=9, word=lambda self, w: np.ones(8)), SHAPES, "reshape"),
         (toy(encode=lambda self, b: list(Toy.encode(self, b))[1:]), SHAPES, "encode gave 0 results for 1 sentences"),
-        (toy(encode=lambda self, b: [Encoded(e.units, e.layers.astype(float)) for e in Toy.encode(self, b)]),
+        (toy(encode=lambda self, b: [EncodedSentence(e.units, e.layers.astype(float)) for e in Toy.encode(self, b)]),
          SHAPES, "gave float64 vectors"),
-        (toy(encode=lambda self, b: [Encoded((*e.units, "</s>"), np.pad(e.layers, [(0, 0), (0, 1), (0, 0)]))
+        (toy(encode=lambda self, b: [EncodedSentence((*e.units, "</s>"), np.pad(e.layers, [(0, 0), (0, 1), (0, 0)]))
                                      for e in Toy.encode(self, b)]), SHAPES, "aren't the sentence's words"),
-        (toy(encode=lambda self, b: [e if e.units else Encoded((), np.empty((2, 0), "f4"))
+        (toy(encode=lambda self, b: [e if e.units else EncodedSentence((), np.empty((2, 0), "f4"))
                                      for e in Toy.encode(self, b)]), SHAPES, "a sentence without words"),
         (toy(encode=_overwriting), "memory of its own for each sentence", "a buffer that it uses again: yield a copy"),
         (toy(word=_noisy), "determinism", "two calls with 'The bank closed its doors early today .'"),
@@ -279,7 +284,7 @@ class OneDdof(Share):
 
 
 class OtherChanceLevel(Share):
-    def null(self, x: np.ndarray) -> float:
+    def baseline_value(self, x: np.ndarray) -> float:
         return float(explained_variance(x, definition="uncentred"))
 
 
@@ -387,8 +392,8 @@ def _block_wide(self: Running, block: Block) -> None:
         (running(update=lambda self, group: self.values.append(
             float((group.x + group.x.dtype.type(1e6)).mean()) - 1e6)),
          "float32 agrees with float64", "sum in float64"),
-        (running(null=lambda self, x: None), "degenerate groups", "expected a number or NaN"),
-        (running(save=lambda self, folder: 1 / 0), "save", "ZeroDivisionError"),
+        (running(baseline_value=lambda self, x: None), "degenerate groups", "expected a number or NaN"),
+        (running(outputs=lambda self: 1 / 0), "outputs", "ZeroDivisionError"),
     ],
 )  # fmt: skip
 def test_metrics_with_a_bug(mutant: Any, law: str, cause: str) -> None:
@@ -474,7 +479,7 @@ def test_a_transform_that_refuses_few_rows_is_checked_on_more() -> None:
     fails(check_transform, Insatiable, "shape and type", "1000 rows are too few")
 
 
-def test_a_transform_may_narrow_rows_and_refuse_layers_that_it_cannot_be_fitted_on() -> None:
+def test_a_transform_may_narrow_rows_and_refuse_layers() -> None:
     def fit(self: Center, x: np.ndarray) -> Center:
         if len(x) < 2:
             raise TransformError("one row has no spread")

@@ -93,7 +93,7 @@ def test_a_sound_control_passes() -> None:
     ("make", "law", "cause"),
     [
         (dict, "interface", "expected a ctxexp.Control, got dict"),
-        (mutant(words=None), "interface", "words is None; expected a text"),
+        (mutant(label=None), "interface", "label is None; expected a text"),
         (mutant(corpus=_notes_itself), "the text that it is given stays as it is", "corpus() changes the corpus"),
         (mutant(corpus=lambda self, corpus, seed: corpus.sentences), "a corpus", "corpus() gave tuple; expected a"),
         (mutant(corpus=_torn), "a corpus", "points outside the 3 sentences"),
@@ -101,7 +101,7 @@ def test_a_sound_control_passes() -> None:
         (mutant(corpus=_senses_stay), "gold follows its words and sentences", "senses follow their word"),
         (mutant(corpus=_pairs_turn), "gold follows its words and sentences", "pairs point to others"),
         (mutant(corpus=_gold_twice), "gold follows its words and sentences", "another gold value, or is there twice"),
-        (mutant(words=""), "words name what it does", "labels and figures wouldn't say so"),
+        (mutant(label=""), "its label names what it does", "labels and figures wouldn't say so"),
         (mutant(left_out=_numbers), "a bool a row", "left_out() gave int64 of shape ("),
         (mutant(left_out=_measured_only), "a bool a row", "a row each, not their numbers"),
         (mutant(left_out=_writes), "a bool a row", "read-only"),

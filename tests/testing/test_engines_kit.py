@@ -20,7 +20,7 @@ def test_what_ships_conforms(processes: int) -> None:
 class Good(Engine):
     name = "good"
 
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
         work = make()
         for item in items:
             yield work(item)
@@ -35,29 +35,29 @@ class Idle(Good):
 
 
 class Twice(Good):
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
-            yield from super().each(make, [item, item])
+            yield from super().map_unordered(make, [item, item])
 
 
 class Lossy(Good):
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
-        yield from super().each(make, list(items)[1:])
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+        yield from super().map_unordered(make, list(items)[1:])
 
 
 class Chatty(Good):
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
-        yield from super().each(make, list(items) or [0])
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+        yield from super().map_unordered(make, list(items) or [0])
 
 
 class Forgetful(Good):
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
             yield make()(item)
 
 
 class Deaf(Good):
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
         work = make()
         for item in items:
             try:
@@ -67,9 +67,9 @@ class Deaf(Good):
 
 
 class Muffled(Good):
-    def each(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
         try:
-            yield from super().each(make, items)
+            yield from super().map_unordered(make, items)
         except LookupError:
             raise KeyError("a worker failed") from None
 

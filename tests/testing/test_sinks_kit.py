@@ -99,7 +99,7 @@ def test_what_cannot_be_read_back_is_said_to_be_unchecked() -> None:
         (dict, "interface", "expected a ctxexp.Sink, got dict"),
         (mutant(prepare=lambda self, store: None), "prepared before the first job", "prepare() gave None"),
         (mutant(prepare=_refuses), "prepared before the first job", "it raised TrackingError: the store does not"),
-        (mutant(about=lambda self: {"link": None}), "a run from start to end", "about() gave {'link': None}"),
+        (mutant(metadata=lambda self: {"link": None}), "a run from start to end", "metadata() gave {'link': None}"),
         (mutant(log=_rounds), "what it is given stays as it is", "log() changes the results"),
         (mutant(log=_writes), "what it is given stays as it is", "the run's folder has other files than before"),
         (reads(lambda k, i, v: [(k, i, v), (k, i, v)]), VALUES, "is there twice, under 'alpha//raw'"),

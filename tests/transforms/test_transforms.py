@@ -15,10 +15,11 @@ from engine import calibrated, measure
 from test_occurrences import shelve
 
 from ctxexp.baselines.drawn import Uniform
-from ctxexp.command.job_key import job_key
-from ctxexp.command.labels import calibration, label
+from ctxexp.command.build import Built
+from ctxexp.command.labels import transform_label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError
+from ctxexp.jobs.key import job_key
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
@@ -27,7 +28,7 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.report import wording
 from ctxexp.results import Results
-from ctxexp.transform import Calibration, Transformed
+from ctxexp.transform import Calibration, TransformedLayers
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.none import Nothing
 from ctxexp.transforms.standardize import Standardize
@@ -101,10 +102,10 @@ def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
     got = curves(calibrated(space, occurrences, factory), occurrences)
     expected = curves(by_hand(space, occurrences, scale=scale), occurrences)
     plain = curves(Space(space.layers.astype(np.float32)), occurrences)
-    assert got.named.keys() == expected.named.keys()
-    for key, curve in expected.named.items():
-        np.testing.assert_allclose(got.named[key], curve, atol=2e-5, err_msg=key)
-    assert np.abs(got.named["anisotropy/mean_cosine"] - plain.named["anisotropy/mean_cosine"]).min() > 0.3
+    assert got.by_name.keys() == expected.by_name.keys()
+    for key, curve in expected.by_name.items():
+        np.testing.assert_allclose(got.by_name[key], curve, atol=2e-5, err_msg=key)
+    assert np.abs(got.by_name["anisotropy/mean_cosine"] - plain.by_name["anisotropy/mean_cosine"]).min() > 0.3
 
 
 def test_none_costs_nothing() -> None:
@@ -143,7 +144,7 @@ def test_rows_keep_their_places_whatever_the_pieces() -> None:
     rest = np.setdiff1d(np.arange(len(space.layer(0))), measured)
     assert len(rest)
     for chunk in (1, 7, 1000):
-        pieces = Transformed(space, occurrences, Calibration(Center, "center"))
+        pieces = TransformedLayers(space, occurrences, Calibration(Center, "center"))
         pieces.chunk = chunk
         for i in range(3):
             x = pieces.layer(i)
@@ -158,7 +159,7 @@ def test_one_layer_and_a_piece_are_in_memory() -> None:
     corpus = Corpus.of("c", [[f"w{i + a}" if i % 2 else "." for i in range(100)] for a in range(0, 60_000, 100)])
     occurrences = Occurrences.of(shelve(corpus), corpus, keep=str.isalnum)
     assert len(occurrences.by_sentence.rows) == 30_000
-    store = Transformed(Space(layers), occurrences, Calibration(Standardize, "standardize"))
+    store = TransformedLayers(Space(layers), occurrences, Calibration(Standardize, "standardize"))
     store.chunk = 1000
     tracemalloc.start()
     try:
@@ -207,31 +208,29 @@ def test_messages(factory: Callable[[], Any], message: str) -> None:
         calibrated(space, occurrences, factory, name="mine").layer(0)
 
 
-def test_the_transform_is_in_the_label_the_key_and_the_figures() -> None:
+def test_label_key_and_figures_name_the_transform() -> None:
     plain, centred = composed(), composed("transform=center", "model.weights=untrained")
-    assert label(plain) == "bert"
-    assert label(centred) == "bert (untrained) + center"
-    assert calibration(composed("transform=whitening", "transform.k=3")) == "whitening (k=3)"
+    assert Built(plain).title == "bert"
+    assert Built(centred).title == "bert (untrained) + center"
+    assert transform_label(composed("transform=whitening", "transform.k=3")) == "whitening (k=3)"
     assert job_key(plain, "f", "e", "1") != job_key(composed("transform=center"), "f", "e", "1")
     runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
-    assert wording.facts(runs[:1]) == []
-    assert wording.facts(runs[1:]) == ["transform center"]
-    assert wording.facts(runs) == ["2 transforms"]
-    assert wording.facts([("older", Results())]) == []
+    assert wording.shared_facts(runs[:1]) == []
+    assert wording.shared_facts(runs[1:]) == ["transform center"]
+    assert wording.shared_facts(runs) == ["2 transforms"]
+    assert wording.shared_facts([("older", Results())]) == []
 
 
 def test_a_run_records_its_transform(tmp_path: Path) -> None:
-    from ctxexp.command.run import load_corpus, run
-    from ctxexp.progress import Silent
 
     measured = {}
     for name in ("none", "standardize"):
         words = ["model=elmo", f"transform={name}", "metric=anisotropy", "baseline=b100", "bootstrap=10"]
         config = composed(*words, f"cache.folder={tmp_path}")
-        corpus = Corpus("small", load_corpus(config).sentences[:120])
-        results = run(of(config, corpus), tmp_path, Silent())
+        corpus = Corpus("small", Built(config).corpus.sentences[:120])
+        results = Built(of(config, corpus)).run(tmp_path)
         assert results.info.transform.name == name
-        measured[name] = results.named["anisotropy/mean_cosine"]
+        measured[name] = results.by_name["anisotropy/mean_cosine"]
     assert (measured["standardize"] < measured["none"] - 0.05).all()
 
 

@@ -45,7 +45,7 @@ def test_the_contract(factory: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 4])
-def test_all_but_the_top_is_the_svd_with_its_first_terms_left_out(k: int, standardize: bool) -> None:
+def test_all_but_the_top_is_a_truncated_svd(k: int, standardize: bool) -> None:
     x = cloud(2 * CHUNK + 100)
     wide = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     if standardize:
@@ -168,7 +168,7 @@ def test_directions_without_variance_become_0() -> None:
     np.testing.assert_allclose(zca[:, 13], 0, atol=1e-6)
 
 
-def test_the_direction_that_a_layer_norm_takes_away_is_no_direction() -> None:
+def test_the_direction_a_layer_norm_removes_is_none() -> None:
     """Its rows are constant along 1 / gain but for rounding, which whitening would blow up to variance 1."""
     rng = np.random.default_rng(3)
     n, d = 500, 16
@@ -258,9 +258,9 @@ def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
         assert not np.delete(layer, measured, axis=0).any()
     results = curves(store, occurrences)
     by_hand = np.stack([store.layer(i) for i in range(space.n_layers)])
-    for key, curve in curves(Space(by_hand), occurrences).named.items():
-        np.testing.assert_array_equal(results.named[key], curve, err_msg=key)
-    assert np.abs(results.named["anisotropy/mean_cosine"]).max() < 0.1
+    for key, curve in curves(Space(by_hand), occurrences).by_name.items():
+        np.testing.assert_array_equal(results.by_name[key], curve, err_msg=key)
+    assert np.abs(results.by_name["anisotropy/mean_cosine"]).max() < 0.1
 
 
 def test_callers_who_keep_the_width_see_zeros_behind() -> None:
@@ -290,7 +290,7 @@ def test_few_rows_are_widened_at_a_time(name: str) -> None:
     check_memory(CLOSED[name])
 
 
-def test_apply_on_no_rows_and_on_views_that_are_not_contiguous() -> None:
+def test_apply_takes_no_rows_and_strided_views() -> None:
     for name, factory in CLOSED.items():
         check_no_rows_and_views(factory, name)
 

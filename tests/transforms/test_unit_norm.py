@@ -11,7 +11,8 @@ from engine import calibrated, measure
 from test_transforms import Space, place
 
 from ctxexp.baselines.drawn import OnePerSentence
-from ctxexp.command.labels import calibration, label
+from ctxexp.command.build import Built
+from ctxexp.command.labels import transform_label
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
@@ -31,7 +32,7 @@ def test_rows_have_norm_1_by_hand(centred: bool) -> None:
     expected = x.astype(np.float64) - (x.mean(0, dtype=np.float64) if centred else 0)
     np.testing.assert_allclose(y, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
     assert not UnitNorm().fit(x).apply(np.zeros((2, 4), np.float32)).any()
-    assert UnitNorm(centred=centred).fitted == centred  # nothing to fit on another text otherwise
+    assert UnitNorm(centred=centred).needs_fit == centred  # nothing to fit on another text otherwise
 
 
 def planted() -> tuple[Space, Occurrences, Space]:
@@ -47,15 +48,15 @@ def adjusted(space: Any, occurrences: Occurrences) -> dict[str, np.ndarray]:
     found = measure(
         space,
         occurrences,
-        {ISS: partial(IntraSentenceSimilarity, size_matched=True), "anisotropy": Anisotropy},
+        {ISS: partial(IntraSentenceSimilarity, baselines=("run", "size_matched")), "anisotropy": Anisotropy},
         OnePerSentence(exact=True),
         seed=1,
         bootstrap=20,
     )
-    return {str(key): held.value for key, held in found.held.items()}
+    return {str(key): held.value for key, held in found.by_key.items()}
 
 
-def test_measures_and_exact_chance_levels_see_the_rows_at_norm_1() -> None:
+def test_measures_and_exact_baselines_see_rows_of_norm_1() -> None:
     _, occurrences, sunk = planted()
     through = adjusted(calibrated(sunk, occurrences, UnitNorm), occurrences)
     norms = np.linalg.norm(sunk.layers, axis=2, keepdims=True)
@@ -68,7 +69,7 @@ def test_measures_and_exact_chance_levels_see_the_rows_at_norm_1() -> None:
     np.testing.assert_allclose(through[f"{ISS}/baseline"], plain[f"{ISS}/baseline"], atol=1e-6)  # cosines see no length
 
 
-def test_one_long_row_a_sentence_rules_the_mean_as_it_is_and_not_at_norm_1() -> None:
+def test_a_long_row_rules_the_mean_unless_normalized() -> None:
     _, occurrences, sunk = planted()
     x = {"as it is": sunk, "unit": calibrated(sunk, occurrences, UnitNorm)}
     raw = {name: adjusted(one, occurrences)[f"{ISS}/raw"] for name, one in x.items()}
@@ -92,6 +93,6 @@ def test_one_long_row_a_sentence_rules_the_mean_as_it_is_and_not_at_norm_1() -> 
 def test_it_is_ctxexp_s_own_choice_on_the_command_line(option: str, arguments: dict[str, bool], said: str) -> None:
     config = composed(f"transform={option}")
     assert (config.transform.name, config.transform.arguments) == ("unit_norm", arguments)
-    assert config.transform.offer.ours
-    assert calibration(config) == said
-    assert label(config) == f"bert + {said}"
+    assert config.transform.offer.builtin
+    assert transform_label(config) == said
+    assert Built(config).title == f"bert + {said}"

@@ -138,7 +138,7 @@ def test_a_piece_is_called_by_the_text_it_covers() -> None:
     assert [unit for unit in units if not is_punctuation(unit)] == ["A", "don", "##'t"]
 
 
-def test_a_lone_marker_is_no_unit_of_the_first_characters_text() -> None:
+def test_a_lone_marker_is_no_unit() -> None:
     reader = PieceReader(tiny_models.fast(*tiny_models.sentencepiece()), pooling="pieces", source="tiny")
     (read,) = reader([Sentence.of(["👍"])])
     assert read.units == ("▁", "👍", "##👍", "##👍", "##👍")  # the marker, then four bytes

@@ -23,7 +23,7 @@ import pytest
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import huggingface
 from ctxexp.progress import Progress
 from ctxexp.vectors import batches as batched
@@ -41,21 +41,23 @@ class Counted(Encoder):
 
     n_layers, dim = 3, 4
 
-    def __init__(self, name: str = "counted", *, change: Callable[[Sentence, Encoded], Encoded] | None = None) -> None:
+    def __init__(
+        self, name: str = "counted", *, change: Callable[[Sentence, EncodedSentence], EncodedSentence] | None = None
+    ) -> None:
         self.name, self.change = name, change
         self.batches: list[list[Sentence]] = []
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         self.batches.append(list(batch))
         for sentence in batch:
             one = vectors(sentence)
             yield self.change(sentence, one) if self.change else one
 
 
-def vectors(sentence: Sentence) -> Encoded:
+def vectors(sentence: Sentence) -> EncodedSentence:
     rows = [[sum(map(ord, word)), place, len(word), 1] for place, word in enumerate(sentence)]
     base = np.array(rows, dtype=np.float32).reshape(1, -1, 4)
-    return Encoded(sentence.words, base * np.arange(1, 4, dtype=np.float32)[:, None, None])
+    return EncodedSentence(sentence.words, base * np.arange(1, 4, dtype=np.float32)[:, None, None])
 
 
 def corpus(n: int = 60, name: str = "c") -> Corpus:
@@ -83,29 +85,27 @@ def test_each_distinct_sentence_is_encoded_once_and_only_once(tmp_path: Path) ->
     made, encoder = corpus(), Counted()
     store = open_store(made, encoder, cache=tmp_path)
     seen = [s for batch in encoder.batches for s in batch]
-    assert len(seen) == len(set(seen)) == len(set(made.sentences)) == store.encoded
+    assert len(seen) == len(set(seen)) == len(set(made.sentences)) == store.n_encoded
     assert_holds(store, made)
     again = open_store(made, Counted(), cache=tmp_path)
-    assert again.encoded == 0
+    assert again.n_encoded == 0
     assert_holds(again, made)
     assert len(caches.entries(tmp_path)) == 1
     (entry,) = caches.entries(tmp_path)
     assert (entry.encoder, entry.corpus) == ("counted", "c")
     repeated = Corpus("twice", made.sentences * 2)  # the same distinct sentences in the same order
-    assert open_store(repeated, Counted(), cache=tmp_path).encoded == 0
-    assert open_store(made, Counted("other"), cache=tmp_path).encoded == store.encoded
+    assert open_store(repeated, Counted(), cache=tmp_path).n_encoded == 0
+    assert open_store(made, Counted("other"), cache=tmp_path).n_encoded == store.n_encoded
 
 
-def test_what_vectors_will_take_is_said_before_the_first_is_made(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_room_for_vectors_is_stated_before_encoding(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     made = corpus()
     n = len(set(made.sentences))
     rows = sum(map(len, set(made.sentences)))
 
     class Late(Counted):
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
             assert f"c: vectors of late take up to {(64 * rows + 200 * n) / 1000:.1f} kB" in caplog.text
             return super().encode(batch)
 
@@ -132,7 +132,7 @@ def test_batches_are_of_equal_length_and_under_the_budget() -> None:
     assert [lengths[b[0]] for b in batches] == sorted((lengths[b[0]] for b in batches), reverse=True)
 
 
-def test_a_sequential_encoder_reads_the_corpus_in_order_at_one_go(tmp_path: Path) -> None:
+def test_a_sequential_encoder_reads_the_corpus_once_in_order(tmp_path: Path) -> None:
     encoder = Counted()
     encoder.sequential = True  # type: ignore[attr-defined]
     made = corpus(100)
@@ -160,10 +160,10 @@ def test_a_transformer_end_to_end(tmp_path: Path, kind: str, caplog: pytest.LogC
         assert [sentence.words[p] for p in store.positions[own]] == list(alone.units)
         assert [store.vocabulary[c] for c in store.unit_codes[own]] == list(alone.units)
     dropped = sum(word == "\u200b" for s in set(made.sentences) for word in s) if kind == "bert" else 0
-    assert store.skipped == dropped
+    assert store.n_skipped == dropped
     said = [m for m in caplog.messages if "have no vector" in m]
     assert len(said) == bool(dropped)
-    assert open_store(made, encoder, cache=tmp_path / "c").encoded == 0
+    assert open_store(made, encoder, cache=tmp_path / "c").n_encoded == 0
 
 
 def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
     store = open_store(Corpus.of("c", [("dogmoney", "dog")]), encoder, cache=tmp_path / "c")
     assert store.n_rows > 2
     assert set(store.positions.tolist()) == {-1}
-    assert store.skipped == 0
+    assert store.n_skipped == 0
 
 
 @pytest.mark.parametrize(
@@ -190,17 +190,15 @@ def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
         ("a ##b", "ab", [-1, -1]),  # pieces
     ],
 )
-def test_a_unit_has_a_position_where_only_one_word_can_be_meant(
-    tmp_path: Path, units: str, words: str, positions: list[int]
-) -> None:
-    def leave_out(_: Sentence, one: Encoded) -> Encoded:
+def test_a_units_position_is_unique_or_missing(tmp_path: Path, units: str, words: str, positions: list[int]) -> None:
+    def leave_out(_: Sentence, one: EncodedSentence) -> EncodedSentence:
         kept = tuple(units.split())
-        return Encoded(kept, np.ones((3, len(kept), 4), np.float32))
+        return EncodedSentence(kept, np.ones((3, len(kept), 4), np.float32))
 
     made = Corpus.of("c", [words.split()])
     store = open_store(made, Counted(change=leave_out), cache=tmp_path)
     assert store.positions.tolist() == positions
-    assert store.skipped == (0 if "##" in units else len(words.split()) - len(units.split()))
+    assert store.n_skipped == (0 if "##" in units else len(words.split()) - len(units.split()))
 
 
 def test_half_types_overflow_with_a_hint(tmp_path: Path) -> None:
@@ -220,7 +218,9 @@ def test_a_crash_midway_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
     for error in (RuntimeError("boom"), KeyboardInterrupt()):
         left = [25]
 
-        def fail(sentence: Sentence, one: Encoded, left: list[int] = left, error: BaseException = error) -> Encoded:
+        def fail(
+            sentence: Sentence, one: EncodedSentence, left: list[int] = left, error: BaseException = error
+        ) -> EncodedSentence:
             left[0] -= 1
             if not left[0]:
                 raise error
@@ -245,7 +245,7 @@ SLOW = """
         time.sleep(0.005)
         return one
     store = open_store(corpus(), Counted(change=slow), cache=Path({cache!r}))
-    print("encoded", store.encoded)
+    print("encoded", store.n_encoded)
 """
 
 
@@ -263,7 +263,7 @@ def test_kill_9_midway(tmp_path: Path) -> None:
     assert list(tmp_path.glob("tmp-*"))
     assert caches.entries(tmp_path) == []
     store = open_store(corpus(), Counted(), cache=tmp_path)
-    assert store.encoded > 0
+    assert store.n_encoded > 0
     assert_holds(store, corpus())
     assert not list(tmp_path.glob("tmp-*"))
 
@@ -273,7 +273,7 @@ def test_two_processes_build_one_entry_once(tmp_path: Path) -> None:
         outputs = [process.communicate()[0].split()[-1] for process in (first, second)]
     assert sorted(map(int, outputs)) == [0, len(set(corpus().sentences))]
     store = open_store(corpus(), Counted(), cache=tmp_path)
-    assert store.encoded == 0
+    assert store.n_encoded == 0
     assert_holds(store, corpus())
 
 
@@ -290,12 +290,12 @@ def test_a_damaged_entry_is_encoded_again_with_one_warning(
     else:
         path.write_bytes(data if damage == "flip" else data[: len(data) // 2])
     store = open_store(corpus(), Counted(), cache=tmp_path)
-    assert store.encoded > 0
+    assert store.n_encoded > 0
     assert_holds(store, corpus())
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert "are damaged" in warning
     assert warning.endswith("encoding again")
-    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
+    assert open_store(corpus(), Counted(), cache=tmp_path).n_encoded == 0
 
 
 def test_an_entry_in_the_place_of_another_is_encoded_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -314,12 +314,12 @@ def test_vectors_of_other_code_are_encoded_again_and_said(
     first = open_store(corpus(), Counted(), cache=tmp_path)
     monkeypatch.setattr("ctxexp.vectors.encode.CODE", "01234567")
     again = open_store(corpus(), Counted(), cache=tmp_path)
-    assert first.encoded == again.encoded > 0
+    assert first.n_encoded == again.n_encoded > 0
     told = [r.getMessage() for r in caplog.records if "c: vectors of counted take" not in r.getMessage()]
     assert told == ["cached vectors of c were made by other code: encoding again"]
-    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0
+    assert open_store(corpus(), Counted(), cache=tmp_path).n_encoded == 0
     monkeypatch.undo()
-    assert open_store(corpus(), Counted(), cache=tmp_path).encoded == 0  # two versions may share a cache
+    assert open_store(corpus(), Counted(), cache=tmp_path).n_encoded == 0  # two versions may share a cache
 
 
 MINE = """
@@ -349,7 +349,9 @@ def test_an_encoder_whose_code_was_edited_encodes_again(
             monkeypatch.setitem(sys.modules, "mine", held)
         monkeypatch.setitem(linecache.cache, f"<cell {i}>", (len(text), None, text.splitlines(True), f"<cell {i}>"))
         exec(compile(text, f"<cell {i}>", "exec"), vars(held))  # as IPython runs a cell
-        encoded.append(open_store(corpus(), held.Mine(), cache=tmp_path / "cache").encoded > 0)
+        if i == 1:
+            held.Mine().__reduce_ex__(2)  # pickling adds an attribute to the class
+        encoded.append(open_store(corpus(), held.Mine(), cache=tmp_path / "cache").n_encoded > 0)
     assert encoded == [True, False, True]
 
 
@@ -399,15 +401,15 @@ class Reusing(Counted):
         super().__init__("reusing")
         self.buffers, self.together, self.step = np.zeros((buffers, 3, 99, 4), np.float32), together, step
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         return list(self._views(batch)) if self.together else self._views(batch)
 
-    def _views(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def _views(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         for i, sentence in enumerate(batch):
             start = self.step * i
             view = self.buffers[i % len(self.buffers), :, start : start + len(sentence)]
             view[:] = vectors(sentence).layers
-            yield Encoded(sentence.words, view)
+            yield EncodedSentence(sentence.words, view)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -442,22 +444,20 @@ class Ahead(Counted):
         self.read[i].set()
         return (1000 if i == self.odd else 1) * len(sentences), 10 * len(sentences)
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         if not self.batches:  # the first window's
             assert self.read[min(1, len(self.read) - 1)].wait(30)
         return super().encode(batch)
 
 
-def test_a_window_of_the_text_is_read_while_the_one_before_is_encoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_is_read_while_the_previous_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batched, "WINDOW", 20)
     made = corpus(60)
     n = len(set(made.sentences))
     encoder = Ahead(-(-n // 20))
     store = open_store(made, encoder, cache=tmp_path / "a", batch_tokens=30)
     assert_holds(store, made)
-    assert (store.encoded, store.unknown, store.pieces) == (n, n, 10 * n)
+    assert (store.n_encoded, store.unknown, store.pieces) == (n, n, 10 * n)
     assert [event.is_set() for event in encoder.read] == [True] * 3
     assert encoder.threads == {"MainThread", "read_0"}
     assert len({len(s) for batch in encoder.batches for s in batch if len(batch) > 1}) > 3
@@ -486,7 +486,7 @@ def test_a_batch_is_written_while_the_next_is_encoded(tmp_path: Path, monkeypatc
     begun, waited = [Event() for _ in range(3)], []
 
     class Telling(Counted):
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
             next(event for event in begun if not event.is_set()).set()
             return super().encode(batch)
 
@@ -517,9 +517,9 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
     assert_holds(used, corpus())
 
 
-def wrong(**changes: object) -> Callable[[Sentence, Encoded], Encoded]:
-    def change(_: Sentence, one: Encoded) -> Encoded:
-        return Encoded(changes.get("units", one.units), changes.get("layers", lambda x: x)(one.layers))  # type: ignore[operator, arg-type]
+def wrong(**changes: object) -> Callable[[Sentence, EncodedSentence], EncodedSentence]:
+    def change(_: Sentence, one: EncodedSentence) -> EncodedSentence:
+        return EncodedSentence(changes.get("units", one.units), changes.get("layers", lambda x: x)(one.layers))  # type: ignore[operator, arg-type]
 
     return change
 
@@ -562,7 +562,7 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
     n = len(set(made.sentences))
     for encoded in (n, 0):  # anew, then from the cache
         store = open_store(made, encoder, cache=tmp_path)
-        assert (store.encoded, store.unknown, store.pieces) == (encoded, n, 10 * n)
+        assert (store.n_encoded, store.unknown, store.pieces) == (encoded, n, 10 * n)
     caplog.clear()
     warn_unknown(3, 100, "c")
     assert not caplog.messages
@@ -588,7 +588,7 @@ def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
             if lengths is not None:
                 self.lengths = lambda _: lengths
 
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
             yield vectors(batch[0])
             raise self.error
 
@@ -606,7 +606,7 @@ def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
         open_store(made, Broken(ValueError(), ["x", "y"]), cache=tmp_path)
 
     class Short(Counted):
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
             return [vectors(s) for s in [*batch, *batch][: self.n_given]]
 
         n_given = 1

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.sinks.disk.process import HOST, PID, STARTED, process_tags
+from ctxexp.jobs.process import HOST, PID, STARTED, process_tags
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.leases import ELSEWHERE, RUNS, SWEEPS, lease, leased, release
+from ctxexp.vectors.leases import ELSEWHERE, RUNS, SWEEPS, lease, leased_keys, release
 from tests.vectors.test_encode import Counted, corpus
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,7 @@ def opened(cache: Path, name: str, *, sweep: str = "", limit: int | None = None)
     for path in (store.path, store.path / "meta.json"):  # the next one is younger, whatever the file system's clock
         os.utime(path, ns=(when, when))
     time.sleep(0.01)
-    return store.path.name, store.encoded
+    return store.path.name, store.n_encoded
 
 
 def held(cache: Path) -> set[str]:
@@ -66,7 +67,7 @@ def another_process(cache: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-def test_a_sweep_over_transforms_keeps_the_vectors_that_its_jobs_share(tmp_path: Path, two: int) -> None:
+def test_a_sweep_over_transforms_keeps_shared_vectors(tmp_path: Path, two: int) -> None:
     """Another user's younger vectors go, not the sweep's older ones."""
     shared, _ = opened(tmp_path, "shared", sweep="s", limit=two)
     strange, _ = opened(tmp_path, "strange")
@@ -80,9 +81,7 @@ def test_a_sweep_over_transforms_keeps_the_vectors_that_its_jobs_share(tmp_path:
     assert held(tmp_path) == {third, fourth}
 
 
-def test_what_a_live_process_has_leased_goes_last_and_not_silently(
-    tmp_path: Path, two: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_leased_vectors_of_live_processes_go_last(tmp_path: Path, two: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     with another_process(tmp_path) as (process, theirs):
         opened(tmp_path, "old")
@@ -100,7 +99,7 @@ def test_what_a_live_process_has_leased_goes_last_and_not_silently(
         assert "cache.limit_gb=1 or more" in told
         process.kill()
         process.wait()
-        assert leased(tmp_path, SWEEPS) == {mine, last}
+        assert leased_keys(tmp_path, SWEEPS) == {mine, last}
         assert [path.name for path in (tmp_path / "leases" / SWEEPS).iterdir()] == ["mine"]
 
 
@@ -114,22 +113,42 @@ def test_a_dead_process_keeps_nothing(tmp_path: Path, two: int) -> None:
     assert theirs not in held(tmp_path)
 
 
-def test_a_number_used_again_another_machine_and_a_lease_without_sense(tmp_path: Path) -> None:
+def test_reused_process_numbers_and_odd_leases_are_recognised(tmp_path: Path) -> None:
     lease(tmp_path, SWEEPS, "s", "a" * 32)
     (file,) = (tmp_path / "leases" / SWEEPS / "s").glob("*.json")
     tags = process_tags()
     assert json.loads(file.read_text()) == tags
     for changed, lives in ((STARTED, False), (PID, False), (HOST, True)):
         file.write_text(json.dumps(tags | {changed: "4194303999"}))
-        assert leased(tmp_path, SWEEPS) == ({"a" * 32} if lives else set())
+        assert leased_keys(tmp_path, SWEEPS) == ({"a" * 32} if lives else set())
         lease(tmp_path, SWEEPS, "s", "a" * 32)
     file.write_text(json.dumps(tags | {HOST: "elsewhere"}))
     os.utime(file, (time.time() - ELSEWHERE - 60,) * 2)
-    assert leased(tmp_path, SWEEPS) == set()
+    assert leased_keys(tmp_path, SWEEPS) == set()
     for odd in ("", "[]", "{}", '{"ctxexp.host": 1}', "\udcff"):
         lease(tmp_path, SWEEPS, "s", "a" * 32)
         file.write_bytes(odd.encode(errors="surrogateescape"))
-        assert leased(tmp_path, SWEEPS) == set()
+        assert leased_keys(tmp_path, SWEEPS) == set()
+
+
+def test_leases_that_are_released_while_they_are_read_are_none(tmp_path: Path) -> None:
+    """A folder went between two looks at it, and the run that looked ended."""
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            lease(tmp_path, SWEEPS, "s", "a" * 32)
+            release(tmp_path, SWEEPS, "s")
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            assert leased_keys(tmp_path, SWEEPS) <= {"a" * 32}
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_cache_that_takes_no_lease_is_used_without(tmp_path: Path) -> None:

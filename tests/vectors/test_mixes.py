@@ -9,7 +9,7 @@ import pytest
 
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.mixes import check_mixes, layer_mixes
-from ctxexp.vectors.pool import mixed
+from ctxexp.vectors.pool import mix_layers
 
 
 class Layers:
@@ -36,12 +36,12 @@ class Layers:
     ],
     ids=str,
 )
-def test_a_mix_is_the_mean_of_the_layers_that_it_names(chosen: Any, layers: tuple[int, ...], named: str) -> None:
+def test_a_mix_is_the_mean_of_its_layers(chosen: Any, layers: tuple[int, ...], named: str) -> None:
     stack = np.random.default_rng(0).standard_normal((13, 5, 4))
     stack[:, 2] = np.nan  # a sentence without a vector has none in a mix
     (mix,) = layer_mixes([chosen], 13)
     assert (mix.layers, str(mix)) == (layers, named)
-    found = mixed(Layers(stack), mix)
+    found = mix_layers(Layers(stack), mix)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.mean([stack[i] for i in layers], axis=0), rtol=1e-6, atol=1e-6)
 
@@ -53,7 +53,7 @@ def test_the_scalar_mix_is_elmos() -> None:
         (mix,) = layer_mixes(["scalar_mix" if weights is None else {"scalar_mix": weights}], 3)
         s = np.exp(weights or [0.0, 0.0, 0.0])
         expected = np.tensordot(s / s.sum(), stack.astype(np.float32), axes=1)
-        np.testing.assert_allclose(mixed(Layers(stack), mix), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(mix_layers(Layers(stack), mix), expected, rtol=1e-6, atol=1e-6)
     assert str(mix) == "scalar_mix: layers 0, 1, 2 weighted 0.148, 0.0404, 0.811"
 
 
@@ -85,7 +85,7 @@ def test_mistakes_are_named(chosen: list[Any], message: str) -> None:
         layer_mixes(chosen, 5)
 
 
-def test_what_no_model_could_have_is_refused_before_there_is_one() -> None:
+def test_impossible_layers_are_refused_before_a_model_is_made() -> None:
     check_mixes(["last2", [0, 4], {"scalar_mix": [1, 2]}, [400]])
     with pytest.raises(ConfigError, match=r"no layer -1 \(in \[-1\]\): layers count from 0, the input layer"):
         check_mixes([[-1]])

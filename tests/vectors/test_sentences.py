@@ -16,17 +16,17 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.model import Encoded, Encoder, check_encoded
-from ctxexp.models.choices import Reading
+from ctxexp.model import EncodedSentence, Encoder, check_encoded
+from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.checkpoints import resolve
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.sentences import TransformerSentences
-from ctxexp.testing.report import Broken
+from ctxexp.testing.report import Breach
 from ctxexp.testing.sentences import check_sentences
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.mixes import layer_mixes
-from ctxexp.vectors.pool import Pooled, WordMeans, finite_rows, mixed, sentence_view
+from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, mix_layers, sentence_view
 
 Folder = Callable[[str], Path]
 TEXTS = [
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 def encoder(folder: Path, **choices: object) -> TransformerEncoder:
-    return from_files(resolve(str(folder)), Reading(device="cpu", **choices))  # type: ignore[arg-type]
+    return from_files(resolve(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
 
 
 def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -112,8 +112,8 @@ def test_a_store_gives_each_sentence_its_row(folder: Folder, tmp_path: Path, poo
     corpus = Corpus("small", (*SENTENCES, SENTENCES[2], SENTENCES[0]))
     for encoded in (len(SENTENCES), 0):
         store = open_store(corpus, view, cache=tmp_path, batch_tokens=16)
-        assert store.encoded == encoded
-        vectors = Pooled(store, pooling)
+        assert store.n_encoded == encoded
+        vectors = PooledSentences(store, pooling)
         for i in range(view.n_layers):
             layer = vectors.layer(i)
             assert layer.dtype == np.float32
@@ -147,7 +147,7 @@ def test_a_sentence_without_pieces_has_no_such_vector(folder: Folder, tmp_path: 
     plain = encoder(folder("gpt2")).sentences()
     assert [e.units for e in plain.encode(corpus.sentences)][1] == ()
     for view, pooling in ((special, "mean_text"), (plain, "mean")):
-        layer = Pooled(open_store(corpus, view, cache=tmp_path), pooling).layer(1)
+        layer = PooledSentences(open_store(corpus, view, cache=tmp_path), pooling).layer(1)
         assert np.isnan(layer).all(axis=1).tolist() == [False, True, False]
 
 
@@ -207,7 +207,7 @@ def test_a_checkpoint_without_pooler_weights_offers_none(folder: Folder, tmp_pat
         sentence_view(encoder(bare), "pooler", model="bert")
 
 
-def test_a_pooling_that_a_model_lacks_is_refused_with_those_it_has(folder: Folder) -> None:
+def test_a_missing_pooling_is_refused_with_those_available(folder: Folder) -> None:
     gpt2 = encoder(folder("gpt2"))
     assert sentence_view(gpt2, "mean_words", model="gpt2") is None
     expected = (
@@ -246,18 +246,18 @@ def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
         def __init__(self) -> None:
             super().__init__(made)
 
-        def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
             for one in super().encode(batch):
-                yield Encoded(("other", *one.units[1:]), one.layers)
+                yield EncodedSentence(("other", *one.units[1:]), one.layers)
 
     class Padded(Renamed):
         def __init__(self) -> None:
             super().__init__()
             self.name += " padded"
 
-        def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+        def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
             for one in super().encode(batch):
-                yield Encoded(one.units, one.layers / np.float32(len(batch)))
+                yield EncodedSentence(one.units, one.layers / np.float32(len(batch)))
 
     for view, message in (
         (Renamed, "name is the encoder's own"),
@@ -265,7 +265,7 @@ def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
         (Padded, "depend on"),
     ):
         made.sentences = view  # type: ignore[method-assign,assignment]
-        with pytest.raises(Broken, match=message):
+        with pytest.raises(Breach, match=message):
             check_sentences(made.sentences(), made)
 
 
@@ -274,14 +274,14 @@ def test_pieces_of_any_size_give_the_same_vectors(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     view = encoder(folder("bert")).sentences()
-    vectors = Pooled(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
+    vectors = PooledSentences(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
     whole = [vectors.layer(i) for i in range(vectors.n_layers)]
     monkeypatch.setattr("ctxexp.transform.CHUNK_BYTES", 4 * view.dim * rows)
     for i, expected in enumerate(whole):
         np.testing.assert_array_equal(vectors.layer(i), expected)
     (mix,) = layer_mixes([{"scalar_mix": [float(i) for i in range(view.n_layers)]}], view.n_layers)
     average = sum(w * whole[i].astype(np.float64) for i, w in zip(mix.layers, mix.weights, strict=True))
-    np.testing.assert_allclose(mixed(vectors, mix), average, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(mix_layers(vectors, mix), average, rtol=1e-6, atol=1e-7)
     broken = whole[0].copy()
     broken[3, 1], broken[0, -1] = np.nan, np.inf
     assert finite_rows(broken).tolist() == [False, True, True, False, True, True]

@@ -46,7 +46,7 @@ def write(folder: Path, parts: list[np.ndarray], *, stage: int | None = None) ->
                 "offsets": offsets,
                 "order": np.arange(len(parts)),
             },
-            meta={"encoder": "tiny", "corpus": "c", "skipped": 0, "unknown": 0, "pieces": 0, "made": {}},
+            meta={"encoder": "tiny", "corpus": "c", "skipped": 0, "unknown": 0, "pieces": 0},
         )
     return np.concatenate(parts, axis=1)
 

@@ -18,7 +18,7 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     part of speech (noun, verb, adj). See the data card, `ctxexp/datasets/polysemy/CARD.md`.
     """
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    sentences, senses, parts, known = [], [], [], _parts_of_speech()
+    sentences, senses, parts, pos_by_label = [], [], [], _parts_of_speech()
     for number, line in enumerate((DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines()):
         word, label, _register, text = line.split("\t")
         sentence = tokenize(text)
@@ -31,13 +31,13 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
             ) from None
         sentences.append(sentence)
         senses.append(Sense(number, position, label))
-        parts.append(tuple(known[label] if i == position else "" for i in range(len(sentence.words))))
+        parts.append(tuple(pos_by_label[label] if i == position else "" for i in range(len(sentence.words))))
     choices = _choices(tokenizer, lower)
     return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
 
 
 def glosses() -> dict[str, str]:
-    """What each sense label means: label -> gloss."""
+    """The meaning of each sense label: label -> gloss."""
     return {label: gloss for label, _pos, gloss in _senses()}
 
 

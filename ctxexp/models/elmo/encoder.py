@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import UnknownName
-from ctxexp.model import EmbeddingTable, Encoded, Encoder
+from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_slots, chosen_layers
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
 from ctxexp.models.elmo.options import ElmoOptions
@@ -77,7 +77,7 @@ class ElmoEncoder(Encoder):
             "slots": slots,
             "dtype": dtype,
         }
-        del self._network.layers[max(self.given) :]  # no layer depends on those above it
+        del self._network.layers[max(self.layer_numbers) :]  # no layer depends on those above it
 
     @classmethod
     def untrained(cls, options: ElmoOptions, *, seed: int, source: str, **choices: Any) -> ElmoEncoder:
@@ -89,7 +89,7 @@ class ElmoEncoder(Encoder):
         identity = f"untrained:{digest.hexdigest()[:16]}"
         return cls(options, weights, source=source, identity=identity, **choices)
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         """The vectors of each sentence, in order; with state=carry the states start at zero with the call."""
         state: State | None = None
         step = self.slots * max(1, BLOCK // self.slots)  # whole batches, so that each goes on at slot 0
@@ -98,28 +98,28 @@ class ElmoEncoder(Encoder):
             self._embed(word for sentence in block for word in sentence.words)
             if self.sequential:
                 for start in range(0, len(block), self.slots):
-                    chosen = block[start : start + self.slots]
-                    arrays, state = self._carry(chosen, state)
-                    yield from map(Encoded, (s.words for s in chosen), arrays)
+                    sentences = block[start : start + self.slots]
+                    arrays, state = self._carry(sentences, state)
+                    yield from map(EncodedSentence, (s.words for s in sentences), arrays)
             else:
-                yield from map(Encoded, (s.words for s in block), self._reset(block))
+                yield from map(EncodedSentence, (s.words for s in block), self._reset(block))
 
     @torch.inference_mode()
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """`token_layer`: the character CNN's vector of each distinct word of `sentences`, half as wide as layer 0."""
-        counted = Counter(word for sentence in sentences for word in sentence.words)
-        words = sorted(counted)
+        count_by_word = Counter(word for sentence in sentences for word in sentence.words)
+        words = sorted(count_by_word)
         parts = [np.empty((0, self.options.projection), np.float32)]
         for start in range(0, len(words), 2048):
             ids = character_ids(words[start : start + 2048], self.options.word_width)
             parts.append(self._network.tokens(torch.from_numpy(ids).to(self._device)).float().cpu().numpy())
-        counts = np.array([counted[word] for word in words], np.int64)
+        counts = np.array([count_by_word[word] for word in words], np.int64)
         note = "the words of the measured text; the output matrix is no part of the encoder"
         return [EmbeddingTable("token_layer", words, np.concatenate(parts), counts, note=note)]
 
     def _reset(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """Each sentence's layers from zero states, sentences of equal length together."""
-        found: list[np.ndarray] = [np.empty(0)] * len(sentences)
+        layers: list[np.ndarray] = [np.empty(0)] * len(sentences)
         groups: dict[int, list[int]] = {}
         for number, sentence in enumerate(sentences):
             groups.setdefault(len(sentence), []).append(number)
@@ -129,8 +129,8 @@ class ElmoEncoder(Encoder):
                 part = numbers[start : start + size]
                 arrays, _ = self._run([sentences[i] for i in part], None, None)
                 for number, array in zip(part, arrays, strict=True):
-                    found[number] = array
-        return found
+                    layers[number] = array
+        return layers
 
     def _carry(self, sentences: Sequence[Sentence], state: State | None) -> tuple[list[np.ndarray], State]:
         """One batch of slots: sentence k goes on from slot k's state, and leaves it its own."""
@@ -162,9 +162,9 @@ class ElmoEncoder(Encoder):
             rows[1 : len(sentence) + 1, number] = [row_of[word] for word in sentence.words]
         x = self._table[torch.from_numpy(rows).to(self._device)]
         outputs, state = self._network.contextual(x, lengths, state)
-        shape = len(sentences), len(self.given), longest, 2, self.options.projection
+        shape = len(sentences), len(self.layer_numbers), longest, 2, self.options.projection
         layers = torch.empty(shape, dtype=self._out, device=self._device)
-        for at, number in enumerate(self.given):
+        for at, number in enumerate(self.layer_numbers):
             y = outputs[number - 1].permute(2, 1, 0, 3) if number else x.transpose(0, 1).unsqueeze(2)
             layers[:, at] = y[:, 1:-1]
         whole = layers.flatten(3).cpu().numpy()
@@ -182,10 +182,10 @@ class ElmoEncoder(Encoder):
         (1.3e-7 of its length at most on the embedded sentences) on what this encoder met before: worker processes
         meet other blocks and repeat a single one's vectors to that, not to the last bit.
         """
-        wanted = dict.fromkeys((BEGIN, END, *words))
-        new = [word for word in wanted if word not in self._row_of]
+        vocabulary = dict.fromkeys((BEGIN, END, *words))
+        new = [word for word in vocabulary if word not in self._row_of]
         if len(self._row_of) + len(new) > MOST_WORDS:
-            self._row_of, new = {}, list(wanted)
+            self._row_of, new = {}, list(vocabulary)
         if not new:
             return
         parts = [self._table] if self._row_of else []

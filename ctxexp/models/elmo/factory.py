@@ -10,9 +10,9 @@ from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed, chosen_layers
 from ctxexp.models.elmo.files import read_weights, sha256
-from ctxexp.models.elmo.locate import locate, published
+from ctxexp.models.elmo.locate import locate, original_files
 from ctxexp.models.elmo.options import read_options
-from ctxexp.models.known import known
+from ctxexp.models.lazy import lazy
 
 
 def elmo(
@@ -51,7 +51,7 @@ def elmo(
         options_path = locate(options_file, "options_file")
         weight_path = None if weight_file is None else locate(weight_file, "weight_file")
     elif weights == "published":
-        options_path, weight_path = published()
+        options_path, weight_path = original_files()
     else:
         folder = minis.folder("elmo")
         options_path, weight_path, source = folder / "options.json", folder / "weights.hdf5", "ctxexp mini elmo"
@@ -74,4 +74,4 @@ def elmo(
         encoder.details = {**encoder.details, "weights_sha256": digest}
         return encoder
 
-    return known((options, identity, source, options_path, weight_path, seed, how), load, device=device)
+    return lazy((options, identity, source, options_path, weight_path, seed, how), load, device=device)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import h5py
     from torch import Tensor
 
+DENSEST = 1100  # times that a packed array may be larger than its bytes in the file; deflate's best is 1,032
+
 
 def layout(options: ElmoOptions) -> dict[str, tuple[int, ...]]:
     """The shape of each dataset of the weight file, by its name."""
@@ -34,14 +36,14 @@ def layout(options: ElmoOptions) -> dict[str, tuple[int, ...]]:
         shapes["CNN_proj/W_proj"], shapes["CNN_proj/b_proj"] = (n, options.projection), (options.projection,)
     for d in range(2):
         for layer in range(options.n_layers):
-            cell = _cell(d, layer)
+            cell = cell_name(d, layer)
             shapes[f"{cell}/W_0"] = (2 * options.projection, 4 * options.cells)
             shapes[f"{cell}/B"] = (4 * options.cells,)
             shapes[f"{cell}/W_P_0"] = (options.cells, options.projection)
     return shapes
 
 
-def _cell(direction: int, layer: int) -> str:
+def cell_name(direction: int, layer: int) -> str:
     return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
 
 
@@ -66,13 +68,26 @@ def read_weights(path: Path, options: ElmoOptions) -> dict[str, Tensor]:
     return _to_state(arrays, options)
 
 
+def _own(file: h5py.File, name: str) -> object:
+    """The group or dataset of that name in the file itself; None where there is none, or a link to elsewhere."""
+    import h5py
+
+    node: h5py.Group | h5py.Dataset = file
+    for part in name.split("/"):
+        if not isinstance(node, h5py.Group) or not isinstance(node.get(part, getlink=True), h5py.HardLink):
+            return None
+        node = node[part]
+    return node
+
+
 def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     """The datasets of these names and shapes, float32, which must be all that the network has."""
     import h5py
 
+    size = path.stat().st_size
     arrays: dict[str, np.ndarray] = {}
     for name, shape in shapes.items():
-        dataset = file.get(name)
+        dataset = _own(file, name)
         if not isinstance(dataset, h5py.Dataset):
             raise ModelError(f"{path} has no dataset {name!r}, which its options ask for; do the two files match?")
         if dataset.shape != shape or dataset.dtype.kind != "f":
@@ -80,26 +95,21 @@ def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) ->
                 f"{path}: dataset {name!r} has shape {dataset.shape} ({dataset.dtype}), its options ask for {shape} of "
                 "floats; do the two files match?"
             )
+        if dataset.external or not dataset.nbytes <= DENSEST * dataset.id.get_storage_size() <= DENSEST * size:
+            raise ModelError(
+                f"{path}: dataset {name!r} names {dataset.nbytes:,} bytes that the file of {size:,} doesn't hold; copy "
+                "or download it again"
+            )
         with np.errstate(over="ignore"):  # what overflows is infinite, and told
             arrays[name] = np.asarray(dataset[...], dtype=np.float32)
-    held: list[str] = []
-    file.visititems(lambda name, item: held.append(name) if isinstance(item, h5py.Dataset) else None)
-    if more := sorted(name for name in held if name.startswith(("CNN", "RNN")) and name not in shapes):
+    dataset_names: list[str] = []
+    file.visititems(lambda name, item: dataset_names.append(name) if isinstance(item, h5py.Dataset) else None)
+    if more := sorted(name for name in dataset_names if name.startswith(("CNN", "RNN")) and name not in shapes):
         raise ModelError(
             f"{path} has {len(more)} datasets more than its options ask for, which would be dropped "
             f"({', '.join(more[:2])} ...); do the two files match?"
         )
     return arrays
-
-
-def write_weights(path: Path, state: Mapping[str, Tensor], options: ElmoOptions, *, dtype: str = "float32") -> None:
-    """Write the network's `state_dict()` as HDF5 in the original layout; `dtype` "float16" halves the file."""
-    import h5py
-
-    arrays = _from_state({name: value.detach().float().cpu() for name, value in state.items()}, options)
-    with h5py.File(path, "w") as file:
-        for name in layout(options):
-            file.create_dataset(name, data=arrays[name].astype(dtype))
 
 
 def sha256(path: Path) -> str:
@@ -125,26 +135,5 @@ def _to_state(arrays: Mapping[str, np.ndarray], options: ElmoOptions) -> dict[st
         state["tokens.projection.bias"] = arrays["CNN_proj/b_proj"]
     for layer in range(options.n_layers):
         for ours, theirs in (("weight", "W_0"), ("bias", "B"), ("project", "W_P_0")):
-            state[f"layers.{layer}.{ours}"] = np.stack([arrays[f"{_cell(d, layer)}/{theirs}"] for d in range(2)])
+            state[f"layers.{layer}.{ours}"] = np.stack([arrays[f"{cell_name(d, layer)}/{theirs}"] for d in range(2)])
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state.items()}
-
-
-def _from_state(state: Mapping[str, Tensor], options: ElmoOptions) -> dict[str, np.ndarray]:
-    """The network's parameters -> file arrays: the inverse of `_to_state`."""
-    held = {name: value.numpy() for name, value in state.items()}
-    arrays: dict[str, np.ndarray] = {"char_embed": held["tokens.characters"]}
-    for i in range(len(options.filters)):
-        arrays[f"CNN/W_cnn_{i}"] = held[f"tokens.filters.{i}"].transpose(2, 1, 0)[None]
-        arrays[f"CNN/b_cnn_{i}"] = held[f"tokens.biases.{i}"]
-    for j in range(options.n_highway):
-        for ours, theirs in (("weight", "W"), ("bias", "b")):
-            parts = np.split(held[f"tokens.highways.{j}.{ours}"], 2, axis=-1)
-            arrays |= {f"CNN_high_{j}/{theirs}_{g}": p for g, p in zip(("carry", "transform"), parts, strict=True)}
-    if options.has_projection:
-        arrays["CNN_proj/W_proj"] = held["tokens.projection.weight"].T
-        arrays["CNN_proj/b_proj"] = held["tokens.projection.bias"]
-    for layer in range(options.n_layers):
-        for ours, theirs in (("weight", "W_0"), ("bias", "B"), ("project", "W_P_0")):
-            for d in range(2):
-                arrays[f"{_cell(d, layer)}/{theirs}"] = held[f"layers.{layer}.{ours}"][d]
-    return arrays

@@ -14,8 +14,8 @@ from ctxexp.files.paths import user_path
 
 log = logging.getLogger("ctxexp")
 
-PUBLISHED = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M parameters, 1 Billion Word benchmark
-PUBLISHED_URL = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway"
+ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M parameters, 1 Billion Word benchmark
+ORIGINAL_URL = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway"
 TIMEOUT = 20.0  # seconds without a byte
 
 
@@ -45,14 +45,14 @@ def locate(given: str, key: str) -> Path:
     return path
 
 
-def published(hub: Path | None = None) -> tuple[Path, Path]:
+def original_files(hub: Path | None = None) -> tuple[Path, Path]:
     """Options and weights of the original ELMo: from the hub's cache (`hub`), ctxexp's cache, or AllenNLP's server."""
     hub = hub or hub_cache()
-    names = f"{PUBLISHED}_options.json", f"{PUBLISHED}_weights.hdf5"
+    names = f"{ORIGINAL}_options.json", f"{ORIGINAL}_weights.hdf5"
     for snapshot in sorted(hub.glob("models--*/snapshots/*")):
         if all((snapshot / name).is_file() for name in names):
             return snapshot / names[0], snapshot / names[1]
-    urls = [f"{PUBLISHED_URL}/{name}" for name in names]
+    urls = [f"{ORIGINAL_URL}/{name}" for name in names]
     targets = [_target(url) for url in urls]
     if not all(path.is_file() for path in targets):
         try:

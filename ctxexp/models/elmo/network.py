@@ -94,12 +94,12 @@ class TokenLayer(nn.Module):
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, ids: Tensor) -> Tensor:
-        used = (ids != _PADDING + 1).sum(1)
+        lengths = (ids != _PADDING + 1).sum(1)
         if len(ids) < 8 * self.buckets:
-            x = self._convolve(ids, used)
+            x = self._convolve(ids, lengths)
         else:
-            order = used.argsort(stable=True)  # of equally long ones any sort may be another on another processor
-            parts = [self._convolve(ids[rows], used[rows]) for rows in order.tensor_split(self.buckets)]
+            order = lengths.argsort(stable=True)  # of equally long ones any sort may be another on another processor
+            parts = [self._convolve(ids[rows], lengths[rows]) for rows in order.tensor_split(self.buckets)]
             x = torch.cat(parts)[order.argsort()]
         for highway in self.highways:
             x = highway(x)
@@ -122,8 +122,11 @@ class TokenLayer(nn.Module):
 class LstmLayer(nn.Module):
     """One layer of both directions' projected LSTMs: x (2, n_steps, n_sentences, projection) -> the same shape.
 
-    Gates in the file's order i, j, f, o. The forget bias 1 is added here, not stored, as in the original.
+    Gates in the file's order i, j, f, o. The forget bias 1 is added here, not stored, as in the original. `scan` may be
+    replaced by one that has a gradient.
     """
+
+    scan = staticmethod(scan)
 
     def __init__(self, options: ElmoOptions) -> None:
         super().__init__()
@@ -143,7 +146,7 @@ class LstmLayer(nn.Module):
         """Outputs and the last cells and outputs of each sentence; `sizes[t]` sentences are longer than t."""
         cells = self.project.shape[1]
         forget = functional.pad(self.bias.new_ones(cells), (2 * cells, cells))
-        return scan(x, (self.weight, self.bias + forget, self.project), (c, m), sizes, self.clips)
+        return self.scan(x, (self.weight, self.bias + forget, self.project), (c, m), sizes, self.clips)
 
 
 class ElmoNetwork(nn.Module):

@@ -93,14 +93,14 @@ class ElmoOptions:
     def parse(cls, options: Mapping[str, object], where: str = "options") -> ElmoOptions:
         """From the content of an `options.json`; `where` names it in errors."""
         try:
-            said = _File.model_validate(options)
+            content = _File.model_validate(options)
         except ValidationError as error:
             wrong = error.errors()[0]
             name = ".".join(map(str, wrong["loc"])) or "the whole"
             if wrong["type"] == "missing":
                 raise ModelError(f"{where}: no {name}; is this the options.json of an ELMo biLM?") from None
             raise ModelError(f"{where}: {name} is {wrong['input']!r:.60}: {wrong['msg']}") from None
-        cnn, lstm = said.char_cnn, said.lstm
+        cnn, lstm = content.char_cnn, content.lstm
         if cnn.n_characters != 262:
             raise ModelError(
                 f"{where}: char_cnn.n_characters is {cnn.n_characters!r}, expected 262 (256 bytes, 5 markers, the "
@@ -138,30 +138,3 @@ def read_options(path: Path) -> ElmoOptions:
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} can't be read as JSON ({error}); expected an ELMo options.json") from None
     return ElmoOptions.parse(content, str(path))
-
-
-def write_options(path: Path, options: ElmoOptions) -> None:
-    """Write `options` as an `options.json` of the original layout."""
-
-    def clip(value: float) -> float | None:
-        return None if value == float("inf") else value
-
-    content = {
-        "lstm": {
-            "cell_clip": clip(options.cell_clip),
-            "proj_clip": clip(options.projection_clip),
-            "use_skip_connections": options.skip,
-            "n_layers": options.n_layers,
-            "projection_dim": options.projection,
-            "dim": options.cells,
-        },
-        "char_cnn": {
-            "embedding": {"dim": options.character_dim},
-            "filters": [list(pair) for pair in options.filters],
-            "n_highway": options.n_highway,
-            "n_characters": options.n_characters,
-            "max_characters_per_token": options.word_width,
-            "activation": options.activation,
-        },
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n", "utf-8")

@@ -27,11 +27,11 @@ def folder(name: str, *, weights: Path | None = None) -> Path:
     """
     if name not in _FILES:
         raise UnknownName("mini", name, NAMES)
-    found = (weights or Path(__file__).parent / "weights") / name
-    missing = [file for file in _FILES[name] if not (found / file).is_file()]
+    path = (weights or Path(__file__).parent / "weights") / name
+    missing = [file for file in _FILES[name] if not (path / file).is_file()]
     if missing:
         raise ModelError(
-            f"mini {name!r} lacks {', '.join(missing)} in {found}: reinstall ctxexp, or train it with ctxexp-train: "
+            f"mini {name!r} lacks {', '.join(missing)} in {path}: reinstall ctxexp, or train it with ctxexp-train: "
             f"ctxexp train model={name} text=<folder of *.txt.xz>"
         )
-    return found
+    return path

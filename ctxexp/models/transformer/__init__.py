@@ -1,1 +1,1 @@
-"""Whatever `transformers` loads: its files, checks, pieces and vectors."""
+"""Models that `transformers` loads: their files, checks, pieces and vectors."""

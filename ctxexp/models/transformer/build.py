@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from ctxexp.errors import EncodingError
-from ctxexp.models.choices import Dtype, Reading
+from ctxexp.models.choices import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoints import Checkpoint
-from ctxexp.models.transformer.checks import check_finite, check_tokenizer, check_vocabulary
+from ctxexp.models.transformer.checks import check_finite, check_vocabulary
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load, ready, state_hash
+from ctxexp.models.transformer.tokenizer_checks import check_tokenizer, fast_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -28,19 +29,19 @@ DTYPES: dict[torch.dtype, Dtype] = {
 
 def from_files(
     checkpoint: Checkpoint,
-    reading: Reading,
+    options: TransformerOptions,
     *,
     trust_remote_code: bool = False,
     untrained: int | None = None,
     expect: str | None = None,
 ) -> TransformerEncoder:
     """The encoder of a checkpoint; `untrained` and `expect` as `load` takes them."""
-    loaded = load(checkpoint, reading, trust_remote_code=trust_remote_code, untrained=untrained, expect=expect)
-    return TransformerEncoder(checkpoint, reading, loaded)
+    loaded = load(checkpoint, options, trust_remote_code=trust_remote_code, untrained=untrained, expect=expect)
+    return TransformerEncoder(checkpoint, options, loaded)
 
 
 def from_memory(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, reading: Reading, name: str | None
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: TransformerOptions, name: str | None
 ) -> TransformerEncoder:
     """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
     title = name or Path(model.config.name_or_path or type(model).__name__).name
@@ -49,10 +50,10 @@ def from_memory(
         raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    doubt = check_tokenizer(tokenizer, model.config, title, pieces={})
-    loaded = ready(model, tokenizer)._replace(lent=True, tokenizer_doubt=doubt)
+    doubt = check_tokenizer(tokenizer, model.config, title)
+    loaded = ready(model, tokenizer)._replace(is_shared=True, tokenizer_doubt=doubt)
     weights = state_hash(loaded.model)
-    backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
+    backend = fast_tokenizer(tokenizer)  # without one the encoder refuses it
     parts = (
         weights,
         backend.to_str() if backend is not None else "",
@@ -62,5 +63,5 @@ def from_memory(
         loaded.model.config._attn_implementation,
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    given = Checkpoint(title, "", Path(), weights, content)
-    return TransformerEncoder(given, replace(reading, dtype=dtype), loaded, title=title)
+    checkpoint = Checkpoint(title, "", Path(), weights, content)
+    return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)

@@ -17,49 +17,59 @@ HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCheckpoint:
     """A checkpoint of a paper: its hub ids (older names hold the same commits), the pinned commit, the SHA-256 of
-    model.safetensors there (empty: none is on record), and the numbers that its tokenizer gives to special pieces."""
+    model.safetensors there (empty: none is on record), the numbers that its tokenizer gives to special pieces, and the
+    SHA-256 of its vocabulary (`ctxexp.models.transformer.checks.vocabulary_sha256`; empty: none is on record)."""
 
     ids: tuple[str, ...]
     revision: str
     weights_sha256: str = ""
     special_pieces: Mapping[str, int] = field(default_factory=dict)
+    vocabulary_sha256: str = ""
 
 
 _BERT_PIECES = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}  # of all of Google's BERTs
+# Of Google's vocab.txt, cased and uncased, by which DeepLearningExamples of NVIDIA and others check their downloads.
+_CASED = "eeaa9875b23b04b4c54ef759d03db9d1ba1554838f8fb26c5d96fa551df93d02"
+_UNCASED = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 # The commits that the `main` branches have stood at since the safetensors files were added; the hashes are quoted by
 # many independent public projects, the weights' beside the revision or the file's size.
-PUBLISHED = {
-    "bert": Published(
+PUBLISHED_CHECKPOINTS = {
+    "bert": PublishedCheckpoint(
         ids=("google-bert/bert-base-cased", "bert-base-cased"),
         revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
         weights_sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050",
         special_pieces=_BERT_PIECES,
+        vocabulary_sha256=_CASED,
     ),
-    "gpt2": Published(
+    "gpt2": PublishedCheckpoint(
         ids=("openai-community/gpt2", "gpt2"),
         revision="607a30d783dfa663caf39e06633721c8d4cfcd7e",
         weights_sha256="248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707",
         special_pieces={"<|endoftext|>": 50256},
+        # Made of OpenAI's encoder.json, whose own SHA-256 is 196139668be6... (tiktoken checks downloads by it).
+        vocabulary_sha256="2d5ce813bdd43a428e2a9ae5e86a22fe1a594a6e7171d84d445ba4101f3a964d",
     ),
     # BERT-flow's (Li 2020).
-    "bert-base-uncased": Published(
+    "bert-base-uncased": PublishedCheckpoint(
         ids=("google-bert/bert-base-uncased", "bert-base-uncased"),
         revision="86b5e0934494bd15c9632b12f734a8a67f723594",
         special_pieces=_BERT_PIECES,
+        vocabulary_sha256=_UNCASED,
     ),
-    "bert-large-uncased": Published(
+    "bert-large-uncased": PublishedCheckpoint(
         ids=("google-bert/bert-large-uncased", "bert-large-uncased"),
         revision="6da4b6a26a1877e173fca3225479512db81a5e5b",
         special_pieces=_BERT_PIECES,
+        vocabulary_sha256=_UNCASED,
     ),
 }
 
 
-def published(checkpoint: str) -> Published | None:
+def published_checkpoint(checkpoint: str) -> PublishedCheckpoint | None:
     """The paper's checkpoint that this hub id, or an older name of it, stands for; None for any other."""
-    return next((one for one in PUBLISHED.values() if checkpoint in one.ids), None)
+    return next((one for one in PUBLISHED_CHECKPOINTS.values() if checkpoint in one.ids), None)
 
 
 @dataclass(frozen=True)
@@ -85,25 +95,25 @@ class Checkpoint:
 
     @property
     def identity(self) -> str:
-        """What names the vectors: the hub's id and commit, with the weights' content where that was read, or a folder's
-        content (moving it changes nothing)."""
+        """The checkpoint's part of the vectors' cache key: the hub's id and commit, with the weights' digest where they
+        were read, or the digest of a folder's content (moving it changes nothing)."""
         if not self.revision:
             return f"sha256:{self.content_hash}"
         read = f" weights sha256:{self.weights_sha256[:16]}" if self.weights_sha256 else ""
         return f"{self.source}@{self.revision}{read}"
 
 
-def called(source: str) -> str:
-    """What figures call a model by where it came from: the hub id's, folder's or file's own name."""
+def label_of(source: str) -> str:
+    """A model's label in figures: the last part of its hub id, folder or file name, without `.gguf`."""
     return (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
 
 
 def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
     `ModelError`."""
-    found = local(checkpoint, revision)
-    if found is None:
-        paper = published(checkpoint)
+    path = local_path(checkpoint, revision)
+    if path is None:
+        paper = published_checkpoint(checkpoint)
         if paper is None:
             return from_hub((checkpoint,), revision)
         ids = (checkpoint, *(name for name in paper.ids if name != checkpoint))
@@ -112,13 +122,13 @@ def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
         ):
             return here
         return from_hub(ids, revision or paper.revision, verified=True)
-    if found.is_dir():
-        return describe(found, source=str(found))
-    digest = _sha256(found)[:16]
-    return Checkpoint(str(found), "", found, digest, digest)
+    if path.is_dir():
+        return describe(path, source=str(path))
+    digest = _sha256(path)[:16]
+    return Checkpoint(str(path), "", path, digest, digest)
 
 
-def local(checkpoint: str, revision: str | None = None) -> Path | None:
+def local_path(checkpoint: str, revision: str | None = None) -> Path | None:
     """The folder or GGUF file of that checkpoint; None for a hub id. `ModelError` if it can be none of these; no more
     is read than a file's first bytes."""
     folder = user_path(checkpoint)
@@ -215,9 +225,9 @@ def _indexed(index: Path) -> set[str]:
     import json
 
     try:
-        held = json.loads(index.read_text(encoding="utf-8"))
-        names = set(held["weight_map"].values())
-        held["metadata"]  # which transformers asks for
+        content = json.loads(index.read_text(encoding="utf-8"))
+        names = set(content["weight_map"].values())
+        content["metadata"]  # which transformers asks for
         if names and all(isinstance(name, str) and re.fullmatch(r"[\w.-]+\.safetensors", name) for name in names):
             return names
         reason = f"its weight_map names {sorted(map(repr, names))[:3]}"
@@ -272,13 +282,13 @@ def _download(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> C
     weights = [f for f in files if re.fullmatch(r"model(-\d+-of-\d+)?\.safetensors", f)]
     if not weights:
         raise ModelError(_pickled(name + at, [f for f in files if f.endswith(".bin")] or ["no weights that it knows"]))
-    wanted = weights + [f for f in files if f.endswith((".json", ".txt", ".model", ".py", ".jinja"))]
+    patterns = weights + [f for f in files if f.endswith((".json", ".txt", ".model", ".py", ".jinja"))]
     try:
         folder = Path(
             snapshot_download(
                 name,
                 revision=revision,  # not info.sha, or the cache would not know the branch when offline
-                allow_patterns=wanted,
+                allow_patterns=patterns,
                 etag_timeout=hub_seconds(),
                 endpoint=constants.ENDPOINT,
             )

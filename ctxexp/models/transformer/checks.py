@@ -1,4 +1,4 @@
-"""What a loaded checkpoint must be before its vectors are believed: sizes, layers, vocabulary, finite numbers."""
+"""Checks of a loaded checkpoint before its vectors are used: sizes, layers, vocabulary, finite numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ctxexp.errors import ModelError, said
+from ctxexp.errors import ModelError, error_text
+from ctxexp.files.paths import no_device
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -31,22 +32,24 @@ def check_size(config: PretrainedConfig, source: str) -> None:
                 raise ModelError(f"{source}: its config.json says {key}={n}; expected 1 to {MOST_LAYERS:,} layers")
 
 
-def check_room(build: Callable[[], torch.nn.Module], held: Mapping[str, tuple[str, int]] | None, source: str) -> None:
-    """Raise `ModelError` if the network that `build` makes is far larger than its files (`held`: type and size of each
-    weight; None: it is drawn), or its floats are integers there; nothing is allocated."""
+def check_room(
+    build: Callable[[], torch.nn.Module], file_weights: Mapping[str, tuple[str, int]] | None, source: str
+) -> None:
+    """Raise `ModelError` if the network that `build` makes is far larger than its files (`file_weights`: type and
+    size of each weight; None: it is drawn), or its floats are integers there; nothing is allocated."""
     with torch.device("meta"):
         weights = dict(build().named_parameters())
     n = sum(weight.numel() for weight in weights.values())
-    if held is None:
+    if file_weights is None:
         if n > MOST_DRAWN:
             raise ModelError(f"{source}: its config.json describes {n:,} weights; at most {MOST_DRAWN:,} are drawn")
         return
-    n_held = sum(size for _, size in held.values())
+    n_held = sum(size for _, size in file_weights.values())
     if n > 2 * n_held + 10**7:  # a pooler may be missing
         raise ModelError(
             f"{source}: its config.json describes {n:,} weights, its files hold {n_held:,}; do they belong together?"
         )
-    for name, (kind, _) in held.items():
+    for name, (kind, _) in file_weights.items():
         if kind not in FLOATS and any(name == own or name.endswith(f".{own}") for own in weights):
             raise ModelError(
                 f"{source}: the weight {name} is of type {kind} in its file, and would be read without its scale; "
@@ -54,29 +57,29 @@ def check_room(build: Callable[[], torch.nn.Module], held: Mapping[str, tuple[st
             )
 
 
-def held_weights(files: Iterable[Path]) -> dict[str, tuple[str, int]]:
+def weight_sizes(files: Iterable[Path]) -> dict[str, tuple[str, int]]:
     """Type and number of values of each weight in safetensors files, by its name, from their headers."""
     from safetensors import safe_open
 
-    found = {}
+    size_by_name = {}
     for path in files:
-        with safe_open(path, "pt") as file:
+        with safe_open(no_device(path), "pt") as file:
             for name in file.keys():  # noqa: SIM118  # the file is no mapping
                 part = file.get_slice(name)
-                found[name] = str(part.get_dtype()), math.prod(part.get_shape())
-    return found
+                size_by_name[name] = str(part.get_dtype()), math.prod(part.get_shape())
+    return size_by_name
 
 
 def damaged_file(folder: Path) -> str:
-    """What is wrong with the first file of a checkpoint that isn't what its name says; empty if all are."""
+    """A message about the first file of a checkpoint folder that can't be read as its suffix says; empty if all can."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             if path.suffix == ".json":
-                json.loads(path.read_text(encoding="utf-8"))
+                json.loads(no_device(path).read_text(encoding="utf-8"))
             elif path.suffix == ".safetensors":
-                held_weights([path])
+                weight_sizes([path])
         except Exception as error:  # safetensors has an exception of its own for each mishap
-            return f"{path.name} can't be read ({said(error)}); copy or download it again"
+            return f"{path.name} can't be read ({error_text(error)}); copy or download it again"
     return ""
 
 
@@ -86,8 +89,8 @@ def check_layers(model: PreTrainedModel, unused: Collection[str], source: str) -
         if not isinstance(stack, torch.nn.ModuleList):
             continue
         numbers = re.compile(rf"(?:^|\.){re.escape(name)}\.(\d+)\.")
-        held = [int(found[1]) for found in map(numbers.search, unused) if found]
-        if beyond := [n for n in held if n >= len(stack)]:
+        layers = [int(match[1]) for match in map(numbers.search, unused) if match]
+        if beyond := [n for n in layers if n >= len(stack)]:
             raise ModelError(
                 f"{source}: by its config.json the layers end with {name}.{len(stack) - 1}, its weights go on to "
                 f"{name}.{max(beyond)}, which would be dropped; do the two files match?"
@@ -123,66 +126,7 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
         )
 
 
-def check_tokenizer(
-    tokenizer: PreTrainedTokenizerBase,
-    config: PretrainedConfig,
-    source: str,
-    *,
-    pieces: Mapping[str, int],
-    verified: bool = False,
-) -> str:
-    """Why the tokenizer may be another model's, in a sentence; empty where nothing speaks for it. Raises `ModelError`
-    where that is beyond doubt: it isn't of the class that config.json names, or gives the special `pieces` of a paper's
-    tokenizer other numbers beside the paper's own weights (`verified`).
-
-    Sizes can't tell: GPT-2's 50,257 pieces fit many tables, and all its numbers below a table's rows have a vector.
-    """
-    own, named = _tokenizer_class(tokenizer), str(getattr(config, "tokenizer_class", None) or "")
-    if own and _slow(named) not in ("", own):
-        raise ModelError(
-            f"{source}: config.json names the tokenizer {named}, but the tokenizer's files are of {own}; copy the "
-            "model's own tokenizer files there, or correct tokenizer_class in config.json"
-        )
-    vocabulary = tokenizer.get_vocab() if pieces else {}
-    for piece, number in pieces.items():
-        if (has := vocabulary.get(piece)) != number:
-            here = "none" if has is None else has
-            wrong = f"{piece} has the number {number} in its paper's tokenizer, and {here} in the files here"
-            if verified:
-                raise ModelError(f"{source}: {wrong}; copy the model's own tokenizer files there")
-            return wrong
-    return _tokenizer_doubt(tokenizer, config, own)
-
-
-def _tokenizer_doubt(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, own: str) -> str:
-    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
-
-    usual = TOKENIZER_MAPPING_NAMES.get(config.model_type)
-    usual = usual[-1] or usual[0] if isinstance(usual, tuple) else usual
-    if own and usual and _slow(usual) not in _GENERAL and own != _slow(usual):
-        return f"its tokenizer is a {own}, models of type {config.model_type} have a {_slow(usual)} as a rule"
-    for role in ("pad", "bos", "eos"):
-        number, has = getattr(config, f"{role}_token_id", None), getattr(tokenizer, f"{role}_token_id", None)
-        if isinstance(number, int) and number >= 0 and has is not None and has != number:
-            return f"its config.json gives {role}_token_id {number}, its tokenizer {has}"
-    return ""
-
-
-_GENERAL = ("", "PreTrainedTokenizer", "TokenizersBackend", "PreTrainedTokenizerBase")  # of any model
-
-
-def _slow(name: str) -> str:
-    """A tokenizer's class without the suffix of its quick form."""
-    return name.removesuffix("Fast")
-
-
-def _tokenizer_class(tokenizer: PreTrainedTokenizerBase) -> str:
-    """The class that its files name, else its own; empty for one that any model may have."""
-    name = _slow(str(tokenizer.init_kwargs.get("tokenizer_class") or type(tokenizer).__name__))
-    return "" if name in _GENERAL else name
-
-
-def check_reading(tokenizer: PreTrainedTokenizerBase, folder: Path, source: str) -> None:
+def check_tokenization(tokenizer: PreTrainedTokenizerBase, folder: Path, source: str) -> None:
     """Raise `ModelError` if text is read otherwise than tokenizer.json says, where no tokenizer_config.json says how:
     transformers then takes the defaults of the model's type, which lower-case the text of a cased BERT."""
     from tokenizers import Tokenizer

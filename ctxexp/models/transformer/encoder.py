@@ -1,8 +1,8 @@
-"""Any encoder or decoder that `transformers` loads, as an `Encoder`: every layer's vectors, pooled to words."""
+"""An encoder or decoder that `transformers` loads, as an `Encoder`: every layer's vectors, pooled to words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -10,14 +10,14 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import EmbeddingTable, Encoded, Encoder
-from ctxexp.models.choices import Reading, chosen_layers
-from ctxexp.models.transformer.checkpoints import Checkpoint, called
+from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
+from ctxexp.models.choices import Linear, TransformerOptions, chosen_layers
+from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
-from ctxexp.models.transformer.loading import Loaded, probe, state_hash, versions, window_size
-from ctxexp.models.transformer.pieces import PieceReader, Pieces, Waiting
-from ctxexp.models.transformer.placing import quantized
-from ctxexp.models.transformer.quickest import QuickestPass
+from ctxexp.models.transformer.forward import ForwardPass
+from ctxexp.models.transformer.loading import LoadedModel, probe, state_hash, versions, window_size
+from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
+from ctxexp.models.transformer.placing import quantization_label
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.vectors.align import best_window, windows
@@ -32,36 +32,39 @@ class TransformerEncoder(Encoder):
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
-    `reading` says how text becomes vectors. `title` is what figures call a model that no config named.
+    `options` say how text becomes vectors. `title` is the label in figures of a model that no config named.
     """
 
     reads_ahead = True  # pieces are read by `lengths`, and only taken by `encode`
 
-    def __init__(self, checkpoint: Checkpoint, reading: Reading, loaded: Loaded, *, title: str = "") -> None:
-        self.checkpoint, self.reading, self._model, self.has_pooler = checkpoint, reading, loaded.model, loaded.pooler
-        self.dtype, self.title = reading.dtype, title or called(checkpoint.source)
+    def __init__(
+        self, checkpoint: Checkpoint, options: TransformerOptions, loaded: LoadedModel, *, title: str = ""
+    ) -> None:
+        self.checkpoint, self.options, self._model, self.has_pooler = checkpoint, options, loaded.model, loaded.pooler
+        self.dtype, self.title = options.dtype, title or label_of(checkpoint.source)
         self._device = loaded.model.device
-        self._out = torch.float32 if reading.dtype == "float32" else torch.float16
-        self._lent = versions(self._model) if loaded.lent else []
+        self._out = torch.float32 if options.dtype == "float32" else torch.float16
+        self._versions = versions(self._model) if loaded.is_shared else []
         self._read = PieceReader(
             loaded.tokenizer,
-            pooling=reading.pooling,
+            pooling=options.pooling,
             source=checkpoint.source,
             rows=table_rows(self._model),
-            prefix=reading.prefix,
+            prefix=options.prefix,
         )
         self.start = self._read.prefix.start
-        self._waiting = Waiting(self._read)
-        self._pass = QuickestPass(self._model, "plain" if reading.quantization else reading.linear)
+        self._waiting = PieceCache(self._read)
+        self._linear: Linear = "plain" if options.quantization else options.linear
+        self._forward = ForwardPass(self._model, self._linear)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
-        self.layers = chosen_layers(reading.layers, self.n_layers, checkpoint.source)
-        if not reading.final_norm:
+        self.layers = chosen_layers(options.layers, self.n_layers, checkpoint.source)
+        if not options.final_norm:
             self._catch_before(norm)
         own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
-        narrowed = reading.window is not None and (own is None or reading.window < own)
-        self.window = reading.window if narrowed else own
+        narrowed = options.window is not None and (own is None or options.window < own)
+        self.window = options.window if narrowed else own
         self._check_window()
         self._check_stride()
         weights, identity = checkpoint.weights_hash, checkpoint.identity
@@ -71,22 +74,22 @@ class TransformerEncoder(Encoder):
         self._name = (
             f"{type(self._model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
-            + (f" quantized={quantized(reading)}" if reading.quantization else "")
-            + f" pooling={reading.pooling}"
+            + (f" quantized={quantization_label(options)}" if options.quantization else "")
+            + f" pooling={options.pooling}"
             + str(self._read.prefix)
-            + (" units=text" if reading.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
-            + f" final_norm={reading.final_norm} long={reading.long}"
-            + (f" stride={reading.stride}" if reading.stride is not None else "")
+            + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
+            + f" final_norm={options.final_norm} long={options.long}"
+            + (f" stride={options.stride}" if options.stride is not None else "")
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
-            + f" dtype={reading.dtype}"
-            + (f" window={reading.window}" if narrowed else "")
-            + (f" linear={reading.linear}" if reading.linear != "auto" else "")
+            + f" dtype={options.dtype}"
+            + (f" window={options.window}" if narrowed else "")
+            + (f" linear={options.linear}" if options.linear != "plain" else "")
         )
         self.details = self._describe(loaded, weights, norm)
 
-    def _describe(self, loaded: Loaded, weights: str, norm: str | None) -> dict[str, str | int | float | bool]:
-        """What a run's results say of the encoder; `weights` is their hash, `norm` the final norm's module."""
-        checkpoint, reading = self.checkpoint, self.reading
+    def _describe(self, loaded: LoadedModel, weights: str, norm: str | None) -> dict[str, str | int | float | bool]:
+        """The encoder's metadata in a run's results; `weights` is their hash, `norm` the final norm's module."""
+        checkpoint, options = self.checkpoint, self.options
         return {
             "checkpoint": checkpoint.source,
             "revision": checkpoint.revision or "-",
@@ -94,24 +97,25 @@ class TransformerEncoder(Encoder):
             "content_hash": checkpoint.content_hash,
             **({"weights_sha256": read} if (read := checkpoint.weights_sha256) and not loaded.untrained else {}),
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
-            **({"quantized": quantized(reading)} if reading.quantization else {}),
-            **({"device_map": reading.device_map} if reading.device_map else {}),
+            **({"quantized": quantization_label(options)} if options.quantization else {}),
+            **({"device_map": options.device_map} if options.device_map else {}),
             **({"tokenizer_doubt": loaded.tokenizer_doubt} if loaded.tokenizer_doubt else {}),
             "architecture": type(self._model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,
-            "pooling": reading.pooling,
-            "prefix": reading.prefix,
+            "pooling": options.pooling,
+            "prefix": options.prefix,
             "start": str(self.start),
-            "final_norm": reading.final_norm,
+            "final_norm": options.final_norm,
             "final_norm_module": norm or "-",
-            "long": reading.long,
+            "long": options.long,
             "window": self.window or 0,
             "causal": bool(self.causal),
             "attention": self._model.config._attn_implementation or "-",
             "device": str(self._device),
-            "dtype": reading.dtype,
+            "dtype": options.dtype,
             "untrained": loaded.untrained,
+            "linear": self._linear,
         }
 
     def _catch_before(self, norm: str | None) -> None:
@@ -126,33 +130,26 @@ class TransformerEncoder(Encoder):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
-        """What keys the vectors. Raises EncodingError for a model of the caller's whose weights have changed since."""
-        if self._lent and versions(self._model) != self._lent:
+        """The vectors' cache key. Raises EncodingError if the caller has changed the weights of a model in memory
+        since."""
+        if self._versions and versions(self._model) != self._versions:
             raise EncodingError(
                 f"the weights of {self.title} have changed since it was taken, and its vectors with them; take it anew "
                 "with ctxexp.from_transformers"
             )
         return self._name
 
-    @property
-    def made(self) -> dict[str, str]:  # type: ignore[override]  # read only: known once vectors are made
-        """By which linear layers vectors are made."""
-        return self._pass.made
-
-    def settle(self, made: Mapping[str, str]) -> None:
-        self._pass.settle("prepacked" if made.get("linear") == "prepacked" else "plain")
-
     def _check_window(self) -> None:
         n = self._read.n_special
         if self.window is not None and n >= self.window:
             raise ConfigError(
-                f"model.prefix={self.reading.prefix!r}: {n} pieces stand around each text, and "
+                f"model.prefix={self.options.prefix!r}: {n} pieces stand around each text, and "
                 f"{self.checkpoint.source} reads {self.window} at once, so no text fits beside them; give a shorter one"
             )
 
     def _check_stride(self) -> None:
         size = None if self.window is None else self.window - self._read.n_special
-        stride = self.reading.stride
+        stride = self.options.stride
         if stride is None or (stride >= 1 and (size is None or stride <= size)):
             return
         if size is None:
@@ -163,9 +160,7 @@ class TransformerEncoder(Encoder):
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
-        lengths = [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
-        self._pass.ahead = sum(lengths)
-        return lengths
+        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
 
     def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
@@ -186,17 +181,18 @@ class TransformerEncoder(Encoder):
         """The same model, giving sentence vectors: one unit a pooling."""
         return TransformerSentences(self)
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
-        """One `Encoded` per sentence, in order; sentences of equal length go through the model together, unpadded."""
-        yield from (Encoded(*one) for one in self._vectors(batch, lambda pooled: pooled.cpu().numpy()))
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        """One result per sentence, in order; sentences of equal length go through the model together, unpadded."""
+        yield from (EncodedSentence(*one) for one in self._vectors(batch, lambda pooled: pooled.cpu().numpy()))
 
     def tensors(self, batch: Sequence[Sentence]) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
         return self._vectors(batch, lambda pooled: pooled)
 
     def _vectors(
-        self, batch: Sequence[Sentence], taken: Callable[[torch.Tensor], Array]
+        self, batch: Sequence[Sentence], convert: Callable[[torch.Tensor], Array]
     ) -> Iterator[tuple[tuple[str, ...], Array]]:
-        """The units of each sentence and their vectors (layers, units, dim), as they are `taken` from the device."""
+        """The units of each sentence and their vectors (layers, units, dim), after `convert` of each batch, which may
+        move it."""
         read = self._waiting.take(batch)
         groups: dict[int, list[int]] = {}
         for i, pieces in enumerate(read):
@@ -206,9 +202,9 @@ class TransformerEncoder(Encoder):
             for length, members in groups.items():
                 if self.window is not None and length > self.window:
                     for i in members:
-                        done[i] = taken(self._long(batch[i], read[i]))
+                        done[i] = convert(self._long(batch[i], read[i]))
                 else:
-                    vectors = taken(self._embed([read[i] for i in members], length))
+                    vectors = convert(self._embed([read[i] for i in members], length))
                     ends = np.cumsum([len(read[i].units) for i in members])
                     for i, end in zip(members, ends.tolist(), strict=True):
                         done[i] = vectors[:, end - len(read[i].units) : end]
@@ -233,17 +229,18 @@ class TransformerEncoder(Encoder):
         return self._pool(self._hidden(np.stack([pieces.ids for pieces in group])), at, counts)
 
     def _nothing(self) -> torch.Tensor:  # (layers, 0, dim)
-        return torch.empty((len(self.given), 0, self.dim), dtype=self._out, device=self._device)
+        return torch.empty((len(self.layer_numbers), 0, self.dim), dtype=self._out, device=self._device)
 
     def _hidden(self, ids: np.ndarray) -> list[torch.Tensor]:
         """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
         self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
-        out = self._pass(tensor)
+        out = self._forward(tensor)
         self._pooled = out.get("pooler_output")
-        last = out.last_hidden_state if self.reading.final_norm else self._before_norm.pop()
+        last = out.last_hidden_state if self.options.final_norm else self._before_norm.pop()
         layers = (*out.hidden_states[:-1], last)
-        return [layers[i].reshape(-1, self.dim).to(self._device) for i in self.given]  # of a map of devices, from each
+        # under a map of devices each layer comes from its own
+        return [layers[i].reshape(-1, self.dim).to(self._device) for i in self.layer_numbers]
 
     def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> torch.Tensor:
         """Mean over each unit's pieces, (n_layers, n_units, dim).
@@ -276,7 +273,7 @@ class TransformerEncoder(Encoder):
         the most context."""
         assert self.window is not None
         n, before, after = len(pieces.ids), pieces.n_before, pieces.n_after
-        if self.reading.long == "refuse":
+        if self.options.long == "refuse":
             raise EncodingError(
                 f"the sentence {sentence.text[:60]!r}... has {n:,} pieces, but {self.checkpoint.source} takes "
                 f"{self.window}; long=window reads it in overlapping windows, or split or drop it"
@@ -285,8 +282,8 @@ class TransformerEncoder(Encoder):
             return self._nothing()
         size = self.window - before - after
         n -= before + after
-        starts = windows(n, size, self.reading.stride or max(size // 2, 1))
-        chosen = best_window(n, starts, size, causal=bool(self.causal))
+        starts = windows(n, size, self.options.stride or max(size // 2, 1))
+        window_of = best_window(n, starts, size, causal=bool(self.causal))
         text = pieces.ids[before : before + n]
         ids = np.stack(
             [np.concatenate([pieces.ids[:before], text[s : s + size], pieces.ids[before + n :]]) for s in starts]
@@ -294,8 +291,8 @@ class TransformerEncoder(Encoder):
         several = max(1, WINDOW_TOKENS // self.window)
         parts: list[list[torch.Tensor]] = []
         for i in range(0, len(ids), several):  # of overlapping windows only the rows that are wanted stay in memory
-            wanted = np.flatnonzero((chosen >= i) & (chosen < i + several))
-            rows = self._index((chosen[wanted] - i) * self.window + before + wanted - starts[chosen[wanted]])
+            numbers = np.flatnonzero((window_of >= i) & (window_of < i + several))
+            rows = self._index((window_of[numbers] - i) * self.window + before + numbers - starts[window_of[numbers]])
             parts.append([layer.index_select(0, rows) for layer in self._hidden(ids[i : i + several])])
         layers = [torch.cat(layer) for layer in zip(*parts, strict=True)]  # in the order of pieces, as `chosen` ascends
         return self._pool(layers, pieces.at - before, pieces.counts)

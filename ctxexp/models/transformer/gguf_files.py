@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.errors import ModelError, said
+from ctxexp.errors import ModelError, error_text
 from ctxexp.models.transformer.gguf_sizes import check_sizes
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ def check_gguf(file: Path) -> None:
         with file.open("rb") as raw:
             start = raw.read(4)
     except OSError as error:
-        raise ModelError(f"{file} can't be read ({said(error)}); expected a model's GGUF file or folder") from None
+        raise ModelError(
+            f"{file} can't be read ({error_text(error)}); expected a model's GGUF file or folder"
+        ) from None
     if start != b"GGUF":
         raise ModelError(f"{file} begins with {start!r}, so it is no GGUF file; expected one, or the model's folder")
 
 
-def stored(reader: GGUFReader) -> Counter[str]:
+def stored_types(reader: GGUFReader) -> Counter[str]:
     """How many values are stored in each type, `Q4_1`, `F32` ..."""
     sizes: Counter[str] = Counter()
     for tensor in reader.tensors:
@@ -62,7 +64,7 @@ def read_matrix(file: Path, name: str) -> np.ndarray | None:
 
 
 @contextmanager
-def alone(file: Path) -> Iterator[tuple[Path, GGUFReader]]:
+def isolated_file(file: Path) -> Iterator[tuple[Path, GGUFReader]]:
     """A folder that holds the file and nothing else, and the file's reader, the only one meanwhile; no bars.
 
     Of a tokenizer.json beside the file transformers would take the pieces, whichever model it belongs to; and it parses
@@ -87,7 +89,7 @@ def _open(file: Path) -> GGUFReader:
     try:
         reader = GGUFReader(file)
     except Exception as error:  # whatever a damaged file makes of its parsing
-        raise ModelError(f"{file} can't be read as GGUF ({said(error)}); copy or download it again") from error
+        raise ModelError(f"{file} can't be read as GGUF ({error_text(error)}); copy or download it again") from error
     if not reader.tensors:
         raise ModelError(f"{file} is a GGUF file without tensors, perhaps of a vocabulary alone; expected a model")
     return reader

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from ctxexp.errors import ConfigError, CtxexpError, ModelError, said, stranger
-from ctxexp.models.choices import Reading
-from ctxexp.models.transformer.checkpoints import PUBLISHED, Checkpoint, published, weight_files
+from ctxexp.errors import ConfigError, ModelError, error_text, plugin_call, short
+from ctxexp.models.choices import TransformerOptions
+from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, Checkpoint, published_checkpoint, weight_files
 from ctxexp.models.transformer.checks import (
     check_finite,
     check_layers,
-    check_reading,
     check_room,
     check_size,
-    check_tokenizer,
+    check_tokenization,
     check_vocabulary,
     damaged_file,
-    held_weights,
+    weight_sizes,
 )
-from ctxexp.models.transformer.gguf_files import alone, language_model, stored
+from ctxexp.models.transformer.gguf_files import isolated_file, language_model, stored_types
 from ctxexp.models.transformer.placing import placing
+from ctxexp.models.transformer.tokenizer_checks import check_tokenizer
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:
@@ -36,94 +36,94 @@ if TYPE_CHECKING:
 log = logging.getLogger("ctxexp")
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model that is ready to read."""
 
     model: PreTrainedModel  # the encoder half of an encoder-decoder
     tokenizer: PreTrainedTokenizerBase
     pooler: bool  # whether it has one, with weights of its own
     untrained: bool = False
-    lent: bool = False  # it is the caller's, who may change it
+    is_shared: bool = False  # it is the caller's, who may change it
     dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
     tokenizer_doubt: str = ""  # why the tokenizer may be another model's
 
 
 def load(
     checkpoint: Checkpoint,
-    reading: Reading,
+    options: TransformerOptions,
     *,
     trust_remote_code: bool = False,
     untrained: int | None = None,
     expect: str | None = None,
-) -> Loaded:
+) -> LoadedModel:
     """The model, moved to its device, from the checkpoint's folder alone.
 
     `untrained` is None, or the seed of weights drawn anew; `expect` the type that the checkpoint must be of.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    device, dtype = resolve_device(reading.device), resolve_dtype(reading.dtype)
+    device, dtype = resolve_device(options.device), resolve_dtype(options.dtype)
     folder, source = checkpoint.folder, checkpoint.source
-    try:
-        with _quiet(), stranger(), _files(checkpoint) as files:
-            where = files.where | {"trust_remote_code": trust_remote_code, "local_files_only": True}
-            config = AutoConfig.from_pretrained(**where)
-            if expect is not None and config.model_type != expect:
-                raise ModelError(
-                    f"model={expect} expects a checkpoint of type {expect!r}, but {source} is a "
-                    f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
-                )
-            if checkpoint.is_gguf and not config.architectures:
-                config.architectures = language_model(config.model_type)
-            check_size(config, source)
-            tokenizer = AutoTokenizer.from_pretrained(**where)
-            check_reading(tokenizer, folder, source)
-            draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
-            placed = placing(reading, device)
-            if untrained is None:
-                if not placed and getattr(config, "quantization_config", None) is None:
-                    check_room(draw, files.held, source)
-                model, pooled = _trained(source, config=config, dtype=dtype, **where, **placed)
-            else:
-                if placed:
-                    raise ConfigError(
-                        f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
-                        "model.quantization out"
-                    )
-                check_room(draw, None, source)
-                with torch.random.fork_rng(devices=[]):
-                    torch.default_generator.manual_seed(untrained)
-                    model, pooled = draw().to(dtype), True
-            check_finite(model, source)
-            check_vocabulary(tokenizer, model, source)
-            doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
-    except CtxexpError:
-        raise
-    except Exception as error:  # whatever a foreign checkpoint and its code may raise
+
+    def failure(error: BaseException) -> str:
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
         hint = "; take the folder that it was made from, with its safetensors" if checkpoint.is_gguf else hint
-        reason = damaged_file(folder) or f"{said(error)}{hint}"
-        raise ModelError(f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}") from error
-    found = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
+        reason = damaged_file(folder) or f"{error_text(error)}{hint}"
+        return f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}"
+
+    with _quiet(), plugin_call("model", failure=failure), _files(checkpoint) as files:
+        where = files.where | {"trust_remote_code": trust_remote_code, "local_files_only": True}
+        config = AutoConfig.from_pretrained(**where)
+        if expect is not None and config.model_type != expect:
+            raise ModelError(
+                f"model={expect} expects a checkpoint of type {expect!r}, but {source} is a "
+                f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
+            )
+        if checkpoint.is_gguf and not config.architectures:
+            config.architectures = language_model(config.model_type)
+        check_size(config, source)
+        tokenizer = AutoTokenizer.from_pretrained(**where)
+        check_tokenization(tokenizer, folder, source)
+        draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+        placed = placing(options, device)
+        if untrained is None:
+            if not placed and getattr(config, "quantization_config", None) is None:
+                check_room(draw, files.weight_sizes, source)
+            model, pooled = _trained(source, config=config, dtype=dtype, **where, **placed)
+        else:
+            if placed:
+                raise ConfigError(
+                    f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
+                    "model.quantization out"
+                )
+            check_room(draw, None, source)
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(untrained)
+                # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
+                file_dtype = getattr(config, "dtype", None) or torch.float32
+                model, pooled = draw(dtype=torch.float32).to(file_dtype).to(dtype), True
+        check_finite(model, source)
+        check_vocabulary(tokenizer, model, source)
+        doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
+    loaded = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
     if not placed:
-        found.model.to(device)
+        loaded.model.to(device)
     if doubt:
         log.warning("%s: %s; check that the tokenizer's files are this model's own", source, doubt)
-    return found._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
+    return loaded._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
 
 
 def _tokenizer_doubt(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
     """Why the tokenizer may be another model's; refused beside a paper's very weights, wherever these lie."""
     digest = checkpoint.weights_sha256
-    own = next((one for one in PUBLISHED.values() if digest and one.weights_sha256 == digest), None)
-    paper = own or published(checkpoint.source)
-    pieces = paper.special_pieces if paper else {}
-    return check_tokenizer(tokenizer, config, checkpoint.source, pieces=pieces, verified=own is not None)
+    own = next((one for one in PUBLISHED_CHECKPOINTS.values() if digest and one.weights_sha256 == digest), None)
+    paper = own or published_checkpoint(checkpoint.source)
+    return check_tokenizer(tokenizer, config, checkpoint.source, paper=paper, verified=own is not None)
 
 
 class _Files(NamedTuple):
-    where: dict[str, object]  # how transformers is told of them
-    held: Mapping[str, tuple[str, int]]  # type, when read, and size of each weight
+    where: dict[str, object]  # the arguments that name them to transformers
+    weight_sizes: Mapping[str, tuple[str, int]]  # type, when read, and size of each weight
     dequantized: str = ""
 
 
@@ -132,22 +132,22 @@ def _files(checkpoint: Checkpoint) -> Iterator[_Files]:
     """The checkpoint's files while they are read."""
     if not checkpoint.is_gguf:
         yield _Files(
-            {"pretrained_model_name_or_path": checkpoint.folder}, held_weights(weight_files(checkpoint.folder))
+            {"pretrained_model_name_or_path": checkpoint.folder}, weight_sizes(weight_files(checkpoint.folder))
         )
         return
-    with alone(checkpoint.folder) as (folder, reader):
+    with isolated_file(checkpoint.folder) as (folder, reader):
         files: dict[str, object] = {"pretrained_model_name_or_path": folder, "gguf_file": checkpoint.folder.name}
-        sizes = stored(reader)
+        sizes = stored_types(reader)
         yield _Files(files, {"all": ("F32", sizes.total())}, ",".join(name for name, _ in sizes.most_common()))
 
 
-def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> Loaded:
+def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:
     """The model's encoder half, set to read; `pooled`: its pooler, if it has one, has weights of its own."""
     model = model.base_model
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     model.config.use_cache = False
-    return Loaded(model.eval(), tokenizer, pooled and "pooler" in dict(model.named_children()))
+    return LoadedModel(model.eval(), tokenizer, pooled and "pooler" in dict(model.named_children()))
 
 
 def _trained(source: str, **choices: object) -> tuple[PreTrainedModel, bool]:
@@ -160,10 +160,10 @@ def _trained(source: str, **choices: object) -> tuple[PreTrainedModel, bool]:
         choices["quantization_config"] = GgufConfig(dequantize=True)
     how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
     model, info = AutoModel.from_pretrained(**how, **choices)
-    for name, held, asked in sorted(info["mismatched_keys"]):
+    for name, shape, expected_shape in sorted(info["mismatched_keys"]):
         raise ModelError(
-            f"{source}: the weight {name} has shape {tuple(held)} in its file, its config.json asks for "
-            f"{tuple(asked)}; do the two files match?"
+            f"{source}: the weight {name} has shape {short(tuple(shape))} in its file, its config.json asks for "
+            f"{tuple(expected_shape)}; do the two files match?"
         )
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
@@ -197,24 +197,26 @@ def probe(model: PreTrainedModel, source: str, device: torch.device) -> tuple[in
     Found by trying, on eight pieces, since architectures name these things differently. A final norm is the norm whose
     output is the last hidden state and which isn't part of a block.
     """
-    seen: list[tuple[str, torch.Tensor]] = []  # keeps the outputs, so that no two of them share an address
+    outputs: list[tuple[str, torch.Tensor]] = []  # keeps the outputs, so that no two of them share an address
     blocks = tuple(n + "." for n, m in model.named_modules() if isinstance(m, torch.nn.ModuleList))
 
     def watch(name: str) -> RemovableHandle:
         handle: RemovableHandle = model.get_submodule(name).register_forward_hook(
-            lambda _, __, out: seen.append((name, out)) if isinstance(out, torch.Tensor) else None
+            lambda _, __, out: outputs.append((name, out)) if isinstance(out, torch.Tensor) else None
         )
         return handle
 
     norms = [n for n, m in model.named_modules() if "norm" in type(m).__name__.lower() and not n.startswith(blocks)]
     hooks = [watch(name) for name in norms]
     ids = torch.arange(3, 11, device=device)[None] % model.config.get_text_config().vocab_size
+
+    def failure(error: BaseException) -> str:
+        return f"{source} ({type(model).__name__}) doesn't read plain pieces: {error_text(error)}"
+
     try:
-        with torch.inference_mode(), stranger():
+        with torch.inference_mode(), plugin_call("model", failure=failure, within=failure):
             out = model(input_ids=ids, output_hidden_states=True)
             other = model(input_ids=torch.cat([ids[:, :-1], ids[:, :1]], dim=1)).last_hidden_state
-    except Exception as error:  # whatever a foreign architecture may raise
-        raise ModelError(f"{source} ({type(model).__name__}) doesn't read plain pieces: {said(error)}") from error
     finally:
         for hook in hooks:
             hook.remove()
@@ -222,7 +224,7 @@ def probe(model: PreTrainedModel, source: str, device: torch.device) -> tuple[in
     widths = {tuple(layer.shape) for layer in hidden or ()}
     if widths != {tuple(last.shape)}:
         raise ModelError(f"{source} ({type(model).__name__}) has layers of different shapes {sorted(widths)}")
-    final = [name for name, tensor in seen if tensor.data_ptr() == last.data_ptr()]
+    final = [name for name, tensor in outputs if tensor.data_ptr() == last.data_ptr()]
     causal = torch.equal(last[0, 0], other[0, 0])
     return len(hidden), int(last.shape[-1]), causal, final[-1] if final else None
 
@@ -235,15 +237,15 @@ def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sour
         raise ModelError(
             f"{source}: its tokenizer says model_max_length={limits[0]!r}; expected a number of pieces, such as 512"
         )
-    held = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(held, int) and held > 0:
+    n_positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if isinstance(n_positions, int) and n_positions > 0:
         # RoBERTa and its kin count positions from padding_idx + 1, which shortens the table
         lost = [
             m.padding_idx + 1
             for n, m in model.named_modules()
             if isinstance(m, torch.nn.Embedding) and "position" in n and m.padding_idx is not None
         ]
-        limits.append(held - max(lost, default=0))
+        limits.append(n_positions - max(lost, default=0))
     limit = min(limits)
     return int(limit) if limit < 10**9 else None
 
@@ -256,9 +258,9 @@ def versions(model: PreTrainedModel) -> list[int]:
 def state_hash(model: PreTrainedModel) -> str:
     """sha256 (16 hex digits) of every tensor; torch's quantised layers hold theirs packed, with their bias and type."""
     digest = hashlib.sha256()
-    for name, held in sorted(model.state_dict().items()):
+    for name, entry in sorted(model.state_dict().items()):
         digest.update(name.encode())
-        for value in held if isinstance(held, tuple) else (held,):
+        for value in entry if isinstance(entry, tuple) else (entry,):
             if not isinstance(value, torch.Tensor):
                 digest.update(repr(value).encode())
                 continue

@@ -13,6 +13,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer.prefix import prefix_of
+from ctxexp.models.transformer.tokenizer_checks import fast_tokenizer
 from ctxexp.vectors.align import overlaps, reduce_pairs
 
 if TYPE_CHECKING:
@@ -39,26 +40,26 @@ class Pieces:
     n_after: int
 
 
-class Waiting:
-    """Sentences that are read once though they are asked for twice: by their lengths, then to be encoded."""
+class PieceCache:
+    """Sentences' pieces between two uses: `lengths` reads them first, encoding takes them from here."""
 
     def __init__(self, read: Callable[[Sequence[Sentence]], list[Pieces]]) -> None:
-        self._read, self._held = read, dict[Sentence, Pieces]()
+        self._read, self._pieces = read, dict[Sentence, Pieces]()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._pieces)
 
     def peek(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces, kept until they are taken."""
-        unread = [s for s in dict.fromkeys(sentences) if s not in self._held]
-        self._held.update(zip(unread, self._read(unread), strict=True))
-        return [self._held[s] for s in sentences]
+        unread = [s for s in dict.fromkeys(sentences) if s not in self._pieces]
+        self._pieces.update(zip(unread, self._read(unread), strict=True))
+        return [self._pieces[s] for s in sentences]
 
     def take(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces, kept no longer."""
         read = self.peek(sentences)
         for sentence in sentences:
-            self._held.pop(sentence, None)
+            self._pieces.pop(sentence, None)
         return read
 
 
@@ -78,7 +79,7 @@ class PieceReader:
         rows: int = 0,
         prefix: str = AS_TOKENIZER,
     ) -> None:
-        backend = getattr(tokenizer, "backend_tokenizer", None)
+        backend = fast_tokenizer(tokenizer)
         if backend is None:
             raise ModelError(
                 f"{source}: its tokenizer ({type(tokenizer).__name__}) gives no character offsets, and words meet "
@@ -113,7 +114,7 @@ class PieceReader:
                 f"{ids.max():,}, but the model's embedding table has {self.rows:,} rows; the two don't belong together"
             )
         for i in np.flatnonzero((spans[:, 0] >= spans[:, 1]) & ~special):
-            if spelled := self.backend.id_to_token(int(ids[i])).strip(_BLANK):
+            if spelled := (self.backend.id_to_token(int(ids[i])) or "").strip(_BLANK):
                 raise ModelError(
                     f"{self.source}: its tokenizer says that the piece {spelled!r} covers no character "
                     f"{tuple(spans[i].tolist())}, so words can't meet their pieces (huggingface/tokenizers issue "
@@ -152,11 +153,11 @@ class PieceReader:
             counts = np.bincount(word, minlength=len(words))
             units, per = self._units(sentences, counts, n_words)
             at, counts = reduce_pairs(at, counts[counts > 0], self.pooling)
-        found = np.cumsum(per) - per  # (n_sentences,) each sentence's first unit
+        first_unit = np.cumsum(per) - per  # (n_sentences,) each sentence's first unit
         pairs = np.concatenate([[0], np.cumsum(counts)])
         result = []
         for i, sentence_units in enumerate(units):
-            begin, end, unit, n = int(first[i]), int(first[i] + n_pieces[i]), int(found[i]), int(per[i])
+            begin, end, unit, n = int(first[i]), int(first[i] + n_pieces[i]), int(first_unit[i]), int(per[i])
             plain = np.flatnonzero(~special[begin:end])
             before, last = (int(plain[0]), int(plain[-1]) + 1) if len(plain) else (end - begin, end - begin)
             own = slice(int(pairs[unit]), int(pairs[unit + n]))
@@ -177,18 +178,18 @@ class PieceReader:
         per = _per_sentence(has, ends - n_words)
         units = [s.words for s in sentences]
         for i in np.flatnonzero(per < n_words):
-            kept = has[ends[i] - n_words[i] : ends[i]]
-            units[i] = tuple(word for word, keep in zip(units[i], kept, strict=True) if keep)
+            has_piece = has[ends[i] - n_words[i] : ends[i]]
+            units[i] = tuple(word for word, keep in zip(units[i], has_piece, strict=True) if keep)
         return units, per
 
 
 def piece_units(sentence: Sentence, spans: Iterable[Sequence[int]]) -> tuple[str, ...]:
-    """What each piece is called as a unit of its own, by its (start, end) in characters of the text.
+    """The unit's name of each piece, where every piece is a unit, from its (start, end) in characters of the text.
 
-    The text that it covers, without white space around it, whatever the tokenizer's own spelling ("Ġthe", "âĢĶ"), so
-    that punctuation is known as such and ` the` is the `the` that begins a sentence. "##" stands before a piece that
-    doesn't begin a word (`un`, `##able`), and before the further pieces of one character; a piece of white space, or
-    of nothing, is "▁".
+    A name is the text that the piece covers, without white space around it, whatever the tokenizer's own spelling
+    ("Ġthe", "âĢĶ"), so that punctuation is known as such and ` the` is the `the` that begins a sentence. "##" stands
+    before a piece that doesn't begin a word (`un`, `##able`), and before the further pieces of one character; a piece
+    of white space, or of nothing, is "▁".
     """
     begins, before, units = {start for start, _ in sentence.spans}, -1, []
     for start, end in spans:

@@ -7,34 +7,35 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import QUANTIZERS, Reading
+from ctxexp.models.choices import QUANTIZERS, TransformerOptions
 
 if TYPE_CHECKING:
     import torch
     from transformers.utils.quantization_config import QuantizationConfigMixin
 
 
-def placing(reading: Reading, device: torch.device) -> Mapping[str, Any]:
-    """`from_pretrained`'s arguments for `reading.device_map` and `reading.quantization`; none if it has neither.
+def placing(options: TransformerOptions, device: torch.device) -> Mapping[str, Any]:
+    """`from_pretrained`'s arguments for `options.device_map` and `options.quantization`; none if it has neither.
 
     Raises ConfigError for weights that can't be held so on this device.
     """
-    chosen: dict[str, Any] = {}
-    if reading.device_map is not None:
-        chosen["device_map"] = reading.device_map
-    elif reading.quantization is not None and device.type != "cpu":
-        chosen["device_map"] = {"": device}  # quantised where they are to stay
-    if reading.quantization is not None:
-        chosen["quantization_config"] = _quantizer(reading.quantization, device)
-    return chosen
+    arguments: dict[str, Any] = {}
+    if options.device_map is not None:
+        arguments["device_map"] = options.device_map
+    elif options.quantization is not None and device.type != "cpu":
+        arguments["device_map"] = {"": device}  # quantised where they are to stay
+    if options.quantization is not None:
+        arguments["quantization_config"] = _quantizer(options.quantization, device)
+    return arguments
 
 
-def quantized(reading: Reading) -> str:
-    """What names weights that were quantised on loading: how, and by which version of what; empty for others."""
-    if reading.quantization is None:
+def quantization_label(options: TransformerOptions) -> str:
+    """`torchao_int8(torchao 0.9)`: how weights were quantised on loading, and the package's version; empty if they
+    weren't."""
+    if options.quantization is None:
         return ""
-    package = QUANTIZERS[reading.quantization]
-    return f"{reading.quantization}({package} {version(package)})"
+    package = QUANTIZERS[options.quantization]
+    return f"{options.quantization}({package} {version(package)})"
 
 
 def _quantizer(quantization: str, device: torch.device) -> QuantizationConfigMixin:

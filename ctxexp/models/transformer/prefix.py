@@ -1,4 +1,4 @@
-"""What stands before each text as a transformer reads it: the tokenizer's own pieces, none, a start token, a text."""
+"""The prefix before each text that a transformer reads: the tokenizer's own pieces, none, a start token, a text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Prefix:
         return self.ids == self.own
 
     def __str__(self) -> str:
-        """What tells vectors behind this prefix from others; empty where the tokenizer's own stands there."""
+        """The prefix's part of the vectors' cache key; empty for the tokenizer's own prefix."""
         return "" if self.is_own else f" prefix={','.join(map(str, self.ids)) or 'none'}"
 
     def put_before(self, pieces: Pieces) -> Pieces:

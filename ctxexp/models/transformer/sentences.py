@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,8 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, ModelError
-from ctxexp.model import Encoded, Encoder
-from ctxexp.models.transformer.pieces import Pieces, Waiting
+from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.models.transformer.pieces import PieceCache, Pieces
 
 if TYPE_CHECKING:
     from ctxexp.models.transformer.encoder import TransformerEncoder
@@ -50,23 +50,15 @@ class TransformerSentences(Encoder):
             self.poolings += ("pooler",)
         self.limit = _limit(base)
         self._type = torch.float32 if base._device.type == "mps" else torch.float64
-        self._waiting = Waiting(self._read)
+        self._waiting = PieceCache(self._read)
         self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}"
         self.details = {
             **base.details,
             "pooling": "sentences",
             "poolings": ",".join(self.poolings),
-            "long": "refuse" if base.reading.long == "refuse" else "truncate",
+            "long": "refuse" if base.options.long == "refuse" else "truncate",
             "window": self.limit or 0,
         }
-
-    @property
-    def made(self) -> dict[str, str]:  # type: ignore[override]  # read only: known once vectors are made
-        """By which linear layers vectors are made."""
-        return self.base.made
-
-    def settle(self, made: Mapping[str, str]) -> None:
-        self.base.settle(made)
 
     def _pooler_fits(self, sample: Pieces) -> bool:
         with torch.inference_mode():
@@ -76,9 +68,7 @@ class TransformerSentences(Encoder):
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence after cutting, special ones included; `encode` won't read these sentences again."""
-        lengths = [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
-        self.base._pass.ahead = sum(lengths)
-        return lengths
+        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
 
     def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
@@ -87,7 +77,7 @@ class TransformerSentences(Encoder):
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         read = self.base._read(sentences)
         long = [i for i, p in enumerate(read) if self.limit is not None and len(p.ids) > self.limit]
-        if long and self.base.reading.long == "refuse":
+        if long and self.base.options.long == "refuse":
             raise EncodingError(
                 f"the sentence {sentences[long[0]].text[:60]!r}... has {len(read[long[0]].ids):,} pieces, but "
                 f"{self.base.checkpoint.source} takes {self.limit}; long=window cuts it there, or split or drop it"
@@ -107,13 +97,14 @@ class TransformerSentences(Encoder):
         ids = np.concatenate([pieces.ids[: self.limit - pieces.n_after], pieces.ids[end:]])
         return Pieces(ids, pieces.units, pieces.at, pieces.counts, pieces.n_before, pieces.n_after)
 
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[Encoded]:
-        """One `Encoded` per sentence, in order, its units the poolings; no padding enters the model."""
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        """One `EncodedSentence` per sentence, in order, its units the poolings; no padding enters the model."""
         read = self._waiting.take(batch)
         groups: dict[tuple[int, int, int], list[int]] = {}
         for i, pieces in enumerate(read):
             groups.setdefault((len(pieces.ids), pieces.n_before, pieces.n_after), []).append(i)
-        done: list[Encoded] = [Encoded((), np.empty((len(self.given), 0, self.dim), np.float32))] * len(batch)
+        empty = EncodedSentence((), np.empty((len(self.layer_numbers), 0, self.dim), np.float32))
+        done = [empty] * len(batch)
         with torch.inference_mode():
             for (length, before, after), members in groups.items():
                 if length <= self.base._read.prefix.end - self.base._read.prefix.begin:
@@ -122,14 +113,14 @@ class TransformerSentences(Encoder):
                 ids = np.stack([read[i].ids for i in members])
                 pooled = self._pool(self.base._hidden(ids), len(members), before, length - after, units)
                 for k, i in enumerate(members):
-                    done[i] = Encoded(units, pooled[:, k * len(units) : (k + 1) * len(units)])
+                    done[i] = EncodedSentence(units, pooled[:, k * len(units) : (k + 1) * len(units)])
         yield from done
 
     def _pool(
         self, layers: Sequence[torch.Tensor], n: int, first: int, end: int, units: Sequence[str]
     ) -> np.ndarray:  # (n_layers, n * len(units), dim)
         out = torch.zeros((len(layers), n, len(units), self.dim), dtype=torch.float32, device=self.base._device)
-        for number, layer, rows in zip(self.given, layers, out, strict=True):
+        for number, layer, rows in zip(self.layer_numbers, layers, out, strict=True):
             pieces = layer.view(n, -1, self.dim).to(self._type)
             for k, unit in enumerate(units):
                 if unit == "mean":

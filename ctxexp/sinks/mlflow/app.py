@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cached_property
 from typing import Any
@@ -40,13 +41,14 @@ class ShortLinks:
         if scope["type"] != "http" or not path.startswith(SHORT):
             await self.mlflow(scope, receive, send)
             return
-        host = dict(scope.get("headers", ())).get(b"host", b"").decode("latin-1")
-        if not await asyncio.to_thread(_is_allowed, host):
+        hosts = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == b"host"] or [""]
+        if not all([await asyncio.to_thread(_is_allowed, host) for host in hosts]):
             await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
             await send({"type": "http.response.body", "body": b"Invalid Host header"})
             return
         name = unquote(path.removeprefix(SHORT)).strip("/")
-        place = await asyncio.to_thread(_place, name)
+        is_name = re.fullmatch(r"\w[\w.-]*", name)  # of a sweep; nothing else reaches the store
+        place = await asyncio.to_thread(_place, name) if is_name else ""
         text = b"" if place else f"no sweep {name!r} in this store".encode()
         headers = [(b"location", place.encode())] if place else [(b"content-type", b"text/plain; charset=utf-8")]
         await send({"type": "http.response.start", "status": 302 if place else 404, "headers": headers})
@@ -65,7 +67,7 @@ def _is_allowed(host: str) -> bool:
 
 
 def _place(name: str) -> str:
-    """Where a sweep's charts are on this server; empty where its store has no such sweep."""
+    """The address of a sweep's charts on this server; empty where its store has no such sweep."""
     client = database.client(os.environ[STORE])
     ids = [experiment.experiment_id for experiment in client.search_experiments()]
     return charts_link(client, ids, "", "" if name == LAST else name) or ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.sinks.disk.credentials import VARIABLE, redact, whole
+from ctxexp.jobs.credentials import VARIABLE, redact, with_credentials
 from ctxexp.sinks.mlflow import sqlite
 from ctxexp.sinks.mlflow.failures import failures
 
@@ -29,7 +29,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     folder store, another MLflow version's schema, and a server that doesn't answer.
     """
     folder = user_path(folder).resolve()
-    uri = whole(uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE))
+    uri = with_credentials(uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE))
     scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
         raise TrackingError(
@@ -42,7 +42,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
         return uri
     path = sqlite.sqlite_path(uri)
     uri = sqlite.sqlite_uri(path)
-    make = not sqlite.whole(path)
+    make = not sqlite.is_intact(path)
     if make:
         sqlite.make(path, folder)
     _ask(uri)
@@ -74,15 +74,15 @@ def client(uri: str) -> MlflowClient:
     import mlflow
     from mlflow import MlflowClient
 
-    made = MlflowClient(tracking_uri=uri, registry_uri=uri)
+    store_client = MlflowClient(tracking_uri=uri, registry_uri=uri)
     if uri.startswith("http") and version(mlflow.__version__) < (3, 8):
-        service: Any = made._tracking_client  # it asked the global state which server takes a run's files
-        service._get_artifact_repo = partial(_files_of, made)
-    return made
+        service: Any = store_client._tracking_client  # it asked the global state which server takes a run's files
+        service._get_artifact_repo = partial(_files_of, store_client)
+    return store_client
 
 
 def _files_of(client: MlflowClient, run_id: str, **of: object) -> Any:
-    """Where a run's files are, by the client's own server."""
+    """The repository of a run's files, by the client's own server."""
     from mlflow.store.artifact import artifact_repository_registry as registry
 
     find: Any = registry.get_artifact_repository  # MLflow leaves it untyped
@@ -98,25 +98,25 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
 
     uri = client.tracking_uri
     with failures(f"cannot open experiment {name!r} of {redact(uri)}", file=sqlite.sqlite_file(uri)):
-        found = client.get_experiment_by_name(name)
-        if found is None:
+        entity = client.get_experiment_by_name(name)
+        if entity is None:
             location = sqlite.artifact_root(Path(folder)) if uri.startswith("sqlite") else None
             try:
                 return str(client.create_experiment(name, artifact_location=location, tags=KIND))
             except MlflowException as error:
-                found = client.get_experiment_by_name(name)  # another process was faster
-                if found is None:
+                entity = client.get_experiment_by_name(name)  # another process was faster
+                if entity is None:
                     raise error
-    if found.lifecycle_stage == "deleted":
+    if entity.lifecycle_stage == "deleted":
         raise TrackingError(
             f"experiment {name!r} of {redact(uri)} is deleted; choose another (sink.mlflow.experiment=...) or bring it "
-            f"back: mlflow experiments restore --experiment-id {found.experiment_id}"
+            f"back: mlflow experiments restore --experiment-id {entity.experiment_id}"
         )
-    return str(found.experiment_id)
+    return str(entity.experiment_id)
 
 
 def _ask(uri: str) -> None:
-    """Open the store once, so that what is wrong with it is said before any work."""
+    """Open the store once, so that errors in it are reported before any work."""
     if uri.startswith("sqlite"):
         sqlite.check_schema(uri)
     file = sqlite.sqlite_file(uri)

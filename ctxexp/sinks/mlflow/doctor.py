@@ -6,8 +6,8 @@ import platform
 import re
 from typing import TYPE_CHECKING
 
-from ctxexp.sinks.disk.credentials import redact
-from ctxexp.sinks.disk.process import HOST, PID, STARTED, is_gone
+from ctxexp.jobs.credentials import redact
+from ctxexp.jobs.process import HOST, PID, STARTED, is_gone
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CLOSED = "ctxexp.closed"
 
 
-def close_dead_runs(client: MlflowClient, experiment_id: str) -> list[str]:
+def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
     """Set to KILLED this host's RUNNING runs whose process is gone; their ids. The tag ctxexp.closed says why."""
     closed = []
     with failures(f"cannot close dead runs in {redact(client.tracking_uri)}", file=sqlite_file(client.tracking_uri)):

@@ -1,4 +1,4 @@
-"""What MLflow and the layers below it raise, as one line that says what to do."""
+"""Errors of MLflow and the layers below it, as one line that says what to do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import MAKE_ROOM
-from ctxexp.sinks.disk.credentials import mask
+from ctxexp.jobs.credentials import mask
 from ctxexp.sinks.mlflow.sqlite_errors import explain, sqlite_error
 
 
 @contextlib.contextmanager
 def failures(what: str, then: str = "", *, file: Path | None = None) -> Iterator[None]:
-    """Turn what MLflow, its HTTP client, its database layer, a missing driver, the disk raise into a TrackingError.
+    """Turn errors of MLflow, its HTTP client, its database layer, a missing driver or the disk into a TrackingError.
 
     `file` is the SQLite store's, where it is one: then the message says who locks it, and whether its disk is full.
     """

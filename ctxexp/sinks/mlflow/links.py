@@ -8,7 +8,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import urlencode
 
-from ctxexp.sinks.disk.credentials import redact
+from ctxexp.files.paths import no_device
+from ctxexp.jobs.credentials import redact
 from ctxexp.sinks.mlflow.sqlite import sqlite_path
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 
@@ -19,20 +20,20 @@ CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # els
 
 def base(uri: str) -> str:
     """The UI's address: the server itself, or where `ctxexp ui` serves a local store, or would."""
-    return redact(uri).rstrip("/") if uri.startswith("http") else served(uri) or "http://127.0.0.1:5000"
+    return redact(uri).rstrip("/") if uri.startswith("http") else ui_address(uri) or "http://127.0.0.1:5000"
 
 
 def address_file(uri: str) -> Path:
-    """Where `ctxexp ui` notes the address at which it serves a SQLite store."""
+    """The file in which `ctxexp ui` notes the address at which it serves a SQLite store."""
     return sqlite_path(uri).with_suffix(".ui")
 
 
-def served(uri: str) -> str | None:
+def ui_address(uri: str) -> str | None:
     """The address at which a UI serves this local store now; None if none answers."""
     if not uri.startswith("sqlite"):
         return None
     try:
-        address = address_file(uri).read_text(encoding="utf-8")
+        address = no_device(address_file(uri)).read_text(encoding="utf-8")
         socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
     except (OSError, ValueError, OverflowError):
         return None
@@ -53,7 +54,7 @@ def short_link(uri: str, sweep: str = LAST) -> str:
 
 
 def jobs_filter(sweep: str) -> str:
-    """What finds the jobs of a sweep among an experiment's runs."""
+    """The search filter that selects the jobs of a sweep among an experiment's runs."""
     return f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'"
 
 

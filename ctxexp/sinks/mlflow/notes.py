@@ -1,4 +1,4 @@
-"""What MLflow's page says of a run: its numbers as a table, links to its figures, and where curves lie side by side."""
+"""Texts for MLflow's page of a run: its numbers as a table, links to its figures and to the comparison of curves."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
     """A job's main curves as a Markdown table, a row a layer, and links to the figures in its `folder`."""
     keys, lines = main_curves(results), []
     if keys:
-        names = [f"{full_title(key.measure, key.task, [results])}, {readable(key.statistic)}" for key in keys]
+        names = [f"{full_title(key.measure, key.task, [results])}, {readable(key)}" for key in keys]
         lines = [f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]
     for layer in results.info.model.layers or range(results.n_layers if keys else 0):
-        values = [float(results.held[key].value[layer]) for key in keys]
+        values = [float(results.by_key[key].value[layer]) for key in keys]
         cells = [number(value) if math.isfinite(value) else "" for value in values]
         lines.append(f"| {layer} | {' | '.join(cells)} |")
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
-    drawn = [key.subject for key in keys if (folder / "figures" / f"{key.subject}.png").exists()]
-    links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in drawn)
-    lines += ["", f"Figures: {links}."] if drawn else []
+    figures = [key.subject for key in keys if (folder / "figures" / f"{key.subject}.png").exists()]
+    links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in figures)
+    lines += ["", f"Figures: {links}."] if figures else []
     return "\n".join(
         [*lines, "", f"All values, with their intervals, and tables are among its [files]({files}). {COMPARE}"]
     )

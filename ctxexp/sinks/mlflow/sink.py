@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import random
 import re
@@ -16,21 +17,24 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.files.manifest import is_own_file
+from ctxexp.jobs.credentials import redact, with_credentials
+from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
-from ctxexp.sinks.disk.credentials import redact, whole
-from ctxexp.sinks.disk.state import STATE
 from ctxexp.sinks.mlflow import database, doctor, sweeps
 from ctxexp.sinks.mlflow.failures import failures
-from ctxexp.sinks.mlflow.links import run_link, served, short_link, sweep_link
+from ctxexp.sinks.mlflow.links import run_link, short_link, sweep_link, ui_address
 from ctxexp.sinks.mlflow.notes import job_note
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
-from ctxexp.sinks.mlflow.values import compared, flat, headline, means, metric_names
+from ctxexp.sinks.mlflow.values import flat, headline, main_values, means, metric_names
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import DatasetInput, Metric, Param, RunTag
+
+_log = logging.getLogger("ctxexp")
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 MAX_DIGEST = 36
@@ -59,10 +63,10 @@ class MlflowSink(Sink):
 
     def prepare(self, store: Path) -> Mapping[str, object]:
         """Make store and experiment, once, and close what killed processes left open."""
-        given = self.uri
+        own_uri = self.uri
         self._connect(store)
-        doctor.close_dead_runs(self.client, self.experiment_id)
-        return {"uri": redact(self.uri)} if self.uri and (given or self.uri.startswith("sqlite")) else {}
+        doctor.mark_killed_runs(self.client, self.experiment_id)
+        return {"uri": redact(self.uri)} if self.uri and (own_uri or self.uri.startswith("sqlite")) else {}
 
     def start(self, run: Run) -> None:
         self._connect(run.store, prepared=bool(run.sweep))
@@ -90,12 +94,12 @@ class MlflowSink(Sink):
         self._folder = run.folder
         with failures(f"cannot look for the run of {run.folder} in {redact(self.uri or '')}"):
             runs = self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{run.id}'", max_results=1)
-        held = runs[0] if runs else None
-        if held is None:
+        earlier = runs[0] if runs else None
+        if earlier is None:
             self.start(run)
         else:
-            self.run_id, self._began = held.info.run_id, run.began
-            if held.data.tags.get(LOGGED) == "true" and held.info.status == "FINISHED":
+            self.run_id, self._began = earlier.info.run_id, run.began
+            if earlier.data.tags.get(LOGGED) == "true" and earlier.info.status == "FINISHED":
                 return True
         self.log(results, run.folder)
         self.finish("FINISHED")
@@ -105,7 +109,7 @@ class MlflowSink(Sink):
         """Open store and experiment, unless they are open; `prepared`: a sweep has made them for its jobs."""
         if self.experiment_id:
             return
-        self.uri = whole(self.uri) if prepared and self.uri else database.prepare(store, self.uri)
+        self.uri = with_credentials(self.uri) if prepared and self.uri else database.prepare(store, self.uri)
         with failures(f"cannot open the tracking store {redact(self.uri)}"):
             self.client = database.client(self.uri)
         try:
@@ -119,9 +123,9 @@ class MlflowSink(Sink):
     def _failures(self, what: str) -> AbstractContextManager[None]:
         words = f"ctxexp upload {shlex.quote(str(self._folder))}"
         then = f". The results are safe in {self._folder}; when the store answers again, send them with: {words}"
-        saved = (self._folder / "results.json").exists()
+        is_saved = (self._folder / "results.json").exists()
         file = sqlite_file(self.uri or "")
-        return failures(f"cannot {what} in {redact(self.uri or '')}", then if saved else "", file=file)
+        return failures(f"cannot {what} in {redact(self.uri or '')}", then if is_saved else "", file=file)
 
     def log(self, results: Results, folder: Path) -> None:
         """One batch (of at most 1000): logging the same results again changes nothing, since times are the run's own.
@@ -131,8 +135,8 @@ class MlflowSink(Sink):
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        few = {str(key): results.held[key].value for key in compared(results)}
-        curves = results.named if self.metrics == "all" else few
+        few = {str(key): results.by_key[key].value for key in main_values(results)}
+        curves = results.by_name if self.metrics == "all" else few
         metrics, infinite, extra = [], [], means(results)
         info = results.info
         names = metric_names([*curves, *extra])
@@ -145,13 +149,13 @@ class MlflowSink(Sink):
                 if not info.model.layers or layer in info.model.layers or not math.isnan(v)
             ]
         metrics += [Metric(names[k], v, self._began, 0) for k, v in extra.items()]
-        said = {
+        texts = {
             "ctxexp.infinite": ", ".join(infinite),
             "ctxexp.encoder": info.model.encoder,
             "ctxexp.version": info.version,
             NOTE: job_note(results, folder, self.experiment_id, self.run_id),
         }
-        tags = [RunTag(key, text[:MAX_TAG]) for key, text in said.items() if text]
+        tags = [RunTag(key, text[:MAX_TAG]) for key, text in texts.items() if text]
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
         with self._failures("log"):
             self._batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
@@ -184,9 +188,13 @@ class MlflowSink(Sink):
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
     def send_files(self, folder: Path) -> None:
-        """Every file of the folder as an artifact."""
+        """Send every file of the folder as an artifact, but none elsewhere that a link leads to: a folder may come from
+        anyone, and a store be read by many."""
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
+                continue
+            if not is_own_file(path, folder):
+                _log.warning("warning: not sent: %s leads out of its folder", path)
                 continue
             inside = path.parent.relative_to(folder).as_posix()
             self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
@@ -204,7 +212,7 @@ class MlflowSink(Sink):
             if error:
                 self.client.log_text(self.run_id, error, "error.txt")
 
-    def about(self) -> Mapping[str, str]:
+    def metadata(self) -> Mapping[str, str]:
         if not self.run_id:
             return {}
         uri = redact(self.uri or "")
@@ -217,9 +225,9 @@ class MlflowSink(Sink):
                 for point in self.client.get_metric_history(self.run_id, key):
                     yield key, point.step, point.value
 
-    def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
+    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
         self._folder = sweep.summary
-        sweeps.settle(self, sweep, report, [one.get("run_id", "") for one in about])
+        sweeps.settle(self, sweep, report, [run.get("run_id", "") for run in metadata])
 
     def charts(self, sweep: Sweep) -> str:
         if not self.experiment_id:
@@ -227,7 +235,7 @@ class MlflowSink(Sink):
         uri = self.uri or ""
         hint = (
             ""
-            if uri.startswith("http") or served(uri)
+            if uri.startswith("http") or ui_address(uri)
             else "\n            after `make ui` (or `ctxexp ui`), which serves them"
         )
         with failures(f"cannot read {redact(uri)}"):

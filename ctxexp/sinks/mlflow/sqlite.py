@@ -19,7 +19,7 @@ from typing import Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.sinks.disk.process import held_back
+from ctxexp.jobs.process import defer_signals
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.sqlite_errors import explain
 
@@ -49,11 +49,11 @@ def sqlite_file(uri: str) -> Path | None:
 
 
 def artifact_root(folder: Path) -> str:
-    """Where the runs of a local store keep their artifacts: `<folder>/artifacts` as a file URI."""
+    """The folder in which runs of a local store keep their artifacts: `<folder>/artifacts` as a file URI."""
     return (user_path(folder).resolve() / "artifacts").as_uri()
 
 
-def whole(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Whether a database is there; an empty file, which a killed program may leave, is none."""
     try:
         return path.is_file() and path.stat().st_size > 0
@@ -73,13 +73,17 @@ def make(path: Path, folder: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(lock, timeout=LOCK_TIMEOUT):
-            if whole(path):
+            if is_intact(path):
                 return
             for stale in path.parent.glob(f".{path.name}.*.tmp*"):  # an interrupted start; the lock says nobody works
                 stale.unlink()
             try:
                 # Python drops an interrupt that meets a weak reference's callback, of which SQLAlchemy has many
-                with held_back(), failures(f"cannot make the tracking store {path}", file=part), _quiet_migrations():
+                with (
+                    defer_signals(),
+                    failures(f"cannot make the tracking store {path}", file=part),
+                    _quiet_migrations(),
+                ):
                     _migrate(part, artifact_root(folder))
                 part.replace(path)
             finally:
@@ -102,7 +106,8 @@ def _migrate(path: Path, root: str) -> None:
 
     make: Any = SqlAlchemyStore  # MLflow leaves it untyped
     make(sqlite_uri(path), root).engine.dispose()
-    getattr(make, "_engine_map", {}).pop(sqlite_uri(path), None)  # MLflow keeps engines since 3.6
+    with contextlib.suppress(AttributeError):
+        make._engine_map.pop(sqlite_uri(path), None)  # MLflow keeps engines since 3.6
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode=wal")  # stays in the file: readers and writers don't block each other
@@ -113,13 +118,13 @@ def _migrate(path: Path, root: str) -> None:
 @contextlib.contextmanager
 def _quiet_migrations() -> Iterator[None]:
     """Without the sixty lines that say which migration of a new, empty database runs."""
-    held = {name: logging.getLogger(name).level for name in ("alembic", "mlflow.store.db.utils")}
-    for name in held:
+    levels = {name: logging.getLogger(name).level for name in ("alembic", "mlflow.store.db.utils")}
+    for name in levels:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
         yield
     finally:
-        for name, level in held.items():
+        for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
 
 
@@ -141,19 +146,19 @@ def check_schema(uri: str) -> None:
     with failures(f"cannot read the migrations of MLflow for {path}"):
         migrations: Any = utils  # MLflow leaves it untyped
         scripts = ScriptDirectory.from_config(migrations._get_alembic_config(db_url=""))
-    found, expected = rows[0][0] if rows else None, scripts.get_current_head()
-    if found == expected:
+    version, expected = rows[0][0] if rows else None, scripts.get_current_head()
+    if version == expected:
         return
     try:
-        known = found is not None and scripts.get_revision(found) is not None
+        is_older = version is not None and scripts.get_revision(version) is not None
     except CommandError:
-        known = False
+        is_older = False
     python = shlex.quote(sys.executable)
     raise TrackingError(
-        f"{path} was made by an older MLflow (schema {found}, this one needs {expected}); copy the file, then run: "
+        f"{path} was made by an older MLflow (schema {version}, this one needs {expected}); copy the file, then run: "
         f"{python} -m mlflow db upgrade {shlex.quote(uri)}"
-        if known
-        else f"{path} was made by a newer MLflow (schema {found}, this one knows up to {expected}); install that "
+        if is_older
+        else f"{path} was made by a newer MLflow (schema {version}, this one knows up to {expected}); install that "
         "version (pip install -U mlflow) or choose another place with tracking.folder=..."
     )
 
@@ -168,9 +173,9 @@ def _follow(path: Path, root: str) -> None:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT)
     try:
         rows = connection.execute("SELECT DISTINCT artifact_location FROM experiments").fetchall()
-        moved = [old for (old,) in rows if old and old != root and re.fullmatch(r"file:///.*/artifacts", old)]
+        old_roots = [old for (old,) in rows if old and old != root and re.fullmatch(r"file:///.*/artifacts", old)]
         with connection:
-            for old in moved:
+            for old in old_roots:
                 start = len(old) + 1  # SQLite counts characters from 1
                 connection.execute(
                     "UPDATE experiments SET artifact_location = ? WHERE artifact_location = ?", (root, old)

@@ -90,7 +90,7 @@ def _is_full(path: Path) -> bool:
 
 
 def _refusal(path: Path) -> str:
-    """Why the system doesn't open the file, in its words."""
+    """The system's reason for not opening the file, in its words."""
     try:
         with path.open("r+b"):
             return f"its folder {path.parent} can't be written to"

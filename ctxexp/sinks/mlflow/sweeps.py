@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
-from ctxexp.report.charts import looks
+from ctxexp.jobs import environment
+from ctxexp.jobs.credentials import redact
+from ctxexp.report.charts import line_styles
 from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
 from ctxexp.sink import Sweep, SweepReport
-from ctxexp.sinks.disk import environment
-from ctxexp.sinks.disk.credentials import redact
 from ctxexp.sinks.mlflow import views
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import sweep_link
@@ -63,13 +63,15 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
     """
     client, uri = sink.client, redact(sink.uri or "")
     colour = colours([row.label for row in report.rows])
-    hues = {label: hue for label, (hue, _) in looks(report.compared).items()}
+    hues = {label: hue for label, (hue, _) in line_styles(report.compared).items()}
     if len(set(hues.values())) == len(hues):  # else twins, which the figures tell apart by line style, need shades
         colour |= hues
     with failures(f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"):
-        held = {run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")}
+        open_runs = {
+            run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")
+        }
         for row, run_id in zip(report.rows, run_ids, strict=True):
-            run = held.pop(run_id, None)
+            run = open_runs.pop(run_id, None)
             if run is None:
                 continue
             client.set_tag(run_id, COLOUR, colour[row.label])
@@ -77,7 +79,7 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
                 client.update_run(run_id, name=row.label)
             if run.info.status == "RUNNING":
                 client.set_terminated(run_id, row.status)
-        for run_id, run in held.items():  # of jobs that left nothing on this disk
+        for run_id, run in open_runs.items():  # of jobs that left nothing on this disk
             if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
                 client.set_terminated(run_id, "KILLED")
         if report.compared:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ctxexp.jobs.process import process_tags
 from ctxexp.report.palette import colours
 from ctxexp.sink import Run
-from ctxexp.sinks.disk.process import process_tags
 
 # `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the folder on disk, so that
 # sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
@@ -32,6 +32,6 @@ def tags_of(run: Run) -> dict[str, str]:
 
 
 def source_tags(source: Mapping[str, str]) -> dict[str, str]:
-    """Where a run comes from, and which process sends it."""
+    """Tags for a run's user, command and commit, and for the process that sends it."""
     own = {_SOURCE[key]: value for key, value in source.items() if key in _SOURCE}
     return {"mlflow.source.type": "LOCAL", **process_tags(), **own}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import write_text
-from ctxexp.sinks.disk.credentials import mask, redact
-from ctxexp.sinks.disk.process import terminated_like_interrupted
+from ctxexp.jobs.credentials import mask, redact
+from ctxexp.jobs.process import sigterm_as_interrupt
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import failures
 from ctxexp.sinks.mlflow.links import APP, SHORT, address_file, base, run_link, short_link, sweep_link
@@ -36,24 +36,24 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     """
     client = database.client(uri)
     with failures(f"cannot read {redact(uri)}", file=sqlite.sqlite_file(uri)):
-        found = client.get_experiment_by_name(experiment)
-        return None if found is None else charts_link(client, [found.experiment_id], address or uri)
+        entity = client.get_experiment_by_name(experiment)
+        return None if entity is None else charts_link(client, [entity.experiment_id], address or uri)
 
 
 def charts_link(client: MlflowClient, experiment_ids: list[str], where: str, sweep: str = "") -> str | None:
     """The charts of this sweep, or else of the last run's in these experiments, or that run if it was alone; None if
     there is none. The last is one that finished, where any did: a sweep without a finished run has no charts."""
     named = sweep.replace("'", "")
-    wanted = f" AND tags.`{SWEEP}` = '{named}'" if sweep else ""
-    query, newest = f"tags.`{KIND}` = 'job'{wanted}", ["attributes.start_time DESC"]
+    condition = f" AND tags.`{SWEEP}` = '{named}'" if sweep else ""
+    query, newest = f"tags.`{KIND}` = 'job'{condition}", ["attributes.start_time DESC"]
     queries = [query] if sweep else [f"{query} AND attributes.status = 'FINISHED'", query]
     found_by = (client.search_runs(experiment_ids, q, max_results=1, order_by=newest) for q in queries)
     runs = next(filter(None, found_by), None) if experiment_ids else None
     if not runs:
         return None
-    experiment_id, found = runs[0].info.experiment_id, runs[0].data.tags.get(SWEEP)
-    if found:
-        return sweep_link(where, experiment_id, found, client.get_experiment(experiment_id).tags)
+    experiment_id, last_sweep = runs[0].info.experiment_id, runs[0].data.tags.get(SWEEP)
+    if last_sweep:
+        return sweep_link(where, experiment_id, last_sweep, client.get_experiment(experiment_id).tags)
     return run_link(where, experiment_id, runs[0].info.run_id, "model-metrics")
 
 
@@ -116,7 +116,7 @@ def serve(
         return
     say("starting MLflow's server, some ten seconds ...")
     try:
-        with terminated_like_interrupted(), server(uri, port) as address:
+        with sigterm_as_interrupt(), server(uri, port) as address:
             if not address.endswith(f":{port}"):
                 say(f"port {port} is taken; using {address.rpartition(':')[2]}")
             link = last_sweep_link(uri, experiment, address)
@@ -124,7 +124,7 @@ def serve(
                 link = f"{address}{short[short.index(SHORT) :]}"
             say(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
             say("Ctrl-C ends the server")
-            with _noted(uri, address):
+            with _note_address(uri, address):
                 while not (until and until()):
                     time.sleep(0.2)
     except KeyboardInterrupt:
@@ -132,8 +132,8 @@ def serve(
 
 
 @contextlib.contextmanager
-def _noted(uri: str, address: str) -> Iterator[None]:
-    """Say beside a SQLite store where it is served, so that sweeps print links that work."""
+def _note_address(uri: str, address: str) -> Iterator[None]:
+    """Note beside a SQLite store the address at which it is served, so that sweeps print links that work."""
     if not uri.startswith("sqlite"):
         yield
         return

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
+from ctxexp.jobs.job import load_run
+from ctxexp.jobs.state import RUN, read_state, write_state
 from ctxexp.results import FILE
-from ctxexp.sinks.disk.job import saved_run
-from ctxexp.sinks.disk.state import RUN, read_state, write_state
 from ctxexp.sinks.mlflow import sqlite
 from ctxexp.sinks.mlflow.sink import MlflowSink
 
@@ -43,15 +43,15 @@ def upload(
 
 
 def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path | None) -> Upload:
-    run, told = saved_run(folder, store or _store_of(folder)), read_state(folder).get("sinks", {})
-    known = told.get("mlflow", {})
-    uri, experiment = uri or _still_there(known.get("uri")), experiment or known.get("experiment") or "ctxexp"
+    run, descriptions = load_run(folder, store or _store_of(folder)), read_state(folder).get("sinks", {})
+    record = descriptions.get("mlflow", {})
+    uri, experiment = uri or _still_there(record.get("uri")), experiment or record.get("experiment") or "ctxexp"
     sink = MlflowSink(uri=uri, experiment=experiment)
     already = sink.send(run)
-    about = sink.about()
-    told = {**told, "mlflow": dict(about)}
-    write_state(folder, status="FINISHED", error=None, logged=True, sinks=told, link=about["link"])
-    return Upload(folder, about["run_id"], about["link"], already)
+    metadata = sink.metadata()
+    descriptions = {**descriptions, "mlflow": dict(metadata)}
+    write_state(folder, status="FINISHED", error=None, logged=True, sinks=descriptions, link=metadata["link"])
+    return Upload(folder, metadata["run_id"], metadata["link"], already)
 
 
 def _still_there(uri: str | None) -> str | None:

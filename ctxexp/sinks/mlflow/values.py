@@ -8,77 +8,77 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ctxexp.report.wording import NEVER_MAIN, main_curves, mains
+from ctxexp.report.wording import main_curves, main_statistics, may_be_main
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 
 
-def compared(results: Results) -> list[Key]:
-    """The values that people compare: a measure's adjusted, raw and baseline, and what its metric calls its main one;
+def main_values(results: Results) -> list[Key]:
+    """Keys of the values that people compare: a measure's adjusted, raw and baseline, and its metric's main statistic;
     of a measure without these, all but counts, spreads and levels."""
-    kept: dict[tuple[str, str, str], list[Key]] = {}
-    for key in results.held:
-        kept.setdefault((key.measure, key.task, key.place), []).append(key)
-    found: list[Key] = []
-    for (measure, *_), keys in kept.items():
-        wanted = {*mains(results, measure), "baseline"}
-        few = [key for key in keys if key.statistic in wanted]
-        found += few or [key for key in keys if key.statistic not in NEVER_MAIN]
-    return found
+    by_measure: dict[tuple[str, str, str], list[Key]] = {}
+    for key in results.by_key:
+        by_measure.setdefault((key.measure, key.task, key.place), []).append(key)
+    main_keys: list[Key] = []
+    for (measure, *_), keys in by_measure.items():
+        statistics = {*main_statistics(results, measure), "baseline"}
+        few = [key for key in keys if key.name in statistics]
+        main_keys += few or [key for key in keys if may_be_main(key)]
+    return main_keys
 
 
 def means(results: Results) -> dict[str, float]:
     """Each main curve's mean over layers. MLflow's run list shows last values alone, which of a curve are the last
     layer's. No slash: their charts come after the curves."""
-    found = {}
+    values = {}
     for key in main_curves(results):
-        curve = results.held[key].value
+        curve = results.by_key[key].value
         finite = curve[np.isfinite(curve)]
-        found[f"{key.subject} {key.statistic} mean"] = float(finite.mean()) if finite.size else math.nan
-    return found
+        values[f"{key.subject} {key.name} mean"] = float(finite.mean()) if finite.size else math.nan
+    return values
 
 
 def metric_name(key: str) -> str:
     """The key in the characters that MLflow allows (letters, digits, `_-./: `); keys of ctxexp pass unchanged."""
-    kept = "".join(c if c.isalnum() or c in "_-./: " else "_" for c in key)
-    return "/".join(part for part in kept.replace("..", "_").split("/") if part)[:MAX_NAME]
+    text = "".join(c if c.isalnum() or c in "_-./: " else "_" for c in key)
+    return "/".join(part for part in text.replace("..", "_").split("/") if part)[:MAX_NAME]
 
 
 def metric_names(keys: Iterable[str]) -> dict[str, str]:
     """Each key's name in MLflow, none of them twice: keys that differ in other characters only get a number."""
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    names_in_use: set[str] = set()
     for key in keys:
         name, n = metric_name(key), 1
-        while name in taken:
+        while name in names_in_use:
             n += 1
             name = f"{metric_name(key)[: MAX_NAME - 8]} {n}"
         names[key] = name
-        taken.add(name)
+        names_in_use.add(name)
     return names
 
 
 def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Values nested once as MLflow params: dotted keys, texts as they are, all else as JSON; too long ones say so.
     Options that are not set, null or empty, are left out."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
         if value in (None, "", [], {}):
             continue
         if isinstance(value, Mapping):
             if not prefix:
-                found.update(flat(value, f"{name}."))
+                texts.update(flat(value, f"{name}."))
                 continue
             value = {option: one for option, one in value.items() if one is not None}
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) > MAX_VALUE:
             note = " ... (whole in run.json or results.json)"
             text = text[: MAX_VALUE - len(note)] + note
-        found[metric_name(name)] = text
-    return found
+        texts[metric_name(name)] = text
+    return texts
 
 
 def headline(error: str) -> str:

@@ -1,4 +1,4 @@
-"""What MLflow's page opens with: a view of a sweep, its headline curves first, overlaid, under readable titles.
+"""The view of a sweep with which MLflow's page opens: headline curves first, overlaid, under readable titles.
 
 A view is a tag of the experiment that holds the page's own state, as the page itself writes it when one is saved.
 """
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from ctxexp.report.charts import PAPER
 from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import Run, canonical, main_curves, readable
+from ctxexp.report.wording import Run, definition_name, main_curves, readable
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks.mlflow.database import version_of
 from ctxexp.sinks.mlflow.links import jobs_filter
 from ctxexp.sinks.mlflow.tags import VIEW
-from ctxexp.sinks.mlflow.values import compared, metric_name
+from ctxexp.sinks.mlflow.values import main_values, metric_name
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -41,7 +41,7 @@ def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence
     """Save the view of a sweep whose jobs gave these runs, where the page that will show it reads such views."""
     if version_of(client) < FIRST:
         return
-    headlines, others = _chosen(runs)
+    headlines, others = _charts(runs)
     for folded in (others, {}):  # headlines alone where all are too long for a tag
         state = json.dumps(_state(sweep, headlines, folded)).encode()
         packed = "deflate;" + base64.b64encode(zlib.compress(state)).decode()
@@ -53,15 +53,15 @@ def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence
             return
 
 
-def _chosen(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+def _charts(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Title by metric: of the first charts, the paper's measures before others; and of all, a measure at a time."""
     every = [results for _, results in runs]
-    names = {key: canonical(results, key.measure) for results in every for key in main_curves(results)}
+    names = {key: definition_name(results, key.measure) for results in every for key in main_curves(results)}
     order = {measure: place for place, measure in enumerate(PAPER)}
     first = sorted(names, key=lambda key: order.get(names[key], len(order)))[:HEADLINES]
     headlines = {metric_name(str(key)): _words(key, every, SHORT.get(names[key], "")) for key in first}
     folded: dict[str, dict[str, str]] = {}
-    for key in dict.fromkeys(key for results in every for key in compared(results) if key.place == LAYER):
+    for key in dict.fromkeys(key for results in every for key in main_values(results) if key.place == LAYER):
         folded.setdefault(key.measure, {})[metric_name(str(key))] = _words(key, every)
     return headlines, folded
 
@@ -69,7 +69,7 @@ def _chosen(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, dict[str, st
 def _words(key: Key, runs: Sequence[Results], short: str = "") -> str:
     if short and key.statistic != "raw":
         return short
-    return f"{short or full_title(key.measure, key.task, runs)}, {readable(key.statistic)}"
+    return f"{short or full_title(key.measure, key.task, runs)}, {readable(key)}"
 
 
 def _state(sweep: str, headlines: dict[str, str], folded: dict[str, dict[str, str]]) -> dict[str, object]:

@@ -27,7 +27,7 @@ def products(flow: AdditiveFlow, batches: list[torch.Tensor]) -> Iterator[float]
     """The step's matrix products, forwards and backwards, and nothing else."""
     for batch in batches:
         for step in flow.steps:
-            kept = batch[:, : step.kept]
+            kept = batch[:, : step.same]
             first = kept @ step.w1
             second = first @ step.w2
             shift = second @ step.w3

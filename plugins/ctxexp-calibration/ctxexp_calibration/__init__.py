@@ -29,13 +29,9 @@ def register_metrics(register: Register) -> None:
 
 
 @ctxexp.hookimpl
-def register_tables(register: Register) -> None:
-    register("league", "ctxexp_calibration.league.table:table_league")
-    register("li_2020", "ctxexp_calibration.li_2020.table:table_li_2020")
-
-
-@ctxexp.hookimpl
-def register_figures(register: Register) -> None:
+def register_reports(register: Register) -> None:
+    register("table_league", "ctxexp_calibration.league.table:table_league")
+    register("table_li_2020", "ctxexp_calibration.li_2020.table:table_li_2020")
     register("isotropy_against_spearman", "ctxexp_calibration.league.figure:league_figure")
 
 

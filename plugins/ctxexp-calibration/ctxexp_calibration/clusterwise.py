@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
-from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
+from ctxexp.transforms.directions import by_chunks, check_int, check_rank, covariance, n_directions, principal, rounding
 from ctxexp_calibration.kmeans import kmeans, nearest
 
 
@@ -34,14 +34,14 @@ class Clusterwise(Transform):
     def __init__(self, clusters: int = 27, *, components: int | None = None, seed: int = 0) -> None:
         if clusters is None:
             raise ConfigError("clusters=None: expected a whole number of at least 1")
-        whole("clusters", clusters, least=1)
-        whole("components", components, least=0)
+        check_int("clusters", clusters, least=1)
+        check_int("components", components, least=0)
         self.clusters, self.components, self.seed = clusters, components, seed
 
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
-        components = share_of_width(self.components, d, 64)
-        fits("components", components, d)
+        components = n_directions(self.components, d, 64)
+        check_rank("components", components, d)
         least = 2 * (components + 1)
         if len(x) < least:
             raise TransformError(
@@ -70,7 +70,7 @@ class Clusterwise(Transform):
         return {"clusters": [len(self.centres)]}
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return piecewise(x, x.shape[1], self._piece)
+        return by_chunks(x, x.shape[1], self._piece)
 
     def _piece(self, x: np.ndarray) -> np.ndarray:
         y = np.empty(x.shape)

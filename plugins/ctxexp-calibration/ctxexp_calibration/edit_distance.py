@@ -11,12 +11,12 @@ import numpy as np
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.maths.correlation import partial, resampled_spearman, spearman
-from ctxexp.metric import Pairs
+from ctxexp.measuring.groups import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 
 Units = Literal["words", "characters"]
 UNITS: tuple[Units, ...] = ("words", "characters")
-PAIRED = {"similarity_distance": (0, 2), "gold_distance": (1, 2), "similarity_gold": (0, 1)}
+COLUMNS_OF = {"similarity_distance": (0, 2), "gold_distance": (1, 2), "similarity_gold": (0, 1)}
 
 
 class EditDistance(SimilarityMetric):
@@ -52,22 +52,23 @@ class EditDistance(SimilarityMetric):
         similarity, gold, distance = columns = whole.of("similarity", "gold", "distance")
         within = distance <= self.threshold
         close = [x[within] for x in columns]
-        values = {name: 100 * spearman(columns[i], columns[j]) for name, (i, j) in PAIRED.items()}
+        values = {name: 100 * spearman(columns[i], columns[j]) for name, (i, j) in COLUMNS_OF.items()}
         values["partial"] = 100 * partial_spearman(similarity, gold, distance)
-        values |= {f"near_{name}": 100 * spearman(close[i], close[j]) for name, (i, j) in PAIRED.items()}
+        values |= {f"near_{name}": 100 * spearman(close[i], close[j]) for name, (i, j) in COLUMNS_OF.items()}
 
         def statistics(drawn: np.ndarray) -> dict[str, np.ndarray]:
             counts = drawn[:, whole.defined]
             rho, rho_near = resampled_spearman(columns, counts), resampled_spearman(close, counts[:, within])
-            found = {name: 100 * rho[:, i, j] for name, (i, j) in PAIRED.items()}
-            found |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in PAIRED.items()}
-            return found | {"partial": 100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
+            replicates = {name: 100 * rho[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
+            replicates |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
+            return replicates | {"partial": 100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
 
-        counted = {**undefined(parts), "near_n": int(within.sum())}
-        return Found(values, self.resampled(parts, statistics), counted)
+        numbers = {**undefined(parts), "near_n": int(within.sum())}
+        return Found(values, self.resampled(parts, statistics), numbers)
 
-    def table_rows(self) -> list[dict[str, object]]:
-        """A row a task and range of distances (to the threshold, then doubling): mean gold and similarity, Spearman."""
+    def outputs(self) -> dict[str, list[dict[str, object]]]:
+        """The table, a row a task and range of distances (to the threshold, then doubling): mean gold and similarity,
+        Spearman."""
         rows: list[dict[str, object]] = []
         for task, parts in self.tasks().items():
             similarity, gold, distance = joined(parts).of("similarity", "gold", "distance")
@@ -88,7 +89,7 @@ class EditDistance(SimilarityMetric):
                         }
                     )
                 low, high = high + 1, 2 * max(high, 1)
-        return rows
+        return {"table": rows}
 
 
 @lru_cache(maxsize=2**16)  # layers and mixes ask for the same pairs

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.metric import Pairs
+from ctxexp.measuring.groups import Pairs
 from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
 from ctxexp_calibration.auc import auc, resampled_auc
 
@@ -44,6 +44,6 @@ class QNLI(SimilarityMetric):
         def statistics(counts: np.ndarray) -> dict[str, np.ndarray]:
             return {"auc": 100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined])}
 
-        drawn = self.resampled(parts, statistics)
-        found = {**undefined(parts), "entailed": int((gold == 1).sum())}
-        return Found({"auc": 100 * auc(similarity, gold == 1)}, drawn, found)
+        replicates = self.resampled(parts, statistics)
+        numbers = {**undefined(parts), "entailed": int((gold == 1).sum())}
+        return Found({"auc": 100 * auc(similarity, gold == 1)}, replicates, numbers)

@@ -29,7 +29,7 @@ def qnli(
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of pairs, or null for all")
     file = _file(user_path(path))
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    known: dict[str, Sentence] = {}
+    sentence_of: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
     pairs: list[Pair] = []
     for number, line in text_lines(file):
@@ -55,9 +55,9 @@ def qnli(
             break
         pairs.append(Pair(len(sentences), len(sentences) + 1, GOLD[label], "QNLI"))
         for text in (question, sentence):
-            if text not in known:
-                known[text] = tokenize(text)
-            sentences.append(known[text])
+            if text not in sentence_of:
+                sentence_of[text] = tokenize(text)
+            sentences.append(sentence_of[text])
     if not pairs:
         raise DataError(f"{file} has no pair: expected a line for each after the header")
     choices = {"file": file.name, "limit": str(limit), "tokenizer": tokenizer, "lower": str(lower).lower()}

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ctxexp.transform import Transform
-from ctxexp.transforms.directions import piecewise
+from ctxexp.transforms.directions import by_chunks
 
 ROWS = 512  # that are ranked at a time: sorting takes several times the memory of what it sorts
 
@@ -21,13 +21,13 @@ class Rank(Transform):
     is fitted.
     """
 
-    fitted = False
+    needs_fit = False
 
     def fit(self, x: np.ndarray) -> Self:
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return piecewise(x, x.shape[1], ranks, ROWS)
+        return by_chunks(x, x.shape[1], ranks, ROWS)
 
 
 def ranks(x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.metric import Group, Metric, Over, paired
+from ctxexp.measuring.groups import Group, paired
+from ctxexp.metric import Metric, Over
 
 
 class SentenceGeometry(Metric):
@@ -43,15 +44,15 @@ class SentenceGeometry(Metric):
 
     def compute(self) -> dict[str, float]:
         moments = self._moments
-        used = moments.used()
-        s = moments.covariance()[np.ix_(used, used)]
+        varying = moments.nonzero_columns()
+        s = moments.covariance()[np.ix_(varying, varying)]
         return {
             "mean_cosine": moments.mean_cosine(),
             "isoscore": isoscore(s),
             "participation_ratio": participation_ratio(s),
             "effective_rank": effective_rank(s),
             "n": float(moments.n),
-            "zero_vectors": float(moments.n - moments.n_unit),
+            "zero_vectors": float(moments.n - moments.n_directed),
         }
 
     def _is_new(self, text: str, row: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import mean
-from ctxexp.transforms.directions import covariance, fits, piecewise, principal, rounding, share_of_width, whole
+from ctxexp.transforms.directions import by_chunks, check_int, check_rank, covariance, n_directions, principal, rounding
 
 
 class WeightedRemoval(Transform):
@@ -26,7 +26,7 @@ class WeightedRemoval(Transform):
     """
 
     def __init__(self, k: int | None = None, *, weights: Sequence[float] | None = None) -> None:
-        whole("k", k, least=0)
+        check_int("k", k, least=0)
         self.k, self.given = k, None
         if weights is not None:
             self.given = np.array([_number(w) for w in weights])
@@ -36,18 +36,18 @@ class WeightedRemoval(Transform):
 
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
-        k = share_of_width(self.k, d, 100)
-        fits("k", k, d)
+        k = n_directions(self.k, d, 100)
+        check_rank("k", k, d)
         self.mean = mean(x)
         cov = covariance(x, self.mean)
         variances, directions = principal(cov, rounding(cov, self.mean))
         self.directions = directions[:, :k]  # (d, k)
-        found = self.directions.shape[1]  # fewer than k where the rows have fewer directions
-        self.weights = np.sqrt(variances[:k] / variances[:1]) if self.given is None else self.given[:found]  # (k,)
+        rank = self.directions.shape[1]  # fewer than k where the rows have fewer directions
+        self.weights = np.sqrt(variances[:k] / variances[:1]) if self.given is None else self.given[:rank]  # (k,)
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return piecewise(x, x.shape[1], self._piece)
+        return by_chunks(x, x.shape[1], self._piece)
 
     def _piece(self, x: np.ndarray) -> np.ndarray:
         y: np.ndarray = x - self.mean

@@ -14,11 +14,10 @@ import torch
 from ctxexp_calibration.flow.network import AdditiveFlow, likelihood_steps
 from ctxexp_calibration.flow.transform import FIRST_ROWS, Flow
 
-from ctxexp.command.run import load_corpus, run
+from ctxexp.command.build import Built
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.progress import Silent
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration, fit_table
 from ctxexp.transforms.center import Center
@@ -58,7 +57,7 @@ def test_the_inverse_is_exact(dim: int, levels: int, dtype: torch.dtype, within:
     assert float((z - x).detach().abs().max()) > 1
 
 
-def test_a_fitted_flow_gives_its_rows_back_to_1e_5_of_each_columns_spread() -> None:
+def test_a_fitted_flow_reproduces_its_rows() -> None:
     x, _, _ = planted(0)
     flow = Flow(epochs=2, device="cpu").fit(x)
     back = flow.network.inverse(torch.from_numpy(flow.apply(x))).numpy()
@@ -97,7 +96,7 @@ def test_a_step_is_adams_on_the_loss(dim: int, levels: int) -> None:
         torch.testing.assert_close(weight, other, rtol=1e-10, atol=1e-12)
 
 
-def test_the_loss_is_the_density_of_a_standard_normal_changed_by_the_volume() -> None:
+def test_the_loss_is_a_normal_density_times_the_volume_change() -> None:
     flow = network(6).double()
     x = torch.randn(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
     z, log_det = flow(x)
@@ -118,7 +117,7 @@ def test_initialised_actnorms_give_columns_of_mean_0_and_variance_1(levels: int)
     assert float((spread[spread > 1e-12] - 1).abs().max()) < 1e-4
 
 
-def test_levels_work_on_half_of_the_columns_each_and_the_others_stay() -> None:
+def test_each_level_changes_half_of_the_columns() -> None:
     flow = network(13, levels=3, depth=1)
     assert flow.columns == [13, 7, 4]
     x = torch.randn(9, 13, generator=torch.Generator().manual_seed(5))
@@ -160,7 +159,7 @@ def test_on_a_gaussian_the_loss_comes_near_its_entropy() -> None:
     assert fitted.loss_curve[0] == pytest.approx(independent, abs=0.1)
 
 
-def test_the_likelihood_of_rows_unseen_rises_and_the_curve_says_so() -> None:
+def test_the_likelihood_of_unseen_rows_rises_along_the_curve() -> None:
     x = cloud(3000, 24)
     start, end = (Flow(epochs=e, device="cpu").fit(x[:2000]) for e in (0, 3))
     held_out = torch.from_numpy(x[2000:])
@@ -222,7 +221,7 @@ def two_threads() -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-def test_same_rows_and_seed_same_flow_whatever_their_order_and_torchs_state(two_threads: int) -> None:
+def test_equal_rows_and_seed_give_an_equal_flow(two_threads: int) -> None:
     x = cloud(700, 12)
     state = torch.get_rng_state()
     first = Flow(seed=3, width=8, device="cpu").fit(x)
@@ -249,7 +248,7 @@ def test_rows_come_out_the_same_in_pieces_of_any_size() -> None:
     assert fitted.apply(x[:0]).shape == (0, 9)
 
 
-def test_epochs_may_be_fractions_and_max_rows_limits_what_is_seen() -> None:
+def test_fractional_epochs_and_max_rows_limit_what_is_seen() -> None:
     x = cloud(1000, 8)
 
     def steps(**arguments: Any) -> int:
@@ -311,9 +310,9 @@ def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> N
         "seed": 3,
         "device": "cpu",
     }
-    corpus = Corpus("small", load_corpus(config).sentences[:120])
-    results = run(of(config, corpus), tmp_path, Silent())
-    assert np.abs(results.named["anisotropy/mean_cosine"]).max() < 0.05
+    corpus = Corpus("small", Built(config).corpus.sentences[:120])
+    results = Built(of(config, corpus)).run(tmp_path)
+    assert np.abs(results.by_name["anisotropy/mean_cosine"]).max() < 0.05
     table = results.tables["transform_fit"]
     assert sorted(set(table["at"])) == ["layer 0", "layer 1", "layer 2"]
     assert set(table["over"]) == {"words"}
@@ -323,7 +322,7 @@ def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> N
 # -- refusals
 
 
-def test_too_few_rows_are_refused_with_the_number_that_is_needed() -> None:
+def test_too_few_rows_are_refused_with_the_number_needed() -> None:
     weights = sum(w.numel() for w in network(8, width=4).parameters())
     least = max(64, math.ceil(weights / 8))
     assert len(Flow(width=4, device="cpu").fit(cloud(least, 8)).loss_curve) == 2

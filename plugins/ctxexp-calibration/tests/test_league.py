@@ -18,13 +18,13 @@ from ctxexp_calibration.li_2020.table import table_li_2020
 from scipy import stats
 
 from ctxexp.command import compose
-from ctxexp.command.labels import calibration, label
-from ctxexp.command.run import fits
+from ctxexp.command.build import Built
+from ctxexp.command.labels import transform_label
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.correlation import percentiles
 from ctxexp.metrics.sts import STS
-from ctxexp.papers.sweep_tables import markdown, write_figures, write_tables
+from ctxexp.report.sweep_tables import markdown, write_figures, write_tables
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.vectors.mixes import layer_mixes
@@ -93,7 +93,7 @@ def league() -> list[tuple[str, Results]]:
 # Standings.
 
 
-def test_transforms_are_ranked_at_the_last_layer_the_best_of_none_and_the_mixes() -> None:
+def test_transforms_are_ranked_at_the_last_and_best_layer() -> None:
     rows = standings(league())
     places = dict.fromkeys(str(row.place) for row in rows)
     assert list(places) == ["last layer (2)", "best layer of none (1)", "flow_paper_last2", "last2"]
@@ -110,14 +110,14 @@ def test_transforms_are_ranked_at_the_last_layer_the_best_of_none_and_the_mixes(
     assert (best["none"].score, best["none"].transductive, best["flow"].transductive) == (41, None, True)
 
 
-def test_runs_that_differ_in_the_seed_are_one_standing_with_an_interval_over_seeds() -> None:
+def test_runs_that_differ_in_seed_are_one_standing() -> None:
     (flow,) = [row for row in standings(league()) if row.transform == "flow" and row.place.at == 2]
     assert (len(flow.runs), flow.interval) == (3, "3 seeds")
     mean, low, high = 0.0, *stats.t.interval(0.95, 2, loc=0, scale=stats.sem([-1, 0, 1]))
     assert (flow.gain, flow.low, flow.high) == pytest.approx((mean, low, high))
 
 
-def test_the_interval_of_one_run_is_that_of_the_paired_differences() -> None:
+def test_one_runs_interval_is_that_of_paired_differences() -> None:
     runs = league()
     (row,) = [row for row in standings(runs) if row.transform == "whitening" and row.place.at == 2]
     assert (row.low, row.high) == pytest.approx((4, 4), abs=1e-5)  # the same resamples: their noise is no difference
@@ -141,7 +141,7 @@ def test_few_or_undefined_seeds_have_no_interval() -> None:
     assert all(map(math.isnan, (*t_interval([1.0]), *t_interval([1.0, math.nan]))))
 
 
-def test_without_none_there_is_no_gain_and_no_best_layer_and_a_layer_that_is_both_stands_once() -> None:
+def test_without_the_transform_none_there_is_no_gain() -> None:
     runs = [run for run in league() if run[1].info.transform.name != "none"]
     rows = standings(runs)
     assert all(math.isnan(row.gain) for row in rows)
@@ -150,7 +150,7 @@ def test_without_none_there_is_no_gain_and_no_best_layer_and_a_layer_that_is_bot
     assert standings(same)[0].place.name == "last layer, best of none"
 
 
-def test_models_and_poolings_are_leagues_of_their_own_and_one_transform_is_none() -> None:
+def test_each_model_and_pooling_has_its_league() -> None:
     two = [
         *league(),
         *[(n, made(t, name="gpt2", title="gpt2", encoder="g")) for n, t in (("x", "none"), ("y", "rank"))],
@@ -174,7 +174,7 @@ def test_one_task_and_an_undefined_score() -> None:
     assert math.isnan(rows["rank"].gain)
 
 
-def test_a_name_says_arguments_and_fitted_text_but_not_the_seed() -> None:
+def test_a_name_tells_arguments_and_fitted_text_but_not_seed() -> None:
     flow = made("flow (levels=3, seed=2)", transform_arguments={"name": "flow", "levels": 3, "seed": 2}, fit_on="snli")
     assert transform_name(flow) == "flow (levels=3) fitted on snli"
     assert transform_name(made("all_but_the_top (k=2)", transform_arguments={"k": 2})) == "all_but_the_top (k=2)"
@@ -184,7 +184,7 @@ def test_a_name_says_arguments_and_fitted_text_but_not_the_seed() -> None:
 # Table and figure.
 
 
-def test_the_table_is_ranked_and_says_where_its_intervals_come_from(tmp_path: Path) -> None:
+def test_the_table_is_ranked_and_tells_its_intervals_sources(tmp_path: Path) -> None:
     write_tables(league(), tmp_path, compose.registry())
     with (tmp_path / "table_league.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -272,7 +272,7 @@ def seven(transform: str = "none", **info: Any) -> Results:
     return made(transform, names=li_2020.TASKS, **{"pooling": "mean", **info})
 
 
-def test_the_published_rows_are_as_printed_and_ours_stand_below_by_both_aggregations() -> None:
+def test_published_rows_are_as_printed_with_ours_below() -> None:
     runs = [
         ("a", seven()),
         ("b", seven(pooling="cls")),
@@ -339,11 +339,11 @@ def test_no_table_without_the_papers_vectors() -> None:
 )
 def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], said: str) -> None:
     config = composed(*overrides)
-    assert calibration(config) == said
-    assert label(config) == ("bert" if said == "none" else f"bert + {said}")
+    assert transform_label(config) == said
+    assert Built(config).title == ("bert" if said == "none" else f"bert + {said}")
 
 
-def test_an_experiments_own_sweep_is_checked_before_it_starts_and_the_command_line_takes_its_place() -> None:
+def test_an_experiments_own_sweep_is_checked_and_can_be_replaced() -> None:
     compose.prepare()
     for experiment in ("calibration_league", "li_2020"):
         compose.check_command([f"experiment={experiment}", "model=bert"], multirun=True)
@@ -356,7 +356,7 @@ def test_an_experiments_own_sweep_is_checked_before_it_starts_and_the_command_li
     )
 
 
-def test_the_interval_of_a_run_is_that_of_its_replicates_which_transforms_share() -> None:
+def test_intervals_of_runs_use_the_replicates_that_transforms_share() -> None:
     """On real measurements: the same resamples whatever the vectors, so that differences are paired."""
     rng = np.random.default_rng(3)
     sentences = tuple(Sentence.of([f"word{i}", "again"]) for i in range(60))
@@ -380,17 +380,17 @@ def test_the_interval_of_a_run_is_that_of_its_replicates_which_transforms_share(
     for key, held in first.replicates.items():
         np.testing.assert_array_equal(held, second.replicates[key])  # a factor changes no cosine: only the draws could
     for task in ("one", "two", "avg"):
-        low, high = (first.named[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
+        low, high = (first.by_name[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
         for i in range(2):
             found = percentiles(first.replicates[Key("sts", "all", task)][i])
             assert found == pytest.approx((low[i], high[i]), abs=1e-4)
-    assert Results().joined(first).replicates == first.replicates
+    assert Results().merge(first).replicates == first.replicates
     without = measure_pairs(Vectors(1.0), corpus, {"sts": STS}, seed=0, bootstrap=0)
     assert without.replicates == {}
 
 
 def test_rank_is_fitted_on_nothing() -> None:
-    assert [fits(composed(f"transform={name}")) for name in ("none", "rank", "center")] == [
+    assert [Built(composed(f"transform={name}")).calibration.needs_fit for name in ("none", "rank", "center")] == [
         False, False, True
     ]  # fmt: skip
 

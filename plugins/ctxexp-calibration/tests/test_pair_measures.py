@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.metric import Pairs
+from ctxexp.measuring.groups import Pairs
 from ctxexp.testing.by_name import conform
 from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs
@@ -62,7 +62,7 @@ def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, spli
     assert got["partial"] == pytest.approx(100 * stats.pearsonr(*left).statistic, abs=1e-9)
     for name in ("similarity_distance", "similarity_gold", "partial", "near_similarity_gold"):
         assert got[f"{name}_ci_low"] < got[name] < got[f"{name}_ci_high"]
-    rows = metric.table_rows()
+    rows = metric.outputs()["table"]
     assert sum(r["n"] for r in rows) == 110
     assert rows[0]["n"] == near.sum()
     assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [
@@ -72,7 +72,7 @@ def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, spli
     assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
 
 
-def test_a_similarity_that_only_counts_letters_has_nothing_left_given_the_distance() -> None:
+def test_counting_letters_explains_nothing_beyond_the_distance() -> None:
     """Vectors whose cosine falls with the distance alone: the partial correlation is far below the plain one."""
     p = pairs(11, n=400)
     d = np.array([levenshtein(a, b) for a, b in p.texts], float)
@@ -92,7 +92,10 @@ def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
     got = measured(metric, {"T": Sides(p.x, p.y, p.gold, texts)}, 10)
     assert got["near_n"] == 1
     assert np.isnan(got["near_similarity_gold"])
-    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.table_rows()[:2]] == [(0, 0, 1), (1, 2, 1)]
+    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.outputs()["table"][:2]] == [
+        (0, 0, 1),
+        (1, 2, 1),
+    ]
 
 
 def test_words_are_lower_cased_and_marks_are_words() -> None:

@@ -187,7 +187,7 @@ def test_few_rows_are_widened_at_a_time(name: str) -> None:
     check_memory(CLOSED[name])
 
 
-def test_apply_on_no_rows_and_on_views_that_are_not_contiguous() -> None:
+def test_apply_takes_no_rows_and_strided_views() -> None:
     for name, factory in CLOSED.items():
         check_no_rows_and_views(factory, name)
 

@@ -10,7 +10,7 @@ from ctxexp_calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.isotropy import ROWS, Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.metric import Group
+from ctxexp.measuring.groups import Group
 from ctxexp.testing import check_metric
 from ctxexp.transforms.whitening import Whitening
 from tests.engine import Sides, computed
@@ -79,7 +79,7 @@ def test_isoscore_is_rudmans_and_ends_at_0_and_1(d: int) -> None:
     assert effective_rank(np.eye(d) / d) == pytest.approx(d)
 
 
-def test_rotation_and_scale_change_nothing_and_a_shift_only_the_cosine() -> None:
+def test_only_the_cosine_depends_on_a_shift() -> None:
     x = cloud(d=5).astype(np.float64)
     turn, _ = np.linalg.qr(RNG.normal(size=(5, 5)))
     before, turned, moved = (measured(pairs(y)) for y in (x, 7 * x @ turn, x + 30))

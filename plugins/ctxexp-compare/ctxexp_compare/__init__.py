@@ -1,4 +1,4 @@
-"""Two spaces over the same occurrences: layers, models and runs beside each other, with chance levels and intervals."""
+"""Comparisons: two spaces over the same occurrences, the geometry card of a model, and a gate between two runs."""
 
 from __future__ import annotations
 
@@ -7,34 +7,41 @@ from ctxexp.plugins import Register
 from ctxexp_compare.cka import Cka
 from ctxexp_compare.engine import Matrix, Similarities, similarities
 from ctxexp_compare.face import compare
+from ctxexp_compare.gate import CurveDifference, Gate, diff
 from ctxexp_compare.imbalance import InformationImbalance
 from ctxexp_compare.linearity import Linearity
-from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
+from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
+from ctxexp_compare.model_card import Card, card
 from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
 from ctxexp_compare.shape import ShapeDistance
 from ctxexp_compare.space import Space
 
 __all__ = [
-    "Chance",
+    "Card",
     "Cka",
+    "ComparisonScore",
+    "CurveDifference",
+    "Gate",
     "InformationImbalance",
     "Linearity",
     "Matrix",
     "MutualNeighbours",
     "NeighbourhoodOverlap",
+    "NullDistribution",
     "Sample",
-    "Score",
     "ShapeDistance",
     "Similarities",
     "Space",
     "TwoSpaces",
+    "card",
     "compare",
+    "diff",
     "label_overlap",
     "similarities",
 ]
 
 
-@ctxexp.hookimpl
+@ctxexp.hookimpl(optionalhook=True)
 def register_comparisons(register: Register) -> None:
     for measure in (Cka, MutualNeighbours, NeighbourhoodOverlap, InformationImbalance, ShapeDistance, Linearity):
         register(measure.name, measure)
@@ -42,7 +49,9 @@ def register_comparisons(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
+    register("card", "ctxexp_compare.card_command:card")
     register("compare", "ctxexp_compare.command:compare")
+    register("diff", "ctxexp_compare.card_command:diff")
 
 
 @ctxexp.hookimpl

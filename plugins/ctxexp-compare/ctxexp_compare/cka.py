@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp_compare import within
-from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
+from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
 
 class Kernel(NamedTuple):
-    """A space's inner products, U-centred: rows, columns and diagonal sum to 0."""
+    """U-centred inner products of a space's rows: each row, each column and the diagonal sum to 0."""
 
     gram: np.ndarray  # (n, n) float32
     squares: np.ndarray  # (n,) float64, each row's sum of squares
@@ -43,27 +43,29 @@ class Cka(TwoSpaces):
         own = None if sample.strata is None else within.blocks(gram, sample.strata)
         return Kernel(gram, np.einsum("ij,ij->i", gram, gram, dtype=np.float64), own)
 
-    def score(self, a: Kernel, b: Kernel) -> Score:
-        """The value; an occurrence's influence is twice its row's share of each HSIC, about the mean."""
+    def score(self, a: Kernel, b: Kernel) -> ComparisonScore:
+        """CKA; an occurrence's influence is twice its row's share of each HSIC, about the mean."""
         norm = float(np.sqrt(a.squares.sum() * b.squares.sum()))
         if not norm > 0:
-            return Score(float("nan"))
+            return ComparisonScore(float("nan"))
         both = np.einsum("ij,ij->i", a.gram, b.gram, dtype=np.float64)
         value = float(both.sum()) / norm
         share = 2 * both / norm - value * (a.squares / a.squares.sum() + b.squares / b.squares.sum())
-        return Score(value, share - share.mean())
+        return ComparisonScore(value, share - share.mean())
 
-    def chance(self, a: Kernel, b: Kernel, sample: Sample, permutations: int) -> Chance:
+    def chance(self, a: Kernel, b: Kernel, sample: Sample, permutations: int) -> NullDistribution:
         n = len(sample)
         if sample.strata is not None and a.blocks is not None and b.blocks is not None:
             norm = float(np.sqrt(a.squares.sum() * b.squares.sum()))
             if not norm > 0:
-                return Chance(float("nan"), float("nan"))
+                return NullDistribution(float("nan"), float("nan"))
             value = within.mean(a.blocks, b.blocks) / norm
-            moved = within.from_pairs(a.blocks, b.blocks, sample.strata) / norm
-            moved -= value * (a.squares / a.squares.sum() + b.squares / b.squares.sum())
-            return Chance(value, within.spread(a.blocks, b.blocks, sample.strata) / norm, moved - moved.mean())
-        return Chance(0.0, float(np.sqrt(2 / (n * (n - 3)))))
+            influence = within.mean_influence(a.blocks, b.blocks, sample.strata) / norm
+            influence -= value * (a.squares / a.squares.sum() + b.squares / b.squares.sum())
+            return NullDistribution(
+                value, within.spread(a.blocks, b.blocks, sample.strata) / norm, influence - influence.mean()
+            )
+        return NullDistribution(0.0, float(np.sqrt(2 / (n * (n - 3)))))
 
 
 def u_centred(x: np.ndarray) -> np.ndarray:

@@ -10,12 +10,12 @@ import numpy as np
 
 from ctxexp.errors import DiskError
 from ctxexp.files.tables import write_csv
-from ctxexp.papers.sweep_tables import SweepTable, markdown
 from ctxexp.progress import show
-from ctxexp.report.frame import save
+from ctxexp.report.frame import save_figure
+from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
-from ctxexp_compare.figure import control_said, heat_map, permuted, rows_said, runs_said
+from ctxexp_compare.figure import control_note, heat_map, permutation_scope, row_note, training_run_note
 from ctxexp_compare.measure import Null, RowChoice
 
 
@@ -23,7 +23,7 @@ def compare(
     run: str,
     *runs: str,
     options: str = "",
-    measures: str = ",".join(face.USUAL),
+    measures: str = ",".join(face.DEFAULT_MEASURES),
     sample: int = 2000,
     layers: int | None = None,
     seed: int = 0,
@@ -49,7 +49,7 @@ def compare(
     rows: at norm 1, or as they are, so that a few massive ones (a causal model's first position) decide
     out: the folder for heat maps, numbers and table
     """
-    found = face.compare(
+    comparison = face.compare(
         run,
         *runs,
         measures=measures,
@@ -62,33 +62,33 @@ def compare(
         null=null,
         rows=rows,
     )
-    for warning in found.warnings:
+    for warning in comparison.warnings:
         show(f"warning: {warning}", sys.stderr)
-    show(markdown(table(found)))
+    show(markdown(table(comparison)))
     try:
-        for path in write(found, out):
+        for path in write(comparison, out):
             print(path)
     except OSError as error:
         raise DiskError(f"{error} (out=)") from error
 
 
-def write(found: Similarities, folder: Path) -> list[Path]:
-    """Write a heat map a measure and comparison.csv, every number; the paths."""
+def write(comparison: Similarities, folder: Path) -> list[Path]:
+    """Write a heat map a measure, and every number into compare.csv; returns their paths."""
     paths: list[Path] = []
-    for name in found.matrices:
-        paths += save(heat_map(found, name), folder, f"compare_{name}")
-    write_csv(found.frame, folder / "compare.csv")
+    for name in comparison.matrices:
+        paths += save_figure(heat_map(comparison, name), folder, f"compare_{name}")
+    write_csv(comparison.frame, folder / "compare.csv")
     return [*paths, folder / "compare.csv"]
 
 
-def table(found: Similarities) -> SweepTable:
-    """For every two spaces their most alike layers, and both layers 0; or of one space the first and the last layer."""
-    labels = list(dict.fromkeys(place.label for place in found.places))
-    at = {label: [i for i, place in enumerate(found.places) if place.label == label] for label in labels}
+def table(comparison: Similarities) -> SweepTable:
+    """Table of the most alike layers and both layers 0 of every two spaces, or of one space's first and last layer."""
+    labels = list(dict.fromkeys(place.label for place in comparison.places))
+    at = {label: [i for i, place in enumerate(comparison.places) if place.label == label] for label in labels}
     pairs = [(a, b) for i, a in enumerate(labels) for b in labels[i + 1 :]] or [(labels[0], labels[0])]
-    shown = []
+    lines = []
     for a, b in pairs:
-        for name, matrix in found.matrices.items():
+        for name, matrix in comparison.matrices.items():
             value, low, high = matrix.adjusted
             rows, columns = (at[a], at[b]) if a != b else (at[a][:1], at[b][-1:])
             part = value[np.ix_(rows, columns)]
@@ -97,24 +97,34 @@ def table(found: Similarities) -> SweepTable:
             best = int(np.nanargmax(part))
             cells = [(rows[best // len(columns)], columns[best % len(columns)])]
             inputs = rows[0], columns[0]
-            if a != b and inputs not in cells and all(found.places[i].layer == 0 for i in inputs):
+            if a != b and inputs not in cells and all(comparison.places[i].layer == 0 for i in inputs):
                 cells.append(inputs)
             for i, j in cells:
                 interval = f"{value[i, j]:.3f} [{low[i, j]:.3f}, {high[i, j]:.3f}]"
                 raw = [f"{of[i, j]:.3f}" for of in (matrix.value, matrix.chance, matrix.free)]
-                shown.append([name, str(found.places[i]), str(found.places[j]), interval, *raw])
-    columns_of = ("measure", "A", "B", "adjusted [95%]", "raw", f"chance, {permuted(found.null)}", "chance, freely")
+                lines.append([name, str(comparison.places[i]), str(comparison.places[j]), interval, *raw])
+    columns_of = (
+        "measure",
+        "A",
+        "B",
+        "adjusted [95%]",
+        "raw",
+        f"chance, {permutation_scope(comparison.null)}",
+        "chance, freely",
+    )
     what = "Most alike layers, and layers 0," if len(labels) > 1 else "First and last layer"
-    return SweepTable(f"{what} over {found.text}", found.frame, columns_of, shown, _notes(found))
+    return SweepTable(f"{what} over {comparison.text}", comparison.frame, columns_of, lines, _notes(comparison))
 
 
-def _notes(found: Similarities) -> Sequence[str]:
-    notes = [f"{name}: {matrix.measure.definition}" for name, matrix in found.matrices.items()]
-    notes.append(f"{rows_said(found)}; the interval of the most alike pair of layers doesn't know that it was chosen")
-    notes += [told for name in found.matrices if (told := control_said(found, name))]
-    notes += [*found.warnings, *([told] if (told := runs_said(found)) else [])]
-    if found.same_word is None:
+def _notes(comparison: Similarities) -> Sequence[str]:
+    notes = [f"{name}: {matrix.measure.definition}" for name, matrix in comparison.matrices.items()]
+    notes.append(
+        f"{row_note(comparison)}; the interval of the most alike pair of layers doesn't know that it was chosen"
+    )
+    notes += [note for name in comparison.matrices if (note := control_note(comparison, name))]
+    notes += [*comparison.warnings, *([note] if (note := training_run_note(comparison)) else [])]
+    if comparison.same_word is None:
         return notes
-    own, chance = found.same_word[:, 0], found.same_word[:, 1]
-    told = ", ".join(f"{place} {share:.2f}" for place, share in zip(found.places, own, strict=True))
-    return [*notes, f"of 10 nearest neighbours the same word (by chance {chance[0]:.3f}): {told}"]
+    own, chance = comparison.same_word[:, 0], comparison.same_word[:, 1]
+    note = ", ".join(f"{place} {share:.2f}" for place, share in zip(comparison.places, own, strict=True))
+    return [*notes, f"of 10 nearest neighbours the same word (by chance {chance[0]:.3f}): {note}"]

@@ -1,7 +1,7 @@
-"""Who is near whom in a space, equal distances shared out: what a random order of the tied gives on average.
+"""Nearest neighbours and ranks in a space, ties by their expectation: the average over random orders of the tied.
 
-Equal vectors (a word in a static table) lie equally far from everyone. Which of them a sort puts first hangs on the
-processor, so nothing here asks for it: of t tied rows of which m fit, each is a neighbour with weight m / t.
+Equal vectors (a word in a static table) are equally far from every row. Which of them a sort puts first depends on the
+processor, so no result here does: of t tied rows of which m fit, each is a neighbour with weight m / t.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Geometry = Literal["cosine", "euclidean"]
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Each row's k nearest others: `nearer` many for certain, and k - nearer of `tied` equally far ones.
+    """The k nearest other rows of each row: `nearer` rows for certain, and k - `nearer` of `tied` equally far ones.
 
-    `of` (n, n) sparse int8: the class of each neighbour. Where all tied ones fit, the `following` next ones (who move
-    up where one is left out) are in it as well.
+    `of` (n, n) sparse int8: the class of each neighbour. Where all tied ones fit, `of` also has the next rows
+    (`following` many), which move up where a neighbour is left out.
     """
 
     k: int
@@ -43,27 +43,28 @@ class Neighbours:
     @property
     def weights(self) -> csr_array:
         """(n, n) float64: the probability that j is among i's k nearest under a random order of the tied."""
-        return self.weighted(self.without()[:, 0])
+        return self.with_weights(self.without()[:, 0])
 
-    def weighted(self, by_class: np.ndarray) -> csr_array:
-        """(n, n): neighbours weighted by their row's number for their class, (n, 4)."""
+    def with_weights(self, by_class: np.ndarray) -> csr_array:
+        """Matrix (n, n) in which a neighbour has the weight that its row gives its class; `by_class` is (n, 4)."""
         row = np.repeat(np.arange(len(self.nearer)), np.diff(self.of.indptr))
         from scipy.sparse import csr_array  # SciPy is slow to import: not for a list of what there is
 
         return csr_array((by_class[row, self.of.data], self.of.indices, self.of.indptr), shape=self.of.shape)
 
     def without(self) -> np.ndarray:
-        """(n, 4, 4): for each row the weight of each class's rows where one of a class is left out (0: of none)."""
+        """Weights (n, 4, 4): for each row, at [g, h], that of a neighbour of class h where one of class g is left out
+        (g = 0: none is)."""
         k, s, t = self.k, self.nearer, self.tied
         full = s + t == k
-        found = np.zeros((len(s), 4, 4))
-        found[:, :, NEARER] = 1
-        found[:, :, TIED] = ((k - s) / t)[:, None]
-        found[:, NEARER, TIED] = np.minimum(1, (k - s + 1) / t)
-        found[:, TIED, TIED] = np.minimum(1, (k - s) / np.maximum(t - 1, 1))
+        weights = np.zeros((len(s), 4, 4))
+        weights[:, :, NEARER] = 1
+        weights[:, :, TIED] = ((k - s) / t)[:, None]
+        weights[:, NEARER, TIED] = np.minimum(1, (k - s + 1) / t)
+        weights[:, TIED, TIED] = np.minimum(1, (k - s) / np.maximum(t - 1, 1))
         for one in (NEARER, TIED):
-            found[full, one, NEXT] = 1 / np.maximum(self.following[full], 1)
-        return found
+            weights[full, one, NEXT] = 1 / np.maximum(self.following[full], 1)
+        return weights
 
 
 def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
@@ -89,20 +90,20 @@ def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
 
 
 def ranks(x: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """(n, n) float32: at [i, j] how many rows lie nearer to i than j does, j itself counted, and half of those as far;
-    0 on the diagonal."""
+    """Ranks (n, n) float32: at [i, j] the rank of j among the rows by distance from i, from 1, ties by their mean; 0 on
+    the diagonal."""
     from scipy.stats import rankdata
 
-    found = np.empty((len(x), len(x)), np.float32)
+    rank = np.empty((len(x), len(x)), np.float32)
     for at, distance in _blocks(x, geometry):
-        found[at : at + len(distance)] = rankdata(distance, axis=1)
-    np.fill_diagonal(found, 0)
-    return found
+        rank[at : at + len(distance)] = rankdata(distance, axis=1)
+    np.fill_diagonal(rank, 0)
+    return rank
 
 
 def _blocks(x: np.ndarray, geometry: Geometry) -> Iterator[tuple[int, np.ndarray]]:
-    """(first row, distances (rows, n) with inf for oneself): squared Euclidean ones of the rows, or of the rows at norm
-    1, on a grid that is coarser than rounding and much finer than any distance that tells something."""
+    """Yields (first row, distances (rows, n), inf to the row itself): squared Euclidean distances, of rows at norm 1
+    for the cosine, on a grid coarser than rounding errors and much finer than any meaningful difference."""
     y = x.astype(np.float64)
     if geometry == "cosine":
         norm = np.linalg.norm(y, axis=1, keepdims=True)

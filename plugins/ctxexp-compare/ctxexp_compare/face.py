@@ -1,4 +1,4 @@
-"""The Python face: what is compared may be named, run, loaded or in hand."""
+"""The Python interface, `compare`: of models by name, runs by folder, encoders, and spaces."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from ctxexp.command.words import model_words
+from ctxexp.command.arguments import model_args
+from ctxexp.command.face import Text
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.face import Text
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
-from ctxexp.plugins import COMPARISON
 from ctxexp.progress import Progress, Silent
 from ctxexp_compare.engine import Similarities, similarities
+from ctxexp_compare.hooks import COMPARISON
 from ctxexp_compare.measure import Null, RowChoice, TwoSpaces
 from ctxexp_compare.space import Space
 
-USUAL = ("cka", "mutual_knn", "information_imbalance")
+DEFAULT_MEASURES = ("cka", "mutual_knn", "information_imbalance")
 
 
-class Choices(TypedDict, total=False):
-    """How spaces are compared; see `similarities`."""
+class ComparisonOptions(TypedDict, total=False):
+    """Options of `similarities`."""
 
     sample: int
     layers: int | None
@@ -36,25 +36,43 @@ class Choices(TypedDict, total=False):
 def compare(
     *spaces: str | Path | Encoder | Space,
     text: Text | None = None,
-    measures: str | Sequence[str | TwoSpaces] = USUAL,
+    measures: str | Sequence[str | TwoSpaces] = DEFAULT_MEASURES,
     options: Sequence[str] = (),
     progress: bool | Progress = True,
-    **choices: Unpack[Choices],
+    **choices: Unpack[ComparisonOptions],
 ) -> Similarities:
-    """Every two layers of the spaces under every measure, over the occurrences that all spaces have.
+    """Compare every two layers of the spaces by every measure, over the occurrences that all spaces have.
 
-    `spaces`: folders of runs or of sweeps (all of their runs), models by name or as words of a command line
-    (`"minilm dtype=bfloat16"`), encoders, or `Space`s; one alone is compared with itself. `text` and `options` are for
-    models, as in `ctxexp.measure`. `measures`: names, with their arguments as in `mutual_knn k=30`, or objects.
+    Args:
+        spaces: folders of runs or of sweeps (all of their runs), models by name or with arguments of a command line
+            (`"minilm dtype=bfloat16"`), encoders, or `Space`s; one alone is compared with itself.
+        text: sentences for models and encoders, as in `ctxexp.measure`.
+        measures: names, with their arguments as in `mutual_knn k=30`, or objects.
+        options: further arguments for models, as in `ctxexp.measure`.
+        progress: whether to show progress, or where.
+        choices: options of `similarities`.
 
-    Raises CtxexpError, as the command does.
+    Returns:
+        The measures of every two layers, as a table (`frame`), figures (`plot()`) and matrices.
+
+    Raises:
+        CtxexpError: for an unknown name, impossible options, or too few occurrences in common.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(2, 40, 8))  # two layers of 40 occurrences
+        >>> turned = x @ np.linalg.qr(x[0, :8])[0]
+        >>> one, other = Space.of_arrays("one", x), Space.of_arrays("other", turned)
+        >>> alike = compare(one, other, measures="cka", bootstrap=0, progress=False)
+        >>> alike.matrices["cka"].value.round(3)[0].tolist()[::2]  # with itself, and with itself rotated
+        [1.0, 1.0]
     """
-    shown = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
-    made = chosen(measures)
-    found = [space for one in spaces for space in _spaces(one, text, options)]
-    if not found:
+    display = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    metrics = parse_measures(measures)
+    every_space = [space for one in spaces for space in _spaces(one, text, options)]
+    if not every_space:
         raise ConfigError("compare: expected at least one run or model, got none")
-    return similarities(found, made, progress=shown, **choices)
+    return similarities(every_space, metrics, progress=display, **choices)
 
 
 def _spaces(one: str | Path | Encoder | Space, text: Text | None, options: Sequence[str]) -> list[Space]:
@@ -62,58 +80,61 @@ def _spaces(one: str | Path | Encoder | Space, text: Text | None, options: Seque
         return [one]
     if isinstance(one, Encoder):
         return [Space.of_model(one, text, options=options)]
-    if folders := runs_in(str(one)):
+    if folders := run_folders(str(one)):
         return [Space.of_run(folder) for folder in folders]
-    model, words = model_words(str(one))
+    model, words = model_args(str(one))
     return [Space.of_model(model, text, options=[*options, *words])]
 
 
-def runs_in(name: str) -> list[Path]:
-    """The folders of runs that a folder is or holds; none if it is no folder. Raises ConfigError for an odd one."""
+def run_folders(name: str) -> list[Path]:
+    """The folder itself if it is a run's, else those of the runs in it; none if `name` is no folder.
+
+    Raises ConfigError for a folder without runs, and for a path where there is none."""
     folder = user_path(name)
     if not folder.is_dir():
         if "/" in name and "=" not in name:
             raise ConfigError(f"no folder {folder}: expected a run's or a sweep's results, or a model's name")
         return []
-    found = [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
-    if not found:
+    folders = [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
+    if not folders:
         raise ConfigError(f"{folder} holds no run (config.yaml); name a folder in <tracking.folder>/results")
-    return found
+    return folders
 
 
-def chosen(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]:
-    """The measures by name, `all` of them, or as they are. Raises UnknownName, and ConfigError for odd arguments."""
+def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]:
+    """The measures by name (`all`: every one), objects as they are. Raises UnknownName, and ConfigError for arguments
+    that a measure doesn't take."""
     from ctxexp.command.names import registry
 
-    known = registry().names(COMPARISON)
-    asked = [name.strip() for name in measures.split(",")] if isinstance(measures, str) else list(measures)
-    asked = known if asked == ["all"] else asked
-    made: list[TwoSpaces] = []
-    for one in asked:
+    names = registry().names(COMPARISON)
+    requests = [name.strip() for name in measures.split(",")] if isinstance(measures, str) else list(measures)
+    requests = names if requests == ["all"] else requests
+    parsed: list[TwoSpaces] = []
+    for one in requests:
         if isinstance(one, TwoSpaces):
-            made.append(one)
+            parsed.append(one)
             continue
-        name, *given = one.split()
-        if name not in known:
-            raise UnknownName("measure of two spaces", name, [*known, "all"])
-        made.append(_made(name, given))
-    if not made:
-        raise ConfigError(f"measures: expected at least one of {', '.join(known)}")
-    return made
+        name, *arguments = one.split()
+        if name not in names:
+            raise UnknownName("measure of two spaces", name, [*names, "all"])
+        parsed.append(_build(name, arguments))
+    if not parsed:
+        raise ConfigError(f"measures: expected at least one of {', '.join(names)}")
+    return parsed
 
 
-def _made(name: str, given: Sequence[str]) -> TwoSpaces:
+def _build(name: str, words: Sequence[str]) -> TwoSpaces:
     from ctxexp.command.names import registry
 
-    with registry().credit(COMPARISON, name):
+    with registry().plugin_call(COMPARISON, name):
         factory = registry().find(COMPARISON, name).factory
-        taken = inspect.signature(factory).parameters
+        parameters = inspect.signature(factory).parameters
         arguments: dict[str, int] = {}
-        for word in given:
+        for word in words:
             key, _, value = word.partition("=")
-            if key not in taken or not value.isdigit():
+            if key not in parameters or not value.isdigit():
                 raise ConfigError(
-                    f"{name} {word}: expected {' '.join(f'{key}=<number>' for key in taken) or 'no argument'}"
+                    f"{name} {word}: expected {' '.join(f'{key}=<number>' for key in parameters) or 'no argument'}"
                 )
             arguments[key] = int(value)
         one = factory(**arguments)

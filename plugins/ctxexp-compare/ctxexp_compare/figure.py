@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, INK
 
@@ -22,19 +22,19 @@ COLOURS = "cividis"  # even in lightness, also to the colour-blind
 MANY = 26  # places up to which each cell has its number
 
 
-def heat_map(found: Similarities, name: str) -> Figure:
+def heat_map(comparison: Similarities, name: str) -> Figure:
     """The measure adjusted for chance, 0 (chance, or below) to 1 (as a space with itself); a dot where the 95% interval
     holds 0."""
     from matplotlib.lines import Line2D
 
-    matrix = found.matrices[name]
+    matrix = comparison.matrices[name]
     value, low, _ = matrix.adjusted
-    p = len(found.places)
+    p = len(comparison.places)
     size = float(np.clip(0.3 * p, 3.6, 9.5))
-    figure = blank(size + 2.1, size + 0.9)
+    figure = empty_figure(size + 2.1, size + 0.9)
     axes = figure.add_subplot()
-    shown = axes.imshow(np.clip(value, 0, 1), vmin=0, vmax=1, cmap=COLOURS, interpolation="nearest")
-    _ticks(axes, found)
+    image = axes.imshow(np.clip(value, 0, 1), vmin=0, vmax=1, cmap=COLOURS, interpolation="nearest")
+    _ticks(axes, comparison)
     axes.tick_params(labelsize=7 if p <= 40 else 5.5, length=2, pad=2)
     for i, j in np.ndindex(p, p):
         if low[i, j] <= 0:
@@ -42,85 +42,95 @@ def heat_map(found: Similarities, name: str) -> Figure:
         if p <= MANY and np.isfinite(value[i, j]):
             text = f"{value[i, j]:.2f}".replace("0.", ".").replace("-.00", ".00")
             axes.text(j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.55 else INK)
-    bar = figure.colorbar(shown, ax=axes, fraction=0.04, pad=0.02)
+    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     bar.set_label("adjusted: 0 chance, 1 as a space with itself", fontsize=8.5)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
     if not matrix.measure.symmetric:
         axes.set_ylabel("A", fontsize=9)
         axes.set_xlabel("B", fontsize=9)
-    sample = found.sample
-    facts = [found.text, rows_said(found), f"95% intervals over {len(np.unique(sample.blocks)):,} {sample.unit}s"]
-    facts.append(_width(found, name))
-    notes = [f"{name}: {matrix.measure.definition}.", _chance(found, name)]
-    notes += [f"{told}." for told in (control_said(found, name), runs_said(found), *found.warnings) if told]
+    sample = comparison.sample
+    facts = [
+        comparison.text,
+        row_note(comparison),
+        f"95% intervals over {len(np.unique(sample.blocks)):,} {sample.unit}s",
+    ]
+    facts.append(_width(comparison, name))
+    notes = [f"{name}: {matrix.measure.definition}.", _chance(comparison, name)]
+    notes += [
+        f"{note}."
+        for note in (control_note(comparison, name), training_run_note(comparison), *comparison.warnings)
+        if note
+    ]
     dot = Line2D([], [], color=FAINT, marker="o", markersize=3, linestyle="")
-    dress(figure, title(found, name), facts, [dot], ["the 95% interval holds 0"], notes)
+    add_captions(figure, title(comparison, name), facts, [dot], ["the 95% interval holds 0"], notes)
     return figure
 
 
-def title(found: Similarities, name: str) -> str:
-    """What the figure shows: of two spaces the most alike layers; of one, its neighbouring layers."""
-    value, low, high = found.matrices[name].adjusted
-    labels = [place.label for place in found.places]
+def title(comparison: Similarities, name: str) -> str:
+    """Title with the figure's main finding: the most alike layers of two spaces, or the least alike ones of one."""
+    value, low, high = comparison.matrices[name].adjusted
+    labels = [place.label for place in comparison.places]
     apart = np.array([[a != b for b in labels] for a in labels])
-    head = found.matrices[name].measure.title
+    head = comparison.matrices[name].measure.title
     if apart.any() and np.isfinite(value[apart]).any():
         i, j = np.unravel_index(np.nanargmax(np.where(apart, value, np.nan)), value.shape)
-        a, b = ("", "and") if found.matrices[name].measure.symmetric else ("from ", "to")
-        said = f"most alike across models: {a}{found.places[i]} {b} {found.places[j]}"
+        a, b = ("", "and") if comparison.matrices[name].measure.symmetric else ("from ", "to")
+        finding = f"most alike across models: {a}{comparison.places[i]} {b} {comparison.places[j]}"
     else:
         off = ~np.eye(len(labels), dtype=bool)
         if not off.any() or not np.isfinite(value[off]).any():
             return head
         i, j = np.unravel_index(np.nanargmin(np.where(off, value, np.nan)), value.shape)
-        said = f"least alike: {found.places[i]} and layer {found.places[j].layer}"
-    return f"{head}: {said}, {value[i, j]:.2f} [{low[i, j]:.2f}, {high[i, j]:.2f}]"
+        finding = f"least alike: {comparison.places[i]} and layer {comparison.places[j].layer}"
+    return f"{head}: {finding}, {value[i, j]:.2f} [{low[i, j]:.2f}, {high[i, j]:.2f}]"
 
 
-def _width(found: Similarities, name: str) -> str:
-    _, low, high = found.matrices[name].adjusted
+def _width(comparison: Similarities, name: str) -> str:
+    _, low, high = comparison.matrices[name].adjusted
     widths = (high - low)[np.isfinite(high - low)] / 2
     return f"half an interval is at most {widths.max():.3f}" if len(widths) else ""
 
 
-def permuted(null: Null) -> str:
-    """What chance permutes."""
+def permutation_scope(null: Null) -> str:
+    """Wording of the rows among which chance permutes."""
     return "within words" if null == "words" else "freely"
 
 
-def rows_said(found: Similarities) -> str:
-    """Whether rows are at norm 1."""
-    return "rows at norm 1" if found.row_choice == "unit_norm" else "rows as they are"
+def row_note(comparison: Similarities) -> str:
+    """Wording of the rows' lengths: at norm 1, or as they are."""
+    return "rows at norm 1" if comparison.row_choice == "unit_norm" else "rows as they are"
 
 
-def runs_said(found: Similarities) -> str:
-    """What intervals between models don't know; empty of a single one."""
-    one = len({place.label for place in found.places}) == 1
+def training_run_note(comparison: Similarities) -> str:
+    """Note that each model is one training run; empty where a single space is compared with itself."""
+    one = len({place.label for place in comparison.places}) == 1
     return "" if one else f"{ONE_TRAINING_RUN}: intervals are over the text, not over trainings"
 
 
-def control_said(found: Similarities, name: str) -> str:
-    """The negative control: what two unrelated tables of words score."""
-    raw, adjusted = found.matrices[name].control
+def control_note(comparison: Similarities, name: str) -> str:
+    """Note on the negative control, the scores of two unrelated tables of words; empty where there is none."""
+    raw, adjusted = comparison.matrices[name].control
     if not np.isfinite(raw):
         return ""
-    said = f"raw {raw:.3f}, adjusted {round(adjusted, 3) + 0.0:.3f}"  # no -0
-    return f"Negative control for {name}, a random vector a word in each space: {said}"
+    values = f"raw {raw:.3f}, adjusted {round(adjusted, 3) + 0.0:.3f}"  # no -0
+    return f"Negative control for {name}, a random vector a word in each space: {values}"
 
 
-def _chance(found: Similarities, name: str) -> str:
-    matrix = found.matrices[name]
-    off = ~np.eye(len(found.places), dtype=bool)
+def _chance(comparison: Similarities, name: str) -> str:
+    matrix = comparison.matrices[name]
+    off = ~np.eye(len(comparison.places), dtype=bool)
     sd = matrix.sd[off]
     if not off.any() or not np.isfinite(matrix.chance[off]).any():
         return "Chance, one space's rows permuted: not drawn."
     spread = f", sd at most {np.nanmax(sd):.4f}" if np.isfinite(sd).any() else ""
-    text = f"Chance, one space's rows permuted {permuted(found.null)}: {_range(matrix.chance[off])}{spread}"
-    if found.null == "words":
+    text = (
+        f"Chance, one space's rows permuted {permutation_scope(comparison.null)}: {_range(matrix.chance[off])}{spread}"
+    )
+    if comparison.null == "words":
         text += f"; freely: {_range(matrix.free[off])}"
     blank = "" if np.isfinite(matrix.adjusted[0]).all() else " White: chance leaves nothing to find."
-    return f"{text}. A space with itself: {matrix.measure.itself:g}.{blank}"
+    return f"{text}. A space with itself: {matrix.measure.self_score:g}.{blank}"
 
 
 def _range(values: np.ndarray) -> str:
@@ -128,15 +138,15 @@ def _range(values: np.ndarray) -> str:
     return f"{lowest:.4f}" if highest - lowest < 5e-5 else f"{lowest:.4f} to {highest:.4f}"
 
 
-def _ticks(axes: Axes, found: Similarities) -> None:
-    """Layers along both axes, each space named beside its own, lines between spaces."""
-    p = len(found.places)
-    numbers = [str(place.layer) for place in found.places]
+def _ticks(axes: Axes, comparison: Similarities) -> None:
+    """Label both axes with layers and spaces' names, and draw lines between spaces."""
+    p = len(comparison.places)
+    numbers = [str(place.layer) for place in comparison.places]
     axes.set_xticks(range(p), numbers)
     axes.set_yticks(range(p), numbers)
     axes.spines[:].set_visible(False)
     at = 0
-    for label, group in groupby(found.places, key=lambda place: place.label):
+    for label, group in groupby(comparison.places, key=lambda place: place.label):
         n = len(list(group))
         middle = at + (n - 1) / 2
         named: Style = {"fontsize": 8.5, "color": FAINT, "parse_math": False, "annotation_clip": False}

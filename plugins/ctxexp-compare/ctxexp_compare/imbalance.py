@@ -1,4 +1,4 @@
-"""Information imbalance: does nearness in one space tell of nearness in the other?"""
+"""Information imbalance: how well nearness in one space predicts nearness in the other."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from ctxexp_compare import null, within
 from ctxexp_compare.distances import NEXT, TIED, Neighbours, nearest, ranks
-from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
+from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
 
-class Ranked(NamedTuple):
-    """Each row's ranks of the others (n, n), tied ones their mean, and its nearest."""
+class RankMatrix(NamedTuple):
+    """Ranks of all rows by distance from each row (n, n), ties by their mean, and each row's nearest neighbours."""
 
     rank: np.ndarray
     first: Neighbours
@@ -37,63 +37,71 @@ class InformationImbalance(TwoSpaces):
     definition = "2 / n times the mean rank in B of A's nearest neighbour (Glielmo et al. 2022)"
     unit: ClassVar[str] = "imbalance"
     symmetric: ClassVar[bool] = False
-    itself: ClassVar[float] = 0.0
+    self_score: ClassVar[float] = 0.0
 
-    def limit(self, n: int) -> float:
+    def self_score_at(self, n: int) -> float:
         return 2 / n
 
-    def side(self, x: np.ndarray, sample: Sample) -> Ranked:
+    def side(self, x: np.ndarray, sample: Sample) -> RankMatrix:
         rank = ranks(x, "euclidean")
         own = None if sample.strata is None else within.blocks(rank, sample.strata)
-        return Ranked(rank, nearest(x, 1, "euclidean"), own)
+        return RankMatrix(rank, nearest(x, 1, "euclidean"), own)
 
-    def score(self, a: Ranked, b: Ranked) -> Score:
-        """The value; an occurrence's influence is what leaving it out changes: ranks behind it fall by one, and whose
-        nearest it was takes those that come next."""
+    def score(self, a: RankMatrix, b: RankMatrix) -> ComparisonScore:
+        """The imbalance; an occurrence's influence is the change by leaving it out: ranks behind it fall by one, and
+        rows whose nearest neighbour it was take the next one."""
         n = len(b.rank)
         near = a.first.of.tocoo()
         tied, later = near.data == TIED, near.data == NEXT
         rank = b.rank[near.row, near.col].astype(np.float64)
         t, m = a.first.tied[near.row], a.first.following[near.row]
-        held = np.bincount(near.row[tied], rank[tied] / t[tied], n)  # (n,) mean rank in B of A's nearest
-        nearer, front = _nearer(a.first, b.rank, held)
-        without = held.sum() - held - nearer
+        near_rank = np.bincount(near.row[tied], rank[tied] / t[tied], n)  # (n,) mean rank in B of A's nearest
+        nearer, front = _nearer(a.first, b.rank, near_rank)
+        without = near_rank.sum() - near_rank - nearer
         # Where the nearest goes the next take its place, less what it was in front of; of t tied the others stay.
-        gain = rank[later] - (held[near.row[later]] < rank[later]) - 0.5 * (held[near.row[later]] == rank[later])
+        gain = (
+            rank[later] - (near_rank[near.row[later]] < rank[later]) - 0.5 * (near_rank[near.row[later]] == rank[later])
+        )
         moves_up = np.bincount(near.row[later], gain / m[later], n)[near.row]
-        others = (t * held[near.row] - rank - (t * front - 0.5)) / np.maximum(t - 1, 1)
-        change = np.where(tied, np.where(t > 1, others, moves_up) - held[near.row] + front, 0.0)  # `nearer` has front
+        others = (t * near_rank[near.row] - rank - (t * front - 0.5)) / np.maximum(t - 1, 1)
+        change = np.where(
+            tied, np.where(t > 1, others, moves_up) - near_rank[near.row] + front, 0.0
+        )  # `nearer` has front
         without += np.bincount(near.col, change, n)
-        value = 2 * float(held.sum()) / n**2
-        moved = (n - 1) / n * (value - 2 * without / (n - 1) ** 2)
-        return Score(value, moved - moved.mean())
+        value = 2 * float(near_rank.sum()) / n**2
+        influence = (n - 1) / n * (value - 2 * without / (n - 1) ** 2)
+        return ComparisonScore(value, influence - influence.mean())
 
-    def chance(self, a: Ranked, b: Ranked, sample: Sample, permutations: int) -> Chance:
+    def chance(self, a: RankMatrix, b: RankMatrix, sample: Sample, permutations: int) -> NullDistribution:
         n = len(sample)
         weights = a.first.weights
         if sample.strata is not None and b.blocks is not None:
-            return Chance(2 * within.mean(within.blocks(weights, sample.strata), b.blocks) / n**2, float("nan"))
-        drawn = np.asarray(weights.sum(axis=0))
+            return NullDistribution(
+                2 * within.mean(within.blocks(weights, sample.strata), b.blocks) / n**2, float("nan")
+            )
+        columns = np.asarray(weights.sum(axis=0))
         squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
-        one = null.Sums(float(n), squares, back, float(n), float(drawn @ drawn), float(n))
+        one = null.PermutationSums(float(n), squares, back, float(n), float(columns @ columns), float(n))
         row, column = n * (n - 1) / 2, b.rank.sum(axis=0, dtype=np.float64)
         squares = float(np.einsum("ij,ij->", b.rank, b.rank, dtype=np.float64))
         mirrored = float(np.einsum("ij,ji->", b.rank, b.rank, dtype=np.float64))
-        other = null.Sums(n * row, squares, mirrored, n * row**2, float(column @ column), row * float(column.sum()))
-        found = null.chance(one, other, n)
-        return Chance(2 * found.mean / n**2, 2 * found.sd / n**2)
+        other = null.PermutationSums(
+            n * row, squares, mirrored, n * row**2, float(column @ column), row * float(column.sum())
+        )
+        moments = null.chance(one, other, n)
+        return NullDistribution(2 * moments.mean / n**2, 2 * moments.sd / n**2)
 
 
-def _nearer(first: Neighbours, rank: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,): of how many rows' nearest in A each is in front in B, a half where as far as these and a share where some
-    of a row's tied nearest are; and for each entry of `first.of` its row's own such share, (entries,)."""
+def _nearer(first: Neighbours, rank: np.ndarray, mean_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) the number of rows to which, in B, each row is nearer than their nearest neighbour in A: a half where it is
+    equally far, a share where that is so of some of the tied; and (entries,) the share of each entry of `first.of`."""
     n = len(rank)
     front = np.full(len(first.of.data), 0.5)  # of the only nearest one with itself
     single = first.tied == 1
-    ours, limit = (rank, held) if single.all() else (rank[single], held[single])
+    ours, limit = (rank, mean_rank) if single.all() else (rank[single], mean_rank[single])
     limit = limit.astype(np.float32)[:, None]
-    found = (ours < limit).sum(axis=0) + 0.5 * (ours == limit).sum(axis=0)
-    found -= single & (held > 0)  # the row itself, whose own rank is 0
+    nearer = (ours < limit).sum(axis=0) + 0.5 * (ours == limit).sum(axis=0)
+    nearer -= single & (mean_rank > 0)  # the row itself, whose own rank is 0
     for i in np.flatnonzero(~single):
         at = slice(*first.of.indptr[i : i + 2])
         tied = first.of.indices[at][first.of.data[at] == TIED]
@@ -103,5 +111,5 @@ def _nearer(first: Neighbours, rank: np.ndarray, held: np.ndarray) -> tuple[np.n
         row = behind[(2 * rank[i]).astype(np.int64)]
         row[i] = 0
         front[at] = row[first.of.indices[at]]
-        found += row
-    return found, front
+        nearer += row
+    return nearer, front

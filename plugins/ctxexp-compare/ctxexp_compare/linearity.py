@@ -1,4 +1,4 @@
-"""Held-out linearity: how much of one space a linear map of the other foretells, of occurrences that it never saw."""
+"""Held-out linearity: share of one space that a linear map of the other predicts, on occurrences not trained on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp_compare.measure import Chance, Sample, Score, Stream, TwoSpaces
+from ctxexp_compare.measure import ComparisonScore, ComparisonStream, NullDistribution, Sample, TwoSpaces
 
 # Of ridge regression, in the space's mean squared singular value; the largest first, which equal errors choose.
 PENALTIES = np.append(np.inf, np.logspace(4, -6, 21))
 
 
-class Cell(NamedTuple):
-    """A training set, and the held-out parts that it foretells."""
+class FoldSplit(NamedTuple):
+    """A training set, and the held-out parts that are predicted from it."""
 
     train: np.ndarray  # (t,) row numbers
     tests: tuple[np.ndarray, ...]  # (m,) row numbers each
@@ -26,25 +26,25 @@ class Cell(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What a cell needs of a space, as that which foretells: directions of the training rows."""
+    """Singular vectors of the training rows of a split, in the space that predicts."""
 
-    cell: Cell
+    cell: FoldSplit
     u: np.ndarray  # (t, r) left singular vectors of the training rows about their mean
     s: np.ndarray  # (r,)
     along: tuple[np.ndarray, ...]  # (m, r) each: held-out rows along the right ones
 
 
 @dataclass(frozen=True)
-class Linear:
-    """A space as it is, and as what foretells: `outer` cells are scored, `inner` ones choose their penalties."""
+class LinearSide:
+    """A space, as target and as predictor: `outer` splits are scored, `inner` ones choose their penalties."""
 
     x: np.ndarray  # (n, d) float64
-    outer: tuple[Cell, ...]
-    inner: tuple[Cell, ...]
+    outer: tuple[FoldSplit, ...]
+    inner: tuple[FoldSplit, ...]
 
     @cached_property
     def fits(self) -> tuple[tuple[Fit, ...], tuple[Fit, ...]]:
-        """Of the outer and of the inner cells; a space that is only foretold needs none."""
+        """The fits of the outer and of the inner splits, computed on first use: a mere target needs none."""
         outer, inner = (tuple(_fit(self.x, cell) for cell in cells) for cells in (self.outer, self.inner))
         return outer, inner
 
@@ -56,11 +56,11 @@ class Linear:
 
     @property
     def nbytes(self) -> int:
-        """Bytes, those of the fits included, whether or not they are made."""
-        held = 0
+        """Bytes, those of the fits included, whether or not they are computed yet."""
+        entries = 0
         for cell in (*self.outer, *self.inner):
-            held += (len(cell.train) + sum(map(len, cell.tests))) * min(len(cell.train), self.x.shape[1])
-        return self.x.nbytes + 8 * held
+            entries += (len(cell.train) + sum(map(len, cell.tests))) * min(len(cell.train), self.x.shape[1])
+        return self.x.nbytes + 8 * entries
 
 
 class Linearity(TwoSpaces):
@@ -85,26 +85,26 @@ class Linearity(TwoSpaces):
         if folds < 3:
             raise MetricError(f"linearity folds={folds}: expected at least 3, one to hold out and two to choose by")
         self.folds = folds
-        self.least = 2 * folds
+        self.min_rows = 2 * folds
         self.definition = f"share of B's variance that ridge regression on A foretells, {folds} folds held out"
 
-    def side(self, x: np.ndarray, sample: Sample) -> Linear:
+    def side(self, x: np.ndarray, sample: Sample) -> LinearSide:
         parts = self._parts(sample)
-        return Linear(x.astype(np.float64), *_cells(parts, self.folds))
+        return LinearSide(x.astype(np.float64), *_cells(parts, self.folds))
 
     def _parts(self, sample: Sample) -> np.ndarray:
-        """(axes, n): the part of each row's unit, and that of its word where there are strata."""
-        rng = np.random.default_rng([sample.seed, Stream.FOLDS])
-        held = [sample.blocks] if sample.strata is None else [sample.blocks, sample.strata]
+        """(axes, n) the fold of each row's resampling unit, and that of its word where there are strata."""
+        rng = np.random.default_rng([sample.seed, ComparisonStream.FOLDS])
+        axes = [sample.blocks] if sample.strata is None else [sample.blocks, sample.strata]
         parts = []
-        for names in held:
-            known, number = np.unique(names, return_inverse=True)
-            parts.append((rng.permutation(len(known)) % self.folds)[number])
+        for names in axes:
+            distinct, number = np.unique(names, return_inverse=True)
+            parts.append((rng.permutation(len(distinct)) % self.folds)[number])
         return np.array(parts)
 
-    def score(self, a: Linear, b: Linear) -> Score:
-        """The value; an occurrence's influence is its own error's, widened for the maps, which share most of their rows
-        (Nadeau & Bengio 2003: by the variance's factor 1 + parts times held-out over training rows)."""
+    def score(self, a: LinearSide, b: LinearSide) -> ComparisonScore:
+        """Share of variance; an occurrence's influence is that of its own error, widened because the maps share most of
+        their training rows (Nadeau & Bengio 2003: the variance times 1 + folds times held-out over training rows)."""
         n = len(a.x)
         wrong, all_of = np.zeros(n), np.zeros(n)
         outer, inner = a.fits
@@ -116,76 +116,76 @@ class Linearity(TwoSpaces):
             wrong[test] = np.einsum("ij,ij->i", error, error)
             all_of[test] = np.einsum("ij,ij->i", aim, aim)
         if not all_of.sum() > 0:
-            return Score(float("nan"))
+            return ComparisonScore(float("nan"))
         value = 1 - float(wrong.sum() / all_of.sum())
         trained = sum(len(fit.cell.train) for fit in outer) / len(outer)
-        moved = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + n / trained)
-        return Score(value, moved - moved.mean())
+        influence = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + n / trained)
+        return ComparisonScore(value, influence - influence.mean())
 
-    def shuffled(self, side: Linear, order: np.ndarray) -> Linear:
-        return Linear(side.x[order], side.outer, side.inner)  # as what is foretold
+    def permute(self, side: LinearSide, order: np.ndarray) -> LinearSide:
+        return LinearSide(side.x[order], side.outer, side.inner)  # as what is foretold
 
-    def chance(self, a: Linear, b: Linear, sample: Sample, permutations: int) -> Chance:
-        found = super().chance(a, b, sample, permutations)
-        return found if sample.strata is not None else Chance(0.0, found.sd)
+    def chance(self, a: LinearSide, b: LinearSide, sample: Sample, permutations: int) -> NullDistribution:
+        permutations_drawn = super().chance(a, b, sample, permutations)
+        return permutations_drawn if sample.strata is not None else NullDistribution(0.0, permutations_drawn.sd)
 
 
-def _cells(parts: np.ndarray, folds: int) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
-    """Outer cells, one a combination of parts (axes, n), and the inner ones: two parts of each axis are left out of the
-    training rows, and each combination of the left-out is foretold on behalf of the outer cell of the opposite."""
+def _cells(parts: np.ndarray, folds: int) -> tuple[tuple[FoldSplit, ...], tuple[FoldSplit, ...]]:
+    """Outer splits, one for each combination of folds (axes, n), and inner ones, which leave two folds of each axis out
+    of the training rows: each combination of these is predicted for the outer split of the opposite combination."""
     number: dict[tuple[int, ...], int] = {}
-    outer: list[Cell] = []
+    outer: list[FoldSplit] = []
     for cell in product(range(folds), repeat=len(parts)):
-        train, test = _apart(parts, [(part,) for part in cell]), _inside(parts, cell)
+        train, test = _rows_outside(parts, [(part,) for part in cell]), _rows_inside(parts, cell)
         if len(train) and len(test):
             number[cell] = len(outer)
-            outer.append(Cell(train, (test,)))
+            outer.append(FoldSplit(train, (test,)))
     return tuple(outer), tuple(_inner(parts, folds, number))
 
 
-def _inner(parts: np.ndarray, folds: int, number: dict[tuple[int, ...], int]) -> Iterator[Cell]:
+def _inner(parts: np.ndarray, folds: int, number: dict[tuple[int, ...], int]) -> Iterator[FoldSplit]:
     two = [(i, j) for i in range(folds) for j in range(i)]
     for left_out in product(two, repeat=len(parts)):
-        train = _apart(parts, left_out)
+        train = _rows_outside(parts, left_out)
         tests, chooses = [], []
         for cell in product(*left_out):
             opposite = tuple(i + j - one for (i, j), one in zip(left_out, cell, strict=True))
-            test = _inside(parts, cell)
+            test = _rows_inside(parts, cell)
             if opposite in number and len(test):
                 tests.append(test)
                 chooses.append(number[opposite])
         if len(train) and tests:
-            yield Cell(train, tuple(tests), tuple(chooses))
+            yield FoldSplit(train, tuple(tests), tuple(chooses))
 
 
-def _apart(parts: np.ndarray, left_out: Iterable[tuple[int, ...]]) -> np.ndarray:
+def _rows_outside(parts: np.ndarray, left_out: Iterable[tuple[int, ...]]) -> np.ndarray:
     return np.flatnonzero(~np.any([np.isin(part, out) for part, out in zip(parts, left_out, strict=True)], axis=0))
 
 
-def _inside(parts: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
+def _rows_inside(parts: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
     return np.flatnonzero((parts == np.array(cell)[:, None]).all(axis=0))
 
 
-def _fit(x: np.ndarray, cell: Cell) -> Fit:
+def _fit(x: np.ndarray, cell: FoldSplit) -> Fit:
     mean = x[cell.train].mean(axis=0)
     u, s, v = np.linalg.svd(x[cell.train] - mean, full_matrices=False)
-    kept = s > s.max(initial=0.0) * 1e-10
-    return Fit(cell, u[:, kept], s[kept], tuple((x[test] - mean) @ v[kept].T for test in cell.tests))
+    nonzero = s > s.max(initial=0.0) * 1e-10
+    return Fit(cell, u[:, nonzero], s[nonzero], tuple((x[test] - mean) @ v[nonzero].T for test in cell.tests))
 
 
 def _loads(fit: Fit, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(r, d) the foretold training rows along the fit's directions, and their mean (d,)."""
+    """(r, d) the target's training rows along the fit's directions, and their mean (d,)."""
     mean = y[fit.cell.train].mean(axis=0)
     return fit.u.T @ (y[fit.cell.train] - mean), mean
 
 
 def _share(s: np.ndarray, penalty: float) -> np.ndarray:
-    """(r,): by how much each direction counts, s^2 / (s^2 + penalty)."""
+    """(r,) the shrinkage of each direction, s^2 / (s^2 + penalty)."""
     return s**2 / (s**2 + penalty)  # 0 under an infinite one
 
 
-def _penalties(a: Linear, inner: tuple[Fit, ...], y: np.ndarray) -> np.ndarray:
-    """(outer cells,): the penalty under which the inner cells of each foretell y with the least squared error."""
+def _penalties(a: LinearSide, inner: tuple[Fit, ...], y: np.ndarray) -> np.ndarray:
+    """(outer splits,) the penalty under which each one's inner splits predict y with the least squared error."""
     penalties = PENALTIES * a.unit
     wrong = np.zeros((len(a.outer), len(PENALTIES)))
     for fit in inner:

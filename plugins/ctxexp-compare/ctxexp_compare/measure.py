@@ -1,4 +1,4 @@
-"""What a measure of two spaces must offer: a side is made of each space once, and every two sides have a score."""
+"""Contract of a measure of two spaces: each space is prepared once, as a side, and every two sides get a score."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RowChoice = Literal["unit_norm", "as_is"]
 
 
 @unique
-class Stream(IntEnum):
-    """Streams of random numbers of one seed, apart from the engine's; see `ctxexp.measuring.streams.Stream`."""
+class ComparisonStream(IntEnum):
+    """Streams of random numbers of one seed that differ from those of `ctxexp.measuring.streams.Stream`."""
 
     PERMUTED = 101
     CONTROL = 102
@@ -25,19 +25,19 @@ class Stream(IntEnum):
 
 @dataclass(frozen=True)
 class Sample:
-    """The occurrences that all spaces have in common: row i of each space is one and the same occurrence."""
+    """Occurrences that all spaces have in common: row i of each space is the same occurrence."""
 
     blocks: np.ndarray  # (n,) int64, the number of each row's resampling unit, such as its sentence
-    unit: str = "sentence"  # what these are
+    unit: str = "sentence"  # the name of such a resampling unit
     seed: int = 0
     words: np.ndarray | None = None  # (n,) int64, the number of each row's word form
-    strata: np.ndarray | None = None  # (n,) int64, 0 to the most: chance permutes rows of equal number; None: any
+    strata: np.ndarray | None = None  # (n,) int64, from 0: chance permutes rows of equal number; None: any rows
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def permutation(self, rng: np.random.Generator) -> np.ndarray:
-        """(n,) a random order of the rows under which each stays within its stratum."""
+        """Random order of the rows (n,) under which each stays within its stratum."""
         n = len(self)
         if self.strata is None:
             return rng.permutation(n)
@@ -46,29 +46,29 @@ class Sample:
         return order
 
 
-class Score(NamedTuple):
-    """A measure's value, and how much each occurrence moves it: (n,) float64, None where that isn't known."""
+class ComparisonScore(NamedTuple):
+    """Value of a measure, and the influence of each occurrence on it: (n,) float64, None where that isn't known."""
 
     value: float
-    moved: np.ndarray | None = None
+    influence: np.ndarray | None = None
 
 
-class Chance(NamedTuple):
-    """The value where one space's rows are permuted: its mean and standard deviation over all permutations (NaN where
-    that isn't known), and how much each occurrence moves the mean: (n,), None where that isn't known."""
+class NullDistribution(NamedTuple):
+    """Mean and standard deviation of a measure over all permutations of one space's rows (NaN where not known), and the
+    influence of each occurrence on the mean: (n,), None where that isn't known."""
 
     mean: float
     sd: float
-    moved: np.ndarray | None = None
+    influence: np.ndarray | None = None
 
 
 class TwoSpaces(ABC):
-    """A measure of two spaces over the same occurrences: rows (n, d1) and (n, d2).
+    """Measure of two spaces over the same occurrences: rows (n, d1) and (n, d2).
 
-    `side` makes of one space what every comparison of it needs, `score` compares two sides. `itself` is the value of a
-    space with itself (`limit` where it hangs on the rows), which `adjusted` takes to 1 and the chance level to 0.
-    `chance` has a closed form where there is one, and is drawn by permutations otherwise, within `sample.strata` where
-    it has any: of these a measure says how a side is `shuffled`.
+    `side` prepares one space for all its comparisons, `score` compares two sides. `self_score` is the value of a space
+    with itself (`self_score_at` where it depends on the number of rows), which `adjusted` maps to 1, and the chance
+    level to 0. `chance` draws permutations within `sample.strata`, for which a measure has to define `permute`, unless
+    it overrides `chance` with a closed form.
     """
 
     name: ClassVar[str]
@@ -76,44 +76,71 @@ class TwoSpaces(ABC):
     definition: str = ""
     unit: ClassVar[str] = "share"
     symmetric: ClassVar[bool] = True
-    itself: ClassVar[float] = 1.0
-    least: int = 5  # rows that it needs
+    self_score: ClassVar[float] = 1.0
+    min_rows: int = 5
 
     @property
     def label(self) -> str:
-        """Its name with what it was given, where that isn't the default's: `mutual_knn k=30`."""
+        """The name with the arguments that differ from their defaults: `mutual_knn k=30`."""
         return self.name
 
     @abstractmethod
     def side(self, x: np.ndarray, sample: Sample) -> Any:
-        """What is needed of one space x (n, d), float32 or float64."""
+        """Prepare one space for its comparisons.
+
+        Args:
+            x: the rows (n, d), float32 or float64.
+            sample: the occurrence that each row is.
+
+        Returns:
+            Anything that `score` takes; its `nbytes`, where it has any, decide how many are in memory at a time.
+        """
 
     @abstractmethod
-    def score(self, a: Any, b: Any) -> Score:
-        """The two sides' score; NaN where undefined."""
+    def score(self, a: Any, b: Any) -> ComparisonScore:
+        """Compare two sides.
 
-    def limit(self, n: int) -> float:
-        """The value of a space of n rows with itself."""
-        return self.itself
+        Args:
+            a: the side of one space.
+            b: that of the other one, of the same sample.
 
-    def shuffled(self, side: Any, order: np.ndarray) -> Any:
-        """The side of the same rows in another order (n,)."""
+        Returns:
+            The score; its value is NaN where the measure is undefined.
+        """
+
+    def self_score_at(self, n: int) -> float:
+        """Value of a space of n rows with itself."""
+        return self.self_score
+
+    def permute(self, side: Any, order: np.ndarray) -> Any:
+        """The side of the same rows in another order (n,); needed unless `chance` is overridden."""
         raise NotImplementedError
 
-    def chance(self, a: Any, b: Any, sample: Sample, permutations: int) -> Chance:
-        """Mean and sd over so many permutations of b's rows, within `sample.strata` where it has any; override where
-        there is a closed form."""
-        rng = np.random.default_rng([sample.seed, Stream.PERMUTED])
-        drawn, moved = [], np.zeros(len(sample))
+    def chance(self, a: Any, b: Any, sample: Sample, permutations: int) -> NullDistribution:
+        """Draw the measure's distribution over permutations of b's rows; override it where there is a closed form.
+
+        Args:
+            a: the side of one space.
+            b: that of the other one, whose rows are permuted.
+            sample: the occurrences; rows are permuted within `sample.strata`, freely where that is None.
+            permutations: the number of draws.
+
+        Returns:
+            Mean, standard deviation (both NaN of fewer than two draws) and influences on the mean.
+        """
+        rng = np.random.default_rng([sample.seed, ComparisonStream.PERMUTED])
+        values, total = [], np.zeros(len(sample))
         for _ in range(permutations):
             order = sample.permutation(rng)
-            found = self.score(a, self.shuffled(b, order))
-            drawn.append(found.value)
-            moved += np.nan if found.moved is None else found.moved
-            np.add.at(moved, order, 0.0 if found.moved is None else found.moved)  # as a row of a, and as one of b
-        if len(drawn) < 2:
-            return Chance(float("nan"), float("nan"))
-        moved /= len(drawn)
+            score = self.score(a, self.permute(b, order))
+            values.append(score.value)
+            total += np.nan if score.influence is None else score.influence
+            np.add.at(
+                total, order, 0.0 if score.influence is None else score.influence
+            )  # as a row of a, and as one of b
+        if len(values) < 2:
+            return NullDistribution(float("nan"), float("nan"))
+        total /= len(values)
         number = np.zeros(len(sample), np.int64) if sample.strata is None else sample.strata
-        moved -= (np.bincount(number, moved) / np.bincount(number) / 2)[number]  # its stratum's share counts once
-        return Chance(float(np.mean(drawn)), float(np.std(drawn, ddof=1)), moved - moved.mean())
+        total -= (np.bincount(number, total) / np.bincount(number) / 2)[number]  # its stratum's share counts once
+        return NullDistribution(float(np.mean(values)), float(np.std(values, ddof=1)), total - total.mean())

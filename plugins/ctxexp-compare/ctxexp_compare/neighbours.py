@@ -1,4 +1,4 @@
-"""How many of an occurrence's nearest neighbours are the same in both spaces."""
+"""Share of an occurrence's nearest neighbours that are the same in both spaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp_compare import null, within
 from ctxexp_compare.distances import NEXT, TIED, Geometry, Neighbours, nearest
-from ctxexp_compare.measure import Chance, Sample, Score, TwoSpaces
+from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,7 +34,7 @@ class MutualNeighbours(TwoSpaces):
         self.k = self.usual if k is None else k
         if self.k < 1:
             raise MetricError(f"{self.name} k={k}: expected at least 1 neighbour")
-        self.least = self.k + 2
+        self.min_rows = self.k + 2
         self.definition = f"share of {self.k} nearest neighbours in common, {self.source}"
 
     @property
@@ -44,9 +44,9 @@ class MutualNeighbours(TwoSpaces):
     def side(self, x: np.ndarray, sample: Sample) -> Neighbours:
         return nearest(x, self.k, self.geometry)
 
-    def score(self, a: Neighbours, b: Neighbours) -> Score:
-        """The value; an occurrence's influence is what leaving it out changes, its places among others' neighbours
-        taken by those that come next."""
+    def score(self, a: Neighbours, b: Neighbours) -> ComparisonScore:
+        """The share; an occurrence's influence is the change by leaving it out, its places among others' neighbours
+        taken by the next ones."""
         n = len(a.nearer)
         both = 4 * a.of + b.of  # each pair's class in A and class in B
         both.sort_indices()
@@ -60,24 +60,26 @@ class MutualNeighbours(TwoSpaces):
         lost = own[row] - common.reshape(n, 16)[row, both.data]
         without = (own.sum() - own - np.bincount(both.indices, lost, n)) / ((n - 1) * self.k)
         whole = float(own.sum()) / (n * self.k)
-        moved = (n - 1) / n * (whole - without)
-        return Score(whole, moved - moved.mean())
+        influence = (n - 1) / n * (whole - without)
+        return ComparisonScore(whole, influence - influence.mean())
 
-    def chance(self, a: Neighbours, b: Neighbours, sample: Sample, permutations: int) -> Chance:
+    def chance(self, a: Neighbours, b: Neighbours, sample: Sample, permutations: int) -> NullDistribution:
         n = len(sample)
         if sample.strata is not None:
             one, other = (within.blocks(side.weights, sample.strata) for side in (a, b))
-            moved = refilled(a, other, sample.strata) + refilled(b, one, sample.strata)
-            moved -= within.lost_pairs(one, other, sample.strata)
+            influence = influence_through(a, other, sample.strata) + influence_through(b, one, sample.strata)
+            influence -= within.pair_count_effect(one, other, sample.strata)
             scale = n * self.k
-            return Chance(within.mean(one, other) / scale, float("nan"), (moved - moved.mean()) / scale)
-        found = null.chance(_sums(a.weights, self.k), _sums(b.weights, self.k), n)
-        return Chance(found.mean / (n * self.k), found.sd / (n * self.k))
+            return NullDistribution(
+                within.mean(one, other) / scale, float("nan"), (influence - influence.mean()) / scale
+            )
+        moments = null.chance(_sums(a.weights, self.k), _sums(b.weights, self.k), n)
+        return NullDistribution(moments.mean / (n * self.k), moments.sd / (n * self.k))
 
 
-def refilled(side: Neighbours, other: within.Blocks, strata: np.ndarray) -> np.ndarray:
-    """(n,): how much each row's weight moves the mean within strata through one space: as a row with neighbours, and as
-    a neighbour, whose place goes to those that come next."""
+def influence_through(side: Neighbours, other: within.Blocks, strata: np.ndarray) -> np.ndarray:
+    """(n,) the influence of each row's weight on the mean within strata through one space: as a row with neighbours,
+    and as a neighbour, whose place goes to the next ones."""
     near, weights = side.of.tocoo(), side.weights.data
     by_pair = other.means[strata[near.row], strata[near.col]]
     n, full = len(strata), side.nearer + side.tied == side.k
@@ -88,12 +90,12 @@ def refilled(side: Neighbours, other: within.Blocks, strata: np.ndarray) -> np.n
     return result + np.bincount(near.col, weights * (by_pair - refill[near.row]), n)
 
 
-def _sums(weights: csr_array, k: int) -> null.Sums:
-    """Of the matrix of neighbours' weights, k in each row."""
+def _sums(weights: csr_array, k: int) -> null.PermutationSums:
+    """The sums of a matrix of neighbours' weights, which add up to k in each row."""
     n = weights.shape[0]
     column = np.asarray(weights.sum(axis=0))
     squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
-    return null.Sums(float(n * k), squares, back, float(n * k**2), float(column @ column), float(n * k**2))
+    return null.PermutationSums(float(n * k), squares, back, float(n * k**2), float(column @ column), float(n * k**2))
 
 
 class NeighbourhoodOverlap(MutualNeighbours):

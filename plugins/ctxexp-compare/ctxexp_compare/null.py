@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp_compare.measure import Chance
+from ctxexp_compare.measure import NullDistribution
 
 
-class Sums(NamedTuple):
-    """The sums of a matrix (n, n) with a diagonal of zeros that its permutations' moments hang on."""
+class PermutationSums(NamedTuple):
+    """Sums over a matrix (n, n) with a diagonal of zeros that determine the moments of its permutations."""
 
     total: float
     squares: float  # a_ij^2
@@ -25,8 +25,8 @@ class Sums(NamedTuple):
     across: float  # sum of a row times that of its column
 
     @classmethod
-    def of(cls, a: np.ndarray) -> Sums:
-        """Those of a whole matrix."""
+    def of(cls, a: np.ndarray) -> PermutationSums:
+        """The sums of a matrix (n, n)."""
         a = a.astype(np.float64)
         row, column = a.sum(axis=1), a.sum(axis=0)
         return cls(
@@ -35,7 +35,7 @@ class Sums(NamedTuple):
         )  # fmt: skip
 
 
-def chance(a: Sums, b: Sums, n: int) -> Chance:
+def chance(a: PermutationSums, b: PermutationSums, n: int) -> NullDistribution:
     """Mean and sd of T over all permutations of n > 3 rows."""
     pairs, triples, fours = n * (n - 1), n * (n - 1) * (n - 2), n * (n - 1) * (n - 2) * (n - 3)
     mean = a.total * b.total / pairs
@@ -43,13 +43,13 @@ def chance(a: Sums, b: Sums, n: int) -> Chance:
     for x, y in zip(_one_shared(a), _one_shared(b), strict=True):
         second += x * y / triples
     second += _none_shared(a) * _none_shared(b) / fours
-    return Chance(mean, float(np.sqrt(max(second - mean**2, 0.0))))
+    return NullDistribution(mean, float(np.sqrt(max(second - mean**2, 0.0))))
 
 
-def _one_shared(s: Sums) -> tuple[float, float, float, float]:
+def _one_shared(s: PermutationSums) -> tuple[float, float, float, float]:
     """Sums of a_ij a_kl whose index pairs share one index: i = k; j = l; j = k; i = l."""
     return s.rows - s.squares, s.columns - s.squares, s.across - s.mirrored, s.across - s.mirrored
 
 
-def _none_shared(s: Sums) -> float:
+def _none_shared(s: PermutationSums) -> float:
     return s.total**2 - s.squares - s.mirrored - sum(_one_shared(s))

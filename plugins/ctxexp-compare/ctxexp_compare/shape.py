@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ctxexp_compare.measure import Sample, Score, TwoSpaces
+from ctxexp_compare.measure import ComparisonScore, Sample, TwoSpaces
 
 
 class Shape(NamedTuple):
@@ -29,7 +29,7 @@ class ShapeDistance(TwoSpaces):
     title: ClassVar[str] = "Shape distance"
     definition = "angular Procrustes distance after the best rotation (Williams et al. 2021)"
     unit: ClassVar[str] = "radians"
-    itself: ClassVar[float] = 0.0
+    self_score: ClassVar[float] = 0.0
 
     def side(self, x: np.ndarray, sample: Sample) -> Shape:
         y = x.astype(np.float64)
@@ -38,19 +38,19 @@ class ShapeDistance(TwoSpaces):
         y = y / norm if norm > 0 else np.full_like(y, np.nan)
         return Shape(y, np.einsum("ij,ij->i", y, y))
 
-    def score(self, a: Shape, b: Shape) -> Score:
-        """The value; an occurrence's influence is its product across the best rotation, less half its norms'."""
+    def score(self, a: Shape, b: Shape) -> ComparisonScore:
+        """The angle; an occurrence's influence is its product across the best rotation, less half its squared norms."""
         product = a.x.T @ b.x
         if not np.isfinite(product).all():
-            return Score(float("nan"))
+            return ComparisonScore(float("nan"))
         u, s, v = np.linalg.svd(product, full_matrices=False)
         cosine = min(float(s.sum()), 1.0)
         value = float(np.arccos(cosine))
         if cosine > 1 - 1e-12:
-            return Score(0.0)
+            return ComparisonScore(0.0)
         turned = np.einsum("ij,ij->i", a.x @ u, b.x @ v.T)
-        moved = -(turned - cosine * (a.share + b.share) / 2) / np.sqrt(1 - cosine**2)
-        return Score(value, moved - moved.mean())
+        influence = -(turned - cosine * (a.share + b.share) / 2) / np.sqrt(1 - cosine**2)
+        return ComparisonScore(value, influence - influence.mean())
 
-    def shuffled(self, side: Shape, order: np.ndarray) -> Shape:
+    def permute(self, side: Shape, order: np.ndarray) -> Shape:
         return Shape(side.x[order], side.share[order])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ctxexp.command.names import registry
 from ctxexp.errors import ConfigError
-from ctxexp.papers.sweep_tables import drawn
 from ctxexp.progress import show
+from ctxexp.report.sweep_tables import figure_files
 from ctxexp.sink import Sink, Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write
@@ -30,24 +30,24 @@ class CompareSink(Sink):
     def __init__(
         self,
         *,
-        measures: str = ",".join(face.USUAL),
+        measures: str = ",".join(face.DEFAULT_MEASURES),
         sample: int = 2000,
         layers: int | None = 12,
         seed: int = 0,
         null: Null = "words",
         rows: RowChoice = "unit_norm",
     ) -> None:
-        face.chosen(measures)  # its mistakes, before anything is encoded
+        face.parse_measures(measures)  # its mistakes, before anything is encoded
         self.measures, self.sample, self.layers, self.seed = measures, sample, layers, seed
         self.null, self.rows = null, rows
 
-    def close(self, sweep: Sweep, report: SweepReport, about: Sequence[Mapping[str, str]]) -> None:
+    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
         from ctxexp.report.page import REPORT, write_report  # Plotly's
 
         folders = [row.results for row in report.rows if row.status == "FINISHED" and _can_be_read(row.results)]
         if not folders:
             return
-        found = face.compare(
+        comparison = face.compare(
             *folders,
             measures=self.measures,
             sample=self.sample,
@@ -56,19 +56,19 @@ class CompareSink(Sink):
             null=self.null,
             rows=self.rows,
         )
-        made = write(found, sweep.summary)
-        published = any(results.info.published for _, results in report.compared)
+        paths = write(comparison, sweep.summary)
+        is_published = any(results.info.published for _, results in report.compared)
         links = {row.label: row.link for row in report.rows}
-        pictures = [*drawn(sweep.summary, registry()), *made]
-        write_report(report.compared, sweep.summary / REPORT, published=published, links=links, pictures=pictures)
+        pictures = [*figure_files(sweep.summary, registry()), *paths]
+        write_report(report.compared, sweep.summary / REPORT, published=is_published, links=links, pictures=pictures)
 
 
 def _can_be_read(folder: Path) -> bool:
-    """Whether the run's space can be had again; says why not."""
-    from ctxexp.command.compose import saved  # Hydra's
+    """Whether the run's space can be read again; warns why not."""
+    from ctxexp.command.compose import config_of_run  # Hydra's
 
     try:
-        saved(folder)
+        config_of_run(folder)
     except ConfigError as error:
         show(f"warning: left out of the comparison of spaces: {error}", sys.stderr)
         return False

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Blocks(NamedTuple):
-    """A matrix's sums over the columns of each stratum (n, w), over blocks (w, w), the blocks' means, and the squares
-    of entries about their row's and column's mean in the block, summed (w, w; None of a sparse one)."""
+    """Sums of a matrix over the columns of each stratum (n, w) and over blocks (w, w), the blocks' means, and the sums
+    of squared entries about their row's and column's mean in the block (w, w; None for a sparse matrix)."""
 
     rows: np.ndarray
     sums: np.ndarray
@@ -26,7 +26,7 @@ class Blocks(NamedTuple):
 
 
 def indicator(strata: np.ndarray) -> csr_array:
-    """(n, w): 1 at each row's stratum."""
+    """Matrix (n, w): 1 at each row's stratum."""
     from scipy.sparse import csr_array  # SciPy is slow to import: not for a list of what there is
 
     n = len(strata)
@@ -34,13 +34,13 @@ def indicator(strata: np.ndarray) -> csr_array:
 
 
 def pairs(strata: np.ndarray) -> np.ndarray:
-    """(w, w): ordered pairs of different rows of two strata."""
+    """(w, w) the number of ordered pairs of different rows of two strata."""
     many = np.bincount(strata).astype(np.float64)
     return np.outer(many, many) - np.diag(many)
 
 
 def blocks(matrix: Any, strata: np.ndarray) -> Blocks:
-    """Those of a matrix (n, n) with a diagonal of zeros, an array or sparse."""
+    """The blocks of a matrix (n, n) with a diagonal of zeros, an array or sparse."""
     member = indicator(strata)
     dense = isinstance(matrix, np.ndarray)
     rows = (member.T @ matrix.T).T if dense else (matrix @ member).toarray()
@@ -57,9 +57,9 @@ def blocks(matrix: Any, strata: np.ndarray) -> Blocks:
 
 
 def spread(a: Blocks, b: Blocks, strata: np.ndarray) -> float:
-    """Standard deviation of T over permutations within strata, of two symmetric arrays, a third too large where words
-    occur five times: rows' sums
-    over strata, permuted against each other, and what is left of the entries (blocks of one stratum counted alike)."""
+    """Standard deviation of T over permutations within strata, of two symmetric arrays: that of the rows' sums over
+    strata, permuted against each other, and that of the entries' remainders (blocks of one stratum counted alike). It
+    is a third too large where words occur five times."""
     many = np.bincount(strata).astype(np.float64)
     one, other = (rows - (s / many[:, None])[strata] for rows, s in ((a.rows, a.sums), (b.rows, b.sums)))
     other = other / many
@@ -78,16 +78,16 @@ def mean(a: Blocks, b: Blocks) -> float:
     return float((a.sums * b.means).sum())
 
 
-def from_pairs(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
-    """(n,): the derivative of a's and b's mean by the weight of each row, to which the number of pairs belongs; for
-    symmetric matrices, whose entries hang on no other row."""
+def mean_influence(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
+    """(n,) the derivative of the mean of T by the weight of each row, the number of pairs included; for symmetric
+    matrices, whose entries depend on no other row."""
     member = np.einsum("ij,ij->i", a.rows, b.means[strata]) + np.einsum("ij,ij->i", b.rows, a.means[strata])
-    result: np.ndarray = 2 * member - lost_pairs(a, b, strata)
+    result: np.ndarray = 2 * member - pair_count_effect(a, b, strata)
     return result
 
 
-def lost_pairs(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
-    """(n,): what more pairs alone take from the mean, a row's blocks along both sides."""
+def pair_count_effect(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
+    """(n,) the part of a row's influence on the mean that comes from the number of pairs in its blocks alone."""
     product = a.means * b.means
     many = np.bincount(strata).astype(np.float64)
     by_stratum = product @ many + many @ product - 2 * np.diag(product)

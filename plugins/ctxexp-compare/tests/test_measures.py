@@ -7,12 +7,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 from ctxexp_compare import (
-    Chance,
     Cka,
     InformationImbalance,
     Linearity,
     MutualNeighbours,
     NeighbourhoodOverlap,
+    NullDistribution,
     Sample,
     ShapeDistance,
     Similarities,
@@ -24,6 +24,9 @@ from ctxexp_compare import (
     similarities,
 )  # fmt: skip
 from ctxexp_compare.distances import nearest, ranks
+
+import ctxexp
+from ctxexp.plugins import Register, build_registry
 
 EVERY: list[TwoSpaces] = [
     Cka(), MutualNeighbours(k=3), NeighbourhoodOverlap(k=3), InformationImbalance(), ShapeDistance(), Linearity(),
@@ -50,9 +53,9 @@ def value(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> float:
     return measure.score(measure.side(x, given), measure.side(y, given)).value
 
 
-def moved(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def influence(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     given = sample(len(x))
-    found = measure.score(measure.side(x, given), measure.side(y, given)).moved
+    found = measure.score(measure.side(x, given), measure.side(y, given)).influence
     assert found is not None
     return found
 
@@ -93,7 +96,7 @@ def test_cka_is_the_ratio_of_the_printed_unbiased_estimates() -> None:
 
 
 @pytest.mark.parametrize(("n", "biased"), [(50, 0.94), (200, 0.79)])
-def test_the_plain_estimate_finds_noise_alike_and_the_unbiased_one_does_not(n: int, biased: float) -> None:
+def test_the_unbiased_estimate_finds_no_likeness_in_noise(n: int, biased: float) -> None:
     x, y = normal(n, 768, 6), normal(n, 768, 7)
     assert biased_cka(x, y) == pytest.approx(biased, abs=0.01)
     assert abs(value(Cka(), x, y)) < 0.03
@@ -153,7 +156,7 @@ def test_shape_distance_is_the_best_rotations_angle_and_a_metric() -> None:
     assert value(ShapeDistance(), x, y) <= value(ShapeDistance(), x, z) + value(ShapeDistance(), z, y)
 
 
-def test_linearity_is_ridge_regression_s_error_on_what_was_held_out() -> None:
+def test_linearity_is_ridge_regressions_error_on_held_out_rows() -> None:
     """With the penalty of each fold that foretells the other three best, two by two: scikit-learn's GridSearchCV."""
     from sklearn.linear_model import Ridge
     from sklearn.model_selection import GridSearchCV, PredefinedSplit
@@ -177,7 +180,7 @@ def test_linearity_is_ridge_regression_s_error_on_what_was_held_out() -> None:
     assert measure.score(side, measure.side(y, given)).value == pytest.approx(1 - wrong / whole)
 
 
-def test_in_sample_least_squares_foretells_noise_and_held_out_does_not() -> None:
+def test_only_in_sample_least_squares_predicts_noise() -> None:
     for n, in_sample in ((200, 0.96), (1000, 0.19)):
         x, y = normal(n, 192, 9), normal(n, 192, 10)
         centred, aim = x - x.mean(0), y - y.mean(0)
@@ -191,7 +194,7 @@ def test_a_space_and_itself_turned_stretched_and_moved(measure: TwoSpaces) -> No
     """Itself gives what the measure names; a rotation, one factor, and but for cosines a shift, change nothing."""
     x, y = alike(60)
     rotation = np.linalg.qr(normal(6, 6, 11))[0]
-    itself = 2 / 60 if isinstance(measure, InformationImbalance) else measure.itself
+    itself = 2 / 60 if isinstance(measure, InformationImbalance) else measure.self_score
     slack = 2e-3 if isinstance(measure, Linearity) else 1e-6
     assert value(measure, x, x) == pytest.approx(itself, abs=slack)
     other = 3 * x @ rotation + (0 if isinstance(measure, MutualNeighbours) and measure.geometry == "cosine" else 5)
@@ -211,7 +214,7 @@ def test_an_occurrence_s_influence_is_what_leaving_it_out_changes(measure: TwoSp
     rest = [value(measure, np.delete(x, i, 0), np.delete(y, i, 0)) for i in range(40)]
     expected = 39 / 40 * (whole - np.array(rest))
     expected -= expected.mean()
-    found = moved(measure, x, y)
+    found = influence(measure, x, y)
     if isinstance(measure, Cka):  # to first order
         assert np.corrcoef(found, expected)[0, 1] > 0.99
         assert found.std() == pytest.approx(expected.std(), rel=0.1)
@@ -221,7 +224,7 @@ def test_an_occurrence_s_influence_is_what_leaving_it_out_changes(measure: TwoSp
 
 def test_the_influence_on_the_shape_distance_is_its_derivative() -> None:
     x, y = alike(40)
-    found, step = moved(ShapeDistance(), x, y), 1e-5
+    found, step = influence(ShapeDistance(), x, y), 1e-5
     for i in range(0, 40, 7):
         weights = np.ones(40)
         weights[i] += step
@@ -240,7 +243,7 @@ def test_moments_over_permutations_are_those_of_every_permutation() -> None:
     np.fill_diagonal(a, 0)
     np.fill_diagonal(b, 0)
     every = [float((a * b[np.ix_(order, order)]).sum()) for order in map(list, permutations(range(n)))]
-    found = null.chance(null.Sums.of(a), null.Sums.of(b), n)
+    found = null.chance(null.PermutationSums.of(a), null.PermutationSums.of(b), n)
     assert found.mean == pytest.approx(np.mean(every))
     assert found.sd == pytest.approx(np.std(every))
 
@@ -257,7 +260,7 @@ def test_the_closed_chance_level_is_that_of_drawn_permutations(measure: TwoSpace
     assert closed.sd == pytest.approx(np.std(drawn), rel=0.1)
 
 
-def test_a_level_without_a_closed_form_is_drawn_and_needs_two_draws() -> None:
+def test_a_level_without_closed_form_needs_two_draws() -> None:
     x, y = alike(30)
     measure, given = ShapeDistance(), sample(30)
     a, b = measure.side(x, given), measure.side(y, given)
@@ -266,10 +269,10 @@ def test_a_level_without_a_closed_form_is_drawn_and_needs_two_draws() -> None:
     drawn = [value(measure, x, y[rng.permutation(30)]) for _ in range(200)]
     assert found.mean == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(40))
     assert np.isnan(measure.chance(a, b, given, 1)[:2]).all()
-    assert isinstance(found, Chance)
+    assert isinstance(found, NullDistribution)
 
 
-def test_linearity_s_chance_is_0_with_the_spread_of_permuted_rows() -> None:
+def test_linearitys_baseline_is_0_with_permuted_rows_spread() -> None:
     x, y = alike(60)
     measure, given = Linearity(folds=5), sample(60)
     found = measure.chance(measure.side(x, given), measure.side(y, given), given, 40)
@@ -314,7 +317,7 @@ def tied_spaces() -> tuple[np.ndarray, np.ndarray]:
     return normal(10, 5, 17)[words], normal(10, 7, 18)[words]
 
 
-def test_equal_vectors_are_neighbours_in_a_random_order_that_no_other_space_shares() -> None:
+def test_equal_vectors_have_neighbours_in_random_order() -> None:
     """Neighbours among equals agree by chance alone, whose expectation has a closed form; exactly, on any machine."""
     words = np.repeat(np.arange(10), 30)
     x, y = tied_spaces()
@@ -367,7 +370,7 @@ def test_what_leaving_out_one_of_the_tied_changes_is_exact(measure: TwoSpaces) -
         for a, b in ((x, y), (y, x)):
             rest = np.array([value(measure, np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(40)])
             expected = 39 / 40 * (value(measure, a, b) - rest)
-            assert moved(measure, a, b) == pytest.approx(expected - expected.mean(), abs=1e-12)
+            assert influence(measure, a, b) == pytest.approx(expected - expected.mean(), abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
@@ -403,3 +406,13 @@ def test_constant_spaces_are_undefined_not_wrong() -> None:
     assert np.isnan(value(Linearity(), x, flat))
     assert value(Linearity(), flat, x) == pytest.approx(0, abs=0.1)
     assert isinstance(similarities([Space.of_arrays("a", np.stack([x, flat]))], EVERY, bootstrap=20), Similarities)
+
+
+def test_a_plugin_offers_a_measure_by_this_distributions_hook() -> None:
+    class Plugin:
+        @ctxexp.hookimpl
+        def register_comparisons(self, register: Register) -> None:
+            register("mine", Cka)
+
+    registry = build_registry([("theirs", Plugin())], installed=False)
+    assert (registry.names("comparison"), registry.broken) == (["mine"], [])

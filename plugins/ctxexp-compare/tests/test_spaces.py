@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, TwoSpaces, compare, similarities
+from ctxexp_compare.alignment import align
 from ctxexp_compare.command import table
-from ctxexp_compare.engine import spread
-from ctxexp_compare.face import chosen, runs_in
+from ctxexp_compare.engine import evenly_spaced
+from ctxexp_compare.face import parse_measures, run_folders
 from ctxexp_compare.figure import heat_map, title
-from ctxexp_compare.matched import matched
 
 import ctxexp
-from ctxexp.command.words import model_words
+from ctxexp.command.arguments import model_args
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
 
 SENTENCES = [
@@ -40,13 +40,13 @@ class Lettered(ctxexp.Encoder):
         self.name, self.drop, self.pieces, self.dim, self.n_layers = name, drop, pieces, dim, 2
         self.title = name
 
-    def encode(self, batch: Sequence[ctxexp.Sentence]) -> Iterable[ctxexp.Encoded]:
+    def encode(self, batch: Sequence[ctxexp.Sentence]) -> Iterable[ctxexp.EncodedSentence]:
         for sentence in batch:
             kept = [word for word in sentence.words if word != self.drop]
             rows = [np.resize([ord(c) for c in f"{word}{sentence.text}"], self.dim) for word in kept]
             layers = np.stack([np.array(rows), np.array(rows) * [len(sentence)]]).astype(np.float32)
             units = [f"{word}#" for word in kept] if self.pieces else kept
-            yield ctxexp.Encoded(tuple(units), layers)
+            yield ctxexp.EncodedSentence(tuple(units), layers)
 
 
 @pytest.fixture(autouse=True)
@@ -58,11 +58,11 @@ def lettered(name: str, sentences: Sequence[str] = SENTENCES, **choices: object)
     return Space.of_model(Lettered(name, **choices), list(sentences), options=OPTIONS)  # type: ignore[arg-type]
 
 
-def test_rows_are_the_same_characters_of_the_same_sentences_whoever_read_them() -> None:
+def test_rows_are_the_same_characters_whoever_read_them() -> None:
     """One model has no vector for "the", the other read the sentences backwards, with more and fewer of them."""
     one = lettered("one", SENTENCES[:5], drop="the")
     other = lettered("other", [*SENTENCES[:0:-1], "Nobody else has this sentence."], dim=4)
-    sample, (a, b), common = matched([one, other], sample=1000, seed=0, null="free")
+    sample, (a, b), common = align([one, other], sample=1000, seed=0, null="free")
     assert common == len(sample) == sum(len(s.rstrip(".").split()) - s.split().count("the") for s in SENTENCES[1:5])
     words = np.array(one.words(np.searchsorted(one.rows, a) if (np.diff(one.rows) > 0).all() else np.argsort(one.rows)))
     assert "the" not in words
@@ -77,15 +77,15 @@ def test_the_sample_hangs_on_text_alone() -> None:
     one, other = lettered("one"), lettered("other", SENTENCES[::-1], dim=4)
     spoken = []
     for pair in ([one, other], [other, one]):
-        _, rows, _ = matched(pair, sample=9, seed=3)
+        _, rows, _ = align(pair, sample=9, seed=3)
         spoken.append({tuple(row) for row in pair[0].layers.layer(0)[rows[0]][:, :4].astype(int).tolist()})
     assert spoken[0] == spoken[1]
-    again = matched([one, other], sample=9, seed=4)[1]
-    assert set(again[0].tolist()) != set(matched([one, other], sample=9, seed=3)[1][0].tolist())
-    assert set(matched([one, other], sample=5, seed=3)[1][0]) < set(matched([one, other], sample=9, seed=3)[1][0])
+    again = align([one, other], sample=9, seed=4)[1]
+    assert set(again[0].tolist()) != set(align([one, other], sample=9, seed=3)[1][0].tolist())
+    assert set(align([one, other], sample=5, seed=3)[1][0]) < set(align([one, other], sample=9, seed=3)[1][0])
 
 
-def test_a_model_s_space_is_what_is_measured_transform_control_and_all() -> None:
+def test_a_models_space_is_what_a_run_measures() -> None:
     options = [*OPTIONS, "transform=center", "control=no_first"]
     space = Space.of_model(Lettered("one"), SENTENCES, options=options)
     plain = lettered("one")
@@ -132,10 +132,10 @@ def test_sweep_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_sweep_s_runs_one_by_one_are_the_sweep_s(sweep: Path) -> None:
+def test_runs_opened_one_by_one_are_the_sweeps(sweep: Path) -> None:
     jobs = sorted(path.parent for path in sweep.glob("*/config.yaml"))
-    assert runs_in(str(sweep)) == jobs
-    assert runs_in(str(jobs[0])) == [jobs[0]]
+    assert run_folders(str(sweep)) == jobs
+    assert run_folders(str(jobs[0])) == [jobs[0]]
     whole = compare(sweep, measures="cka", sample=40, progress=False)
     apart = compare(*jobs[::-1], measures="cka", sample=40, progress=False)
     order = [apart.places.index(place) for place in whole.places]
@@ -167,8 +167,8 @@ def test_figure_table_and_title_say_what_the_numbers_say() -> None:
 
 
 def test_layers_are_thinned_evenly_with_both_ends() -> None:
-    assert spread(range(31), 4) == [0, 10, 20, 30]
-    assert spread([0, 5, 9], None) == spread([0, 5, 9], 3) == [0, 5, 9]
+    assert evenly_spaced(range(31), 4) == [0, 10, 20, 30]
+    assert evenly_spaced([0, 5, 9], None) == evenly_spaced([0, 5, 9], 3) == [0, 5, 9]
 
 
 class Constant(TwoSpaces):
@@ -180,11 +180,11 @@ class Constant(TwoSpaces):
         return x
 
     def score(self, a: np.ndarray, b: np.ndarray) -> object:  # type: ignore[override]
-        from ctxexp_compare import Score
+        from ctxexp_compare import ComparisonScore
 
-        return Score(0.5)
+        return ComparisonScore(0.5)
 
-    def shuffled(self, side: np.ndarray, order: np.ndarray) -> np.ndarray:
+    def permute(self, side: np.ndarray, order: np.ndarray) -> np.ndarray:
         return side[order]
 
 
@@ -197,16 +197,20 @@ def test_a_measure_of_one_s_own_is_compared_like_ours() -> None:
 
 A = "/nowhere/a"
 REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
-    (lambda: chosen("rsa"), UnknownName, "no measure of two spaces 'rsa'"),
-    (lambda: chosen("cka k=3"), ConfigError, "cka k=3: expected no argument"),
-    (lambda: chosen("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
-    (lambda: chosen("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
-    (lambda: chosen("linearity folds=1"), MetricError, "linearity folds=1: expected at least 3"),
-    (lambda: chosen([]), ConfigError, "expected at least one of cka"),
-    (lambda: model_words("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
-    (lambda: model_words("'bert"), ConfigError, "No closing quotation"),
-    (lambda: runs_in(A), ConfigError, "no folder /nowhere/a: expected a run's or a sweep's results, or a model's name"),
-    (lambda: runs_in(str(Path(__file__).parent)), ConfigError, "holds no run"),
+    (lambda: parse_measures("rsa"), UnknownName, "no measure of two spaces 'rsa'"),
+    (lambda: parse_measures("cka k=3"), ConfigError, "cka k=3: expected no argument"),
+    (lambda: parse_measures("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
+    (lambda: parse_measures("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
+    (lambda: parse_measures("linearity folds=1"), MetricError, "linearity folds=1: expected at least 3"),
+    (lambda: parse_measures([]), ConfigError, "expected at least one of cka"),
+    (lambda: model_args("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
+    (lambda: model_args("'bert"), ConfigError, "No closing quotation"),
+    (
+        lambda: run_folders(A),
+        ConfigError,
+        "no folder /nowhere/a: expected a run's or a sweep's results, or a model's name",
+    ),
+    (lambda: run_folders(str(Path(__file__).parent)), ConfigError, "holds no run"),
     (lambda: compare(), ConfigError, "expected at least one run or model, got none"),
     (lambda: compare(lettered("a"), sample=2), ConfigError, "sample=2: expected at least 5"),
     (lambda: compare(lettered("a"), layers=1), ConfigError, "layers=1: expected at least 2"),
@@ -236,7 +240,7 @@ def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None
         Space.of_run(tmp_path)
 
 
-def test_the_sink_keeps_the_contract_and_leaves_out_runs_that_cannot_be_read() -> None:
+def test_the_sink_keeps_its_contract_and_skips_unreadable_runs() -> None:
     from ctxexp_compare.sink import CompareSink
 
     from ctxexp.testing import check_sink

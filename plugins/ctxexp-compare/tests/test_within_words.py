@@ -18,9 +18,9 @@ from ctxexp_compare import (
     similarities,
     within,
 )
+from ctxexp_compare.alignment import align
 from ctxexp_compare.command import table
 from ctxexp_compare.figure import heat_map
-from ctxexp_compare.matched import matched
 
 from benchmarks.two_spaces import simulate
 from ctxexp.errors import ConfigError, DataError
@@ -92,14 +92,14 @@ def test_unrelated_tables_foretell_each_other_unless_words_are_held_out(noise: f
     assert abs(held.adjusted[0][0, 1]) <= 0.02
 
 
-def test_a_linear_context_is_found_in_words_that_no_map_was_trained_on() -> None:
+def test_a_linear_context_is_found_in_unseen_words() -> None:
     """Of 192 dimensions with a variance of 1 + 1 + .09 each the shared context has one of 1, which six directions
     carry: a map that knew it would foretell .48; words of their own hide it."""
     found = compared(tables(100, 6, 2, d=192, noise=0.3, shared=1.0), [Linearity()]).matrices["linearity"]
     assert 0.3 < found.adjusted[1][0, 1] < found.adjusted[0][0, 1] < 0.48
 
 
-def test_no_word_and_no_sentence_of_a_held_out_row_was_trained_on() -> None:
+def test_held_out_rows_share_no_word_or_sentence_with_training() -> None:
     """Nor of those that choose a penalty, which are rows that its outer cell is trained on."""
     spaces = tables(30, 10, 2)
     words = numbers(spaces[0])
@@ -162,7 +162,7 @@ def test_permutations_stay_within_words_and_reach_every_one() -> None:
 
 
 @pytest.mark.parametrize("measure", CLOSED[:3], ids=CLOSED_IDS[:3])
-def test_an_occurrence_s_influence_on_chance_is_what_leaving_it_out_changes(measure: TwoSpaces) -> None:
+def test_an_occurrences_influence_is_what_leaving_it_out_changes(measure: TwoSpaces) -> None:
     spaces = tables(12, 10, 9, noise=0.6, shared=0.6)
     words, n = numbers(spaces[0]), 120
 
@@ -172,37 +172,37 @@ def test_an_occurrence_s_influence_on_chance_is_what_leaving_it_out_changes(meas
         return measure.score(a, b).value, measure.chance(a, b, given, 0).mean
 
     given, a, b = sides(measure, spaces, words)
-    told = measure.chance(a, b, given, 0).moved
+    told = measure.chance(a, b, given, 0).influence
     score = measure.score(a, b)
     assert told is not None
-    assert score.moved is not None
+    assert score.influence is not None
     value, chance = parts(np.arange(n))
     without = np.array([parts(np.delete(np.arange(n), i)) for i in range(n)])
     for expected, found in (
         (chance - without[:, 1], told),
-        (value - chance - np.diff(without[:, ::-1], axis=1).ravel(), score.moved - told),
+        (value - chance - np.diff(without[:, ::-1], axis=1).ravel(), score.influence - told),
     ):
         expected = (n - 1) / n * (expected - expected.mean())
         assert np.corrcoef(found, expected)[0, 1] > 0.98
         assert found.std() == pytest.approx(expected.std(), rel=0.15)
 
 
-def test_words_that_occur_once_are_left_out_and_more_taken_in_their_place() -> None:
+def test_words_that_occur_once_are_replaced_by_others() -> None:
     rng = np.random.default_rng(10)
     words = [f"w{int(w)}" for w in rng.zipf(1.5, 3000)]
     spaces = [Space.of_arrays(name, normal(3000, 4, i)[None], words=words) for i, name in enumerate("ab")]
-    given, (rows, _), common = matched(spaces, sample=500, seed=0)
+    given, (rows, _), common = align(spaces, sample=500, seed=0)
     assert common == 3000
     assert 499 <= len(given) <= 500
     held = np.array(words)[rows]
     assert np.unique(held, return_counts=True)[1].min() >= 2
     assert given.strata is not None
     assert all(len({*held[given.strata == s]}) == 1 for s in range(given.strata.max() + 1))
-    free = matched(spaces, sample=500, seed=0, null="free")
+    free = align(spaces, sample=500, seed=0, null="free")
     assert len(free[0]) == 500
     assert free[0].strata is None
     with pytest.raises(DataError, match=r"0 of 40 common occurrences are of words that occur twice.*null=free"):
-        matched([Space.of_arrays("a", normal(40, 4, 1)[None], words=[f"w{i}" for i in range(40)])], sample=99, seed=0)
+        align([Space.of_arrays("a", normal(40, 4, 1)[None], words=[f"w{i}" for i in range(40)])], sample=99, seed=0)
 
 
 def test_spaces_without_words_know_the_free_level_alone() -> None:
@@ -212,7 +212,7 @@ def test_spaces_without_words_know_the_free_level_alone() -> None:
     assert np.isnan(found.matrices["cka"].control[0])
 
 
-def test_a_few_massive_rows_decide_only_where_rows_are_as_they_are() -> None:
+def test_massive_rows_decide_only_where_rows_are_unchanged() -> None:
     """One row in twenty stands 200 times as far out, along an axis of the space's own, as after an attention sink."""
     spaces = []
     for i, name in enumerate("ab"):
@@ -231,13 +231,13 @@ def test_one_piece_for_two_words_is_warned_of() -> None:
     spans = np.array([[0, 2], [3, 6], [7, 9], [0, 4], [5, 9], [10, 13]])
     layers: Layers = Space.of_arrays("a", x[None]).layers
     space = Space("a", layers, np.arange(6), text, np.repeat([0, 1], 3), spans, np.repeat([0, 1], 3))
-    assert space.merged() == [(0, 1)]
+    assert space.shared_vectors() == [(0, 1)]
     [warning] = compared([space], [Cka()], null="free").warnings
     assert warning.startswith("a: 1 of 6 occurrences have the very vector of the word before them")
     assert "'do' and \"n't\"" in warning
 
 
-def test_figure_and_table_tell_the_level_the_control_the_rows_and_the_runs() -> None:
+def test_figure_and_table_name_level_control_rows_and_runs() -> None:
     spaces = tables(20, 8, 11, noise=0.5, shared=0.5)
     found = compared(spaces, [Cka(), MutualNeighbours()])
     raw = found.matrices["cka"].control[0]
@@ -257,7 +257,7 @@ def test_figure_and_table_tell_the_level_the_control_the_rows_and_the_runs() -> 
             compared(spaces, [Cka()], **odd)
 
 
-def test_intervals_hold_nothing_where_nothing_is_shared_and_the_truth_where_something_is() -> None:
+def test_intervals_cover_zero_for_nothing_and_the_truth_otherwise() -> None:
     """30 small worlds; benchmarks/two_spaces.py has more, and larger ones."""
     measures: list[TwoSpaces] = [Cka(), MutualNeighbours()]
     nothing = simulate(measures, 30, shared=0.0, bootstrap=200, n=200)

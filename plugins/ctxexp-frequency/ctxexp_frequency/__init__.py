@@ -15,9 +15,9 @@ def register_metrics(register: Register) -> None:
 
 
 @ctxexp.hookimpl
-def register_tables(register: Register) -> None:
-    register("frequency", "ctxexp_frequency.table:table_frequency")
-    register("degeneration", "ctxexp_frequency.table:table_degeneration")
+def register_reports(register: Register) -> None:
+    register("table_frequency", "ctxexp_frequency.table:table_frequency")
+    register("table_degeneration", "ctxexp_frequency.table:table_degeneration")
 
 
 @ctxexp.hookimpl

@@ -1,8 +1,9 @@
-"""Degeneration: whether vectors crowd into a cone, and whether a direction exists that all of them point away from."""
+"""Degeneration: cone of the vectors, and existence of a direction from which all of them point away."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +14,8 @@ from ctxexp.files.tables import write_csv
 from ctxexp.maths.cosines import positive_pairs
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.isotropy import entropy_rank
-from ctxexp.metric import Group, Metric, Over
+from ctxexp.measuring.groups import Group
+from ctxexp.metric import Metric, Output, Over
 from ctxexp_frequency.hull import chance_of_direction, cone_aperture, negative_direction
 
 BLOCK = 1024  # rows at a time
@@ -49,23 +51,32 @@ class Degeneration(Metric):
         if rows < 1:
             raise MetricError(f"rows={rows}: expected at least 1 row to test")
         self.tested, self.seed = rows, seed
-        self._found: tuple[dict[str, float], np.ndarray] | None = None  # statistics, spectrum
+        self._statistics: tuple[dict[str, float], np.ndarray] | None = None  # statistics, spectrum
 
     def update(self, group: Group) -> None:
-        self._found = statistics(group.x, rows=self.tested, seed=self.seed)
+        self._statistics = statistics(group.x, rows=self.tested, seed=self.seed)
 
     def compute(self) -> dict[str, float]:
-        return (self._found or statistics(np.empty((0, 1)), rows=self.tested, seed=self.seed))[0]
+        return (self._statistics or statistics(np.empty((0, 1)), rows=self.tested, seed=self.seed))[0]
 
-    def save(self, folder: Path) -> None:
+    def outputs(self) -> dict[str, Output]:
+        return {"spectrum": Spectrum(self._statistics[1])} if self._statistics else {}
+
+
+@dataclass(frozen=True)
+class Spectrum(Output):
+    """Singular values (d,) in descending order."""
+
+    values: np.ndarray
+
+    def write(self, folder: Path) -> None:
         """Write spectrum.csv: singular values, relative to the first."""
         import pandas as pd
 
-        if self._found:
-            spectrum = self._found[1]
-            relative = spectrum / spectrum[0] if len(spectrum) and spectrum[0] > 0 else np.full(len(spectrum), math.nan)
-            table = pd.DataFrame({"i": range(1, len(spectrum) + 1), "sigma": spectrum, "relative": relative})
-            write_csv(table, folder / "spectrum.csv")
+        values = self.values
+        relative = values / values[0] if len(values) and values[0] > 0 else np.full(len(values), math.nan)
+        table = pd.DataFrame({"i": range(1, len(values) + 1), "sigma": values, "relative": relative})
+        write_csv(table, folder / "spectrum.csv")
 
 
 def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float], np.ndarray]:
@@ -78,9 +89,9 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
     undefined = int(np.count_nonzero(~finite))
     x = x[finite] if undefined else x
     zeros = int(np.count_nonzero(~x.any(axis=1)))
-    kept = x[x.any(axis=1)] if zeros else x
-    n, d = kept.shape
-    spectrum = _spectrum(kept)
+    nonzero = x[x.any(axis=1)] if zeros else x
+    n, d = nonzero.shape
+    spectrum = _spectrum(nonzero)
     energy = spectrum**2
     share = energy / energy.sum() if energy.sum() > 0 else np.full(len(energy), math.nan)
     stats = {
@@ -91,12 +102,12 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
         "energy_2": float(share[:2].sum()) if n else math.nan,
     }
     if n > rows:
-        kept = kept[np.sort(np.random.default_rng(seed).choice(n, rows, replace=False))]
-    programme, widest = negative_direction(kept, norm="inf"), negative_direction(kept)
-    cone = cone_aperture(kept, direction=widest)
+        nonzero = nonzero[np.sort(np.random.default_rng(seed).choice(n, rows, replace=False))]
+    programme, widest = negative_direction(nonzero, norm="inf"), negative_direction(nonzero)
+    cone = cone_aperture(nonzero, direction=widest)
     return {
         **stats,
-        "positive_pairs": positive_pairs(kept),
+        "positive_pairs": positive_pairs(nonzero),
         "cone_nearest": cone.nearest,
         "cone_mean": cone.mean,
         "cone_aperture": cone.aperture,
@@ -104,8 +115,8 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
         "negative_direction": math.nan if math.isnan(programme.margin) else float(programme.v is not None),
         "lp_margin": programme.margin,
         "margin": widest.margin,
-        "chance": chance_of_direction(len(kept), d),
-        "tested": float(len(kept)),
+        "chance": chance_of_direction(len(nonzero), d),
+        "tested": float(len(nonzero)),
         "n": float(len(x)),
         "zeros": float(zeros),
         "undefined": float(undefined),

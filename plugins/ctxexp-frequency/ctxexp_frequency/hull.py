@@ -1,4 +1,4 @@
-"""Convex hulls and cones of rows: is the origin inside, which way do all rows point away from, how wide is the cone.
+"""Convex hulls and cones of rows: whether the hull holds the origin, a direction away from all rows, the cone's width.
 
 Gao et al. 2019, "Representation Degeneration Problem in Training Natural Language Generation Models", Theorems 1 and 2:
 a uniformly negative direction v (<v, h_i> < 0 for all i) of the HIDDEN STATES h_i exists if and only if their convex
@@ -105,8 +105,8 @@ def cone_aperture(x: np.ndarray, *, direction: Direction | None = None) -> Cone:
     if zeros or not len(u) or length <= 1e-9 * len(u):
         return Cone(math.nan, math.nan, math.nan, math.nan)
     angles = _angles(u, mean / length)
-    found = direction or negative_direction(x)
-    narrowest = math.nan if found.v is None else float(_angles(u, -found.v).max())
+    best = direction or negative_direction(x)
+    narrowest = math.nan if best.v is None else float(_angles(u, -best.v).max())
     return Cone(float(angles.min()), float(angles.mean()), float(angles.max()), narrowest)
 
 
@@ -124,7 +124,7 @@ def chance_of_direction(n: int, d: int) -> float:
 
 
 def _unit(x: np.ndarray) -> tuple[np.ndarray, int]:
-    """The rows at norm 1 in float64, and how many rows are zero (they are left out)."""
+    """The rows divided by their norms, in float64, and the number of zero rows, which are left out."""
     x = np.asarray(x, np.float64)
     if x.ndim != 2:
         raise MetricError(f"the hull of an array of shape {x.shape}: expected rows, (n, d)")
@@ -142,14 +142,14 @@ def _angles(u: np.ndarray, axis: np.ndarray) -> np.ndarray:
     return result
 
 
-def _decision(found: Direction) -> bool | None:
-    if math.isnan(found.margin):
+def _decision(best: Direction) -> bool | None:
+    if math.isnan(best.margin):
         return None
-    return found.v is None
+    return best.v is None
 
 
 def _programme(u: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    """v, t and the rows to keep: maximise t subject to <v, u_i> + t <= 0 and -1 <= v <= 1."""
+    """Maximise t subject to <v, u_i> + t <= 0 and -1 <= v <= 1; returns v, t and the rows to keep."""
     from scipy.optimize import linprog
 
     n, d = u.shape

@@ -1,8 +1,9 @@
-"""Frequency geometry: how word vectors' norms and neighbourhoods change with the words' frequency."""
+"""Frequency geometry: norms and neighbourhoods of word vectors by the words' frequency."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -11,9 +12,10 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
 from ctxexp.files.paths import user_path
-from ctxexp.metric import Block, Estimate, Group, Metric, Over
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.metric import Estimate, Metric, Output, Over
 from ctxexp.model import EmbeddingTable
-from ctxexp_frequency.projection import FILE, Projection, draw, project
+from ctxexp_frequency.projection import Projection, draw, project
 from ctxexp_frequency.ranks import BINS, check_choices, geometry, ranks, read_list
 
 
@@ -98,38 +100,19 @@ class FrequencyGeometry(Metric):
 
     def _tokens(self, table: EmbeddingTable) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Tokens of an embedding table, its special pieces left out, with their vectors and ranks."""
-        kept = np.setdiff1d(np.arange(len(table.tokens)), table.special)
-        tokens = [table.tokens[i] for i in kept.tolist()]
-        counts = None if table.counts is None else table.counts[kept]
-        x = table.vectors[kept] if len(kept) < len(table.tokens) else table.vectors
+        ordinary = np.setdiff1d(np.arange(len(table.tokens)), table.special)
+        tokens = [table.tokens[i] for i in ordinary.tolist()]
+        counts = None if table.counts is None else table.counts[ordinary]
+        x = table.vectors[ordinary] if len(ordinary) < len(table.tokens) else table.vectors
         return tokens, x, ranks(tokens, counts, self.frequency, self._listed)
 
-    def save(self, folder: Path) -> None:
-        """Write the points of the projection, for `finish` to draw."""
+    def outputs(self) -> dict[str, DrawnProjection]:
         words, x, rank = self._ranked()
         points = project(x, words, rank, seed=self.seed)
-        if points is not None:
-            points.save(folder)
-
-    def finish(self, folder: Path, *, n_layers: int, title: str) -> None:
-        """Draw the projections that are wanted, one figure and one page; the other layers' points are dropped."""
-        panels: list[tuple[str, Projection]] = []
-        for place in sorted(path.parent for path in folder.glob(f"*/{FILE}")):
-            kind, _, name = place.name.partition("_")
-            which: int | str = int(name) if kind == "layer" else name
-            default = kind == "table" or which == n_layers - 1
-            wanted = default if self.projection is None else which in self.projection
-            points = Projection.load(place)
-            if wanted and points is not None:
-                panels.append((f"layer {which}" if kind == "layer" else f"{which} table", points))
-            else:
-                (place / FILE).unlink()
-        sizes = ", ".join(f"{name} {p.n:,} ({len(p.words):,} drawn)" for name, p in panels)
-        facts = [f"two main directions of the uncentred vectors; frequency: {self.frequency}; rows: {sizes}"]
-        draw(panels, folder, title=f"Vectors by word frequency: {title}", facts=facts)
+        return {} if points is None else {"projection": DrawnProjection(points, self.frequency, self.projection)}
 
     def _ranked(self) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Words, vectors (n, d) and ranks (n,) of the layer or table that was seen."""
+        """Words, vectors (n, d) and ranks (n,) of the updated layer or table."""
         if self._table is not None:
             return self._table
         words = sorted(self._means)
@@ -151,3 +134,29 @@ class FrequencyGeometry(Metric):
             replicates=self.replicates,
             seed=self.seed,
         )
+
+
+@dataclass(frozen=True)
+class DrawnProjection(Output):
+    """A place's projection, and which places are drawn (None: the last layer and all tables)."""
+
+    points: Projection
+    frequency: str
+    drawn: Sequence[int | str] | None
+
+    def write_together(
+        self, by_place: Mapping[str, DrawnProjection], folder: Path, *, n_layers: int, title: str
+    ) -> None:
+        """Draw the projections of the chosen layers and tables, one figure and one page, and write their points."""
+        panels: list[tuple[str, Projection]] = []
+        for place in sorted(by_place):
+            kind, _, name = place.partition("_")
+            which: int | str = int(name) if kind == "layer" else name
+            default = kind == "table" or which == n_layers - 1
+            if default if self.drawn is None else which in self.drawn:
+                points = by_place[place].points
+                points.save(folder / place)
+                panels.append((f"layer {which}" if kind == "layer" else f"{which} table", points))
+        sizes = ", ".join(f"{name} {p.n:,} ({len(p.words):,} drawn)" for name, p in panels)
+        facts = [f"two main directions of the uncentred vectors; frequency: {self.frequency}; rows: {sizes}"]
+        draw(panels, folder, title=f"Vectors by word frequency: {title}", facts=facts)

@@ -59,12 +59,12 @@ def nearest(
     if unknown:
         raise MetricError(f"neighbours by {unknown[0]!r}: expected {', '.join(get_args(By))}")
     rows = np.arange(len(x)) if queries is None else np.asarray(queries, np.int64)
-    found = {
+    results = {
         name: Nearest(np.full((len(rows), k), np.nan), np.full((len(rows), k), -1, np.int64))
         for name in dict.fromkeys(by)
     }
-    if len(x) < 2 or not len(rows) or not found:
-        return found
+    if len(x) < 2 or not len(rows) or not results:
+        return results
     wide = x.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         norm, mean = np.sqrt(np.vecdot(wide, wide)), wide.mean(axis=0)
@@ -77,7 +77,7 @@ def nearest(
         for part in (slice(first, first + step) for first in range(0, len(rows), step)):
             own = rows[part]
             products = wide[own] @ wide.T  # (q, n)
-            for name, into in found.items():
+            for name, into in results.items():
                 # |x_i - x_j|^2 / 2 = |c_i|^2 / 2 + |c_j|^2 / 2 - c_i.c_j
                 # x_i.x_j = c_i.c_j + (m.c_i + |m|^2 / 2) + (m.c_j + |m|^2 / 2)
                 scores = products - half if name == "l2" else products + along[own, None] + along
@@ -85,10 +85,10 @@ def nearest(
                     scores *= np.divide(1, norm, out=np.zeros_like(norm), where=norm > 0)
                     scores[:, norm == 0] = -np.inf
                 scores[np.arange(len(own)), own] = -np.inf
-                values, chosen = _best(x, norm, name, own, scores, k)
-                into.values[part, : values.shape[1]], into.rows[part, : values.shape[1]] = values, chosen
+                values, candidates = _best(x, norm, name, own, scores, k)
+                into.values[part, : values.shape[1]], into.rows[part, : values.shape[1]] = values, candidates
             stage.advance(len(own))
-    return found
+    return results
 
 
 def _best(
@@ -96,25 +96,25 @@ def _best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact values and rows (q, min(k, n - 1)) of the queries `own` (q,), best first, by scores (q, n)."""
     width = min(k + SLACK, len(x) - 1)
-    chosen = np.argpartition(scores, -width, axis=1)[:, -width:]
-    values = _values(x, norm, by, own, chosen)
-    values[np.isneginf(np.take_along_axis(scores, chosen, axis=1))] = np.nan
+    candidates = np.argpartition(scores, -width, axis=1)[:, -width:]
+    values = _values(x, norm, by, own, candidates)
+    values[np.isneginf(np.take_along_axis(scores, candidates, axis=1))] = np.nan
     order = np.argsort(values if by == "l2" else -values, axis=1, kind="stable")[:, :k]
-    values, chosen = np.take_along_axis(values, order, axis=1), np.take_along_axis(chosen, order, axis=1)
-    return values, np.where(np.isnan(values), -1, chosen)
+    values, candidates = np.take_along_axis(values, order, axis=1), np.take_along_axis(candidates, order, axis=1)
+    return values, np.where(np.isnan(values), -1, candidates)
 
 
-def _values(x: np.ndarray, norm: np.ndarray, by: By, rows: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _values(x: np.ndarray, norm: np.ndarray, by: By, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Values (q, w) of queries `rows` (q,) with candidates `chosen` (q, w), float64 from the rows as given."""
-    values = np.empty(chosen.shape)
-    step = max(1, 2**22 // max(1, chosen.shape[1] * x.shape[1]))
+    values = np.empty(candidates.shape)
+    step = max(1, 2**22 // max(1, candidates.shape[1] * x.shape[1]))
     for i in range(0, len(rows), step):
         a = x[rows[i : i + step]].astype(np.float64)[:, None]
-        b = x[chosen[i : i + step]].astype(np.float64)
+        b = x[candidates[i : i + step]].astype(np.float64)
         if by == "l2":
             b -= a
         values[i : i + step] = np.sqrt(np.vecdot(b, b)) if by == "l2" else np.vecdot(a, b)
     if by == "cosine":
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = np.clip(values / (norm[rows, None] * norm[chosen]), -1.0, 1.0)
+            values = np.clip(values / (norm[rows, None] * norm[candidates]), -1.0, 1.0)
     return values

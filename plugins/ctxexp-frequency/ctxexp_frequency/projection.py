@@ -57,15 +57,15 @@ def project(x: np.ndarray, words: Sequence[str], rank: np.ndarray, *, seed: int 
     total = float(np.trace(gram))
     if not total > 0:
         return None
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:POINTS])
+    sample = np.sort(np.random.default_rng(seed).permutation(len(rows))[:POINTS])
     mean = x[rows].mean(axis=0, dtype=np.float64)
     axes = vectors[:, ::-1][:, :2]
     axes = axes * np.where(mean @ axes < 0, -1, 1)
-    xy = x[rows[chosen]].astype(np.float64) @ axes
-    kept = rows[chosen]
+    xy = x[rows[sample]].astype(np.float64) @ axes
+    sample_rows = rows[sample]
     return Projection(
-        [words[i] for i in kept.tolist()],
-        rank[kept].tolist(),
+        [words[i] for i in sample_rows.tolist()],
+        rank[sample_rows].tolist(),
         [float(f"{v:.5g}") for v in xy[:, 0]],  # for drawing only
         [float(f"{v:.5g}") for v in xy[:, 1]],
         [float(values[-1] / total), float(values[-2:].sum() / total)],
@@ -74,7 +74,7 @@ def project(x: np.ndarray, words: Sequence[str], rank: np.ndarray, *, seed: int 
 
 
 def draw(panels: Sequence[tuple[str, Projection]], folder: Path, *, title: str, facts: Sequence[str]) -> list[Path]:
-    """Write projection.png, .svg and .html with a panel for each (name, projection); the paths."""
+    """Write projection.png, .svg and .html with a panel for each (name, projection); returns their paths."""
     if not panels:
         return []
     return [*_figure(panels, folder, title, facts), _page(panels, folder / "projection.html", title)]
@@ -85,14 +85,14 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
 
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
-    figure = frame.blank(4.4 * columns + (2.6 if columns == 1 else 0.9), 3.8 * rows)
+    figure = frame.empty_figure(4.4 * columns + (2.6 if columns == 1 else 0.9), 3.8 * rows)
     top = max(max(p.rank) for _, p in panels) + 1
-    drawn, origin, axes = None, None, []
+    points, origin, axes = None, None, []
     for position, (name, p) in enumerate(panels, start=1):
         ax = figure.add_subplot(rows, columns, position)
         axes.append(ax)
         order = np.argsort(p.rank, kind="stable")[::-1]  # frequent words on top
-        drawn = ax.scatter(
+        points = ax.scatter(
             np.array(p.x)[order], np.array(p.y)[order], c=np.array(p.rank)[order] + 1, norm=LogNorm(1, max(top, 2)),
             cmap="viridis_r", s=6, linewidths=0, alpha=0.8, rasterized=True,
         )  # fmt: skip
@@ -102,11 +102,11 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
         ax.set_ylabel("second direction", fontsize=9)
         ax.tick_params(labelsize=8, length=3)
         ax.spines[["top", "right"]].set_visible(False)
-    bar = figure.colorbar(drawn, ax=axes, pad=0.02, fraction=0.05)  # type: ignore[arg-type]
+    bar = figure.colorbar(points, ax=axes, pad=0.02, fraction=0.05)  # type: ignore[arg-type]
     bar.set_label("frequency rank (1 = most frequent)", fontsize=9)
     bar.ax.tick_params(labelsize=8)
-    frame.dress(figure, title, facts, [origin], ["the origin"], [])
-    return frame.save(figure, folder, "projection")
+    frame.add_captions(figure, title, facts, [origin], ["the origin"], [])
+    return frame.save_figure(figure, folder, "projection")
 
 
 def _share(p: Projection) -> str:

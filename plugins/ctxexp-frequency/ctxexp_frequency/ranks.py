@@ -42,8 +42,8 @@ def ranks(tokens: Sequence[str], counts: np.ndarray | None, source: str, listed:
     result = np.full(len(tokens), -1, np.int64)
     if counts is not None:
         counts = np.asarray(counts)
-        seen = np.flatnonzero(counts > 0)
-        result[seen[np.argsort(-counts[seen], kind="stable")]] = np.arange(len(seen))
+        occurring = np.flatnonzero(counts > 0)
+        result[occurring[np.argsort(-counts[occurring], kind="stable")]] = np.arange(len(occurring))
     return result
 
 
@@ -126,7 +126,7 @@ def geometry(
     bin_of = place[rows]
     values: dict[str, np.ndarray] = {"norm": np.sqrt(np.einsum("nd,nd->n", x[rows], x[rows], dtype=np.float64))}
     by: tuple[By, ...] = get_args(By)
-    found = {f"{name}_{each}nn": np.full(len(rows), np.nan) for name in by for each in k}
+    near_values = {f"{name}_{each}nn": np.full(len(rows), np.nan) for name in by for each in k}
     groups = [(np.arange(len(x)), np.arange(len(rows)))]
     if neighbours == "bin":
         groups = [(rows[bin_of == i], np.flatnonzero(bin_of == i)) for i in range(len(bins) - 1)]
@@ -139,13 +139,13 @@ def geometry(
         search = nearest(x if whole else x[among], k=max(k), by=by, queries=queries, progress=progress)
         for measure, near in search.items():
             for each in k:
-                found[f"{measure}_{each}nn"][whose] = near.mean(each)
-    values |= found
+                near_values[f"{measure}_{each}nn"][whose] = near.mean(each)
+    values |= near_values
     stats: dict[str, float | Estimate] = {**_correlations(rank[rows], values, replicates, seed)}
     for i, (first, last) in enumerate(pairwise(bins)):
         for name, value in values.items():
-            known = value[(bin_of == i) & np.isfinite(value)]
-            stats[f"{name}_{first}_{last}"] = float(known.mean()) if len(known) else math.nan
+            finite_values = value[(bin_of == i) & np.isfinite(value)]
+            stats[f"{name}_{first}_{last}"] = float(finite_values.mean()) if len(finite_values) else math.nan
         stats[f"n_{first}_{last}"] = float(np.count_nonzero(bin_of == i))
     return {
         **stats,
@@ -166,20 +166,20 @@ def _correlations(
         alike.setdefault(np.isfinite(value).tobytes(), []).append(name)
         stats[f"spearman_{name}"] = Estimate(math.nan, math.nan, math.nan)
     for names in alike.values():
-        known = np.isfinite(values[names[0]])
-        n, own = int(known.sum()), rank[known]
+        is_defined = np.isfinite(values[names[0]])
+        n, own = int(is_defined.sum()), rank[is_defined]
         if n < correlation.LEAST:
             continue
-        drawn: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        replicates_of: dict[str, list[np.ndarray]] = {name: [] for name in names}
         for counts in correlation.resamples([n], replicates, np.random.default_rng(seed)):
             total = counts.sum(axis=1, keepdims=True)
             first = _standard(correlation.midranks(own, counts), counts, total) * counts
             for name in names:
-                second = _standard(correlation.midranks(values[name][known], counts), counts, total)
-                drawn[name].append(np.einsum("cn,cn->c", first, second))
+                second = _standard(correlation.midranks(values[name][is_defined], counts), counts, total)
+                replicates_of[name].append(np.einsum("cn,cn->c", first, second))
         for name in names:
-            each = np.concatenate(drawn[name]) if drawn[name] else np.empty(0)
-            rho = correlation.spearman(own, values[name][known])
+            each = np.concatenate(replicates_of[name]) if replicates_of[name] else np.empty(0)
+            rho = correlation.spearman(own, values[name][is_defined])
             stats[f"spearman_{name}"] = Estimate(rho, *correlation.percentiles(each))
     return stats
 

@@ -13,7 +13,7 @@ from ctxexp_frequency.hull import negative_direction
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.cosines import BLOCK, positive_pairs
-from ctxexp.metric import Group
+from ctxexp.measuring.groups import Group
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 
@@ -120,7 +120,7 @@ def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:
     layer.update(Group("corpus", x))
     metric.update(Group("input", x, table=EmbeddingTable("input", ["t"] * 40, x, None)))
     assert metric.compute() == layer.compute()
-    metric.save(tmp_path)
+    metric.outputs()["spectrum"].write(tmp_path)
     lines = (tmp_path / "spectrum.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "i,sigma,relative"
     assert [float(line.split(",")[2]) for line in lines[1:]] == pytest.approx(
@@ -149,7 +149,7 @@ def unseen_token(h: np.ndarray, steps: int, rate: float = 2.0) -> np.ndarray:
     return np.array(norms)
 
 
-def test_an_unseen_tokens_norm_grows_for_ever_where_the_hull_misses_the_origin() -> None:
+def test_norms_grow_for_ever_where_the_hull_misses_the_origin() -> None:
     """Theorem 1: the hull of the hidden states decides, not that of the word vectors."""
     h = np.random.default_rng(5).normal(size=(50, 3)) + 3 * np.eye(3)[0]
     found = negative_direction(h)
@@ -165,7 +165,7 @@ def test_an_unseen_tokens_norm_grows_for_ever_where_the_hull_misses_the_origin()
     assert (h @ w < 0).all()
 
 
-def test_an_unseen_tokens_norm_stays_bounded_where_the_hull_holds_the_origin() -> None:
+def test_norms_stay_bounded_where_the_hull_holds_the_origin() -> None:
     h = np.random.default_rng(6).normal(size=(50, 3)) + 0.4 * np.eye(3)[0]
     assert negative_direction(h).v is None
     norms = unseen_token(h, 20_000)

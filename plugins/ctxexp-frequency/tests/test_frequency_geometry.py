@@ -14,10 +14,10 @@ from ctxexp_frequency import ranks as by_rank
 from ctxexp_frequency.metric import FrequencyGeometry
 from ctxexp_frequency.projection import Projection, project
 from ctxexp_frequency.ranks import ranks, read_list
-from ctxexp_frequency.table import published, table_degeneration, table_frequency
+from ctxexp_frequency.table import published_values, table_degeneration, table_frequency
 
 from ctxexp.errors import DataError, MetricError
-from ctxexp.metric import Group
+from ctxexp.measuring.groups import Group
 from ctxexp.model import EmbeddingTable
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
@@ -104,7 +104,7 @@ def test_growing_norms_alone_move_distances_and_products_but_not_cosines() -> No
     assert abs(got["spearman_cosine_3nn"]) < 0.15
 
 
-def test_empty_bins_and_rows_without_a_value_are_nan_and_counted() -> None:
+def test_empty_bins_are_nan_and_counted() -> None:
     x = np.random.default_rng(3).normal(size=(12, 4))
     x[4] = np.nan
     x[5] = 0
@@ -200,7 +200,7 @@ def test_it_keeps_the_laws_of_a_metric(neighbours: str) -> None:
     check_metric(lambda: FrequencyGeometry(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
 
 
-def test_a_words_vector_is_its_mean_and_its_frequency_the_number_of_its_rows() -> None:
+def test_a_word_is_its_mean_and_its_count() -> None:
     groups = words()
     got = computed(fed(FrequencyGeometry(bins=(0, 10, 40), k=(2,)), groups[::-1]))
     order = sorted(range(40), key=lambda i: (-len(groups[i][1]), groups[i][0]))
@@ -208,7 +208,7 @@ def test_a_words_vector_is_its_mean_and_its_frequency_the_number_of_its_rows() -
     assert got == pytest.approx(geometry(x, np.arange(40), bins=(0, 10, 40), k=(2,)))
 
 
-def test_equal_numbers_of_contexts_take_out_what_averaging_does_to_norms() -> None:
+def test_equal_context_counts_remove_averagings_effect_on_norms() -> None:
     rng = np.random.default_rng(5)
     groups = [(f"w{i:03d}", rng.normal(size=(2 + (299 - i) // 10, 8)) + 0.5) for i in range(300)]
     averaged = computed(fed(FrequencyGeometry(bins=(0, 300)), groups))
@@ -219,7 +219,7 @@ def test_equal_numbers_of_contexts_take_out_what_averaging_does_to_norms() -> No
     assert "permutation" not in FrequencyGeometry(contexts=2).invariances
 
 
-def test_tables_leave_special_pieces_out_and_layers_have_no_vocabulary_order() -> None:
+def test_tables_leave_out_special_pieces() -> None:
     rng = np.random.default_rng(6)
     x = rng.normal(size=(30, 4)).astype(np.float32)
     table = EmbeddingTable("input", [f"t{i}" for i in range(30)], x, np.arange(30), special=(0, 29))
@@ -260,16 +260,15 @@ def test_a_projection_is_the_uncentred_singular_value_decompositions(monkeypatch
     ids=["default", "chosen", "none"],
 )
 def test_wanted_layers_and_tables_are_drawn(tmp_path: Path, wanted: list[int | str] | None, panels: list[str]) -> None:
-    for layer in (0, 1):
-        place = tmp_path / f"layer_{layer:02d}"
-        place.mkdir()
-        fed(FrequencyGeometry(), words(seed=layer)).save(place)
-    (tmp_path / "table_input").mkdir()
-    metric = FrequencyGeometry()
+    by_place = {
+        f"layer_{layer:02d}": fed(FrequencyGeometry(projection=wanted), words(seed=layer)).outputs()["projection"]
+        for layer in (0, 1)
+    }
+    metric = FrequencyGeometry(projection=wanted)
     x = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
     of_table(metric, EmbeddingTable("input", ["<b>", "$x$", *"cdefghi"], x, np.arange(9) + 1))
-    metric.save(tmp_path / "table_input")
-    FrequencyGeometry(projection=wanted).finish(tmp_path, n_layers=2, title="a <model>")
+    by_place["table_input"] = metric.outputs()["projection"]
+    by_place["layer_00"].write_together(by_place, tmp_path, n_layers=2, title="a <model>")
     pictures = sorted(p.name for p in tmp_path.iterdir() if p.is_file())
     assert pictures == (["projection.html", "projection.png", "projection.svg"] if panels else [])
     kept = sorted(p.parent.name for p in tmp_path.glob("*/projection.json"))
@@ -286,7 +285,7 @@ def test_wanted_layers_and_tables_are_drawn(tmp_path: Path, wanted: list[int | s
 
 
 def test_published_figures_and_a_sweeps_tables() -> None:
-    known = published()
+    known = published_values()
     assert list(known) == ["norm", "l2_3nn", "l2_5nn", "l2_7nn", "dot_3nn", "dot_5nn", "dot_7nn"]
     assert list(known["norm"].values()) == [0.95, 1.04, 1.22, 1.45]
     assert list(known["dot_7nn"]) == [(0, 100), (100, 500), (500, 5000), (5000, 10000)]
@@ -321,18 +320,17 @@ def test_published_figures_and_a_sweeps_tables() -> None:
 
 
 def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
-    from ctxexp.command.run import run
-    from ctxexp.progress import Silent
+    from ctxexp.command.build import Built
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
     overrides = ["experiment=frequency", "model=bert", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
     overrides += ["metric.degeneration.rows=500", "metric.frequency_geometry.replicates=20"]
-    results = run(composed(*overrides, f"cache.folder={tmp_path}/cache"), tmp_path, Silent())
-    assert results.named["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
-    assert results.named["degeneration/n"].tolist() == [17.0] * results.n_layers
-    assert results.named["degeneration.input/n"] == 8192
-    assert results.named["frequency_geometry.input/n"] == 6  # the words are pieces of their own
+    results = Built(composed(*overrides, f"cache.folder={tmp_path}/cache")).run(tmp_path)
+    assert results.by_name["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
+    assert results.by_name["degeneration/n"].tolist() == [17.0] * results.n_layers
+    assert results.by_name["degeneration.input/n"] == 8192
+    assert results.by_name["frequency_geometry.input/n"] == 6  # the words are pieces of their own
     assert results.info.tables["input"].tied
     assert (tmp_path / "frequency_geometry" / "projection.html").is_file()
     assert (tmp_path / "degeneration" / "table_input" / "spectrum.csv").is_file()

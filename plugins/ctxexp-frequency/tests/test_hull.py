@@ -134,7 +134,7 @@ def test_a_point_in_the_hull() -> None:
     assert hull_contains(cube[:0], cube[3]) is None
 
 
-def test_a_zero_row_is_the_origin_and_no_rows_decide_nothing() -> None:
+def test_a_zero_row_is_the_origin() -> None:
     x = np.eye(3) + 1
     x[1] = 0
     assert hull_contains_origin(x) is True

@@ -1,4 +1,4 @@
-"""Isotropy within clusters: how alike random words are once each cluster's own direction is taken away."""
+"""Isotropy within clusters: mean cosine of random words once each cluster's mean is removed."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class ClusterAdjustedSimilarity(SampleMetric):
         best, score = np.zeros(len(x), np.intp), float("nan")
         for k in range(2, min(LARGEST, len(x) - 1) + 1):
             labels = self._clusters(x, k)
-            found = mean_silhouette(x, labels)
-            if found >= LEAST and not found <= score:
-                best, score = labels, found
+            silhouette = mean_silhouette(x, labels)
+            if silhouette >= LEAST and not silhouette <= score:
+                best, score = labels, silhouette
         return best, score
 
     def _clusters(self, x: np.ndarray, k: int) -> np.ndarray:

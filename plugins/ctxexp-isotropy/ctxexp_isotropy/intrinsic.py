@@ -1,4 +1,4 @@
-"""Intrinsic dimension: of how many dimensions the surface is that the occurrences lie on."""
+"""Intrinsic dimension of the occurrences: dimensions of the surface on which they lie."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class IntrinsicDimension(SampleMetric):
 
     def values(self, x: np.ndarray) -> dict[str, float]:
         """raw (TwoNN), mle; NaN with fewer than three (k + 1) distinct rows. duplicates; n distinct rows."""
-        kept = x[distinct(x)]
-        found = {"n": float(len(kept)), "duplicates": float(len(x) - len(kept))}
-        if len(kept) > 2:
-            near = neighbour_distances(kept, min(self.k, len(kept) - 1))
-            found["raw"] = two_nn(near)
+        rows = x[distinct(x)]
+        statistics = {"n": float(len(rows)), "duplicates": float(len(x) - len(rows))}
+        if len(rows) > 2:
+            near = neighbour_distances(rows, min(self.k, len(rows) - 1))
+            statistics["raw"] = two_nn(near)
             if near.shape[1] == self.k:
-                found["mle"] = mle(near)
-        return found
+                statistics["mle"] = mle(near)
+        return statistics
 
 
 def neighbour_distances(x: np.ndarray, k: int) -> np.ndarray:
@@ -64,9 +64,9 @@ def two_nn(near: np.ndarray) -> float:
     """TwoNN from neighbours' distances (n, >= 2): the slope through the origin of -log(1 - F) on log(r2 / r1)."""
     log_ratio = np.sort(np.log(near[:, 1] / near[:, 0]))
     n = len(log_ratio)
-    kept = slice(0, int(np.floor(n * (1 - DISCARD))))
-    y = -np.log1p(-np.arange(1, n + 1)[kept] / n)
-    along = log_ratio[kept]
+    part = slice(0, int(np.floor(n * (1 - DISCARD))))
+    y = -np.log1p(-np.arange(1, n + 1)[part] / n)
+    along = log_ratio[part]
     total = float(along @ along)
     return float(along @ y) / total if total > 0 else float("nan")
 
@@ -79,7 +79,7 @@ def mle(near: np.ndarray) -> float:
 
 
 def distinct(x: np.ndarray) -> np.ndarray:
-    """Which rows of `x` (n, d) lie further than float32's rounding from every row before them: (n,) bool."""
+    """Mask (n,) of the rows of `x` (n, d) that lie further than float32's rounding from every row before them."""
     keep = np.ones(len(x), dtype=bool)
     tolerance = (2 * np.finfo(np.float32).eps) ** 2 * (x**2).sum(axis=1)  # (n,), squared distances
     for at, squares in _squares(x):

@@ -1,4 +1,4 @@
-"""Rogue dimensions: how much of the cosine of random words a few coordinates make."""
+"""Rogue dimensions: share of few coordinates in the mean cosine of random words."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class RogueDimensions(SampleMetric):
         if each is None:
             return {}
         order, whole = np.argsort(-each, kind="stable"), float(each.sum())
-        found = {"mean_cosine": whole, "dimension": float(order[0])}
+        statistics = {"mean_cosine": whole, "dimension": float(order[0])}
         for k in TOP:
             if k < x.shape[1]:
-                found[f"top_{k}"] = float(each[order[:k]].sum()) / whole if whole > 0 else float("nan")
+                statistics[f"top_{k}"] = float(each[order[:k]].sum()) / whole if whole > 0 else float("nan")
                 rest = contributions(np.delete(x, order[:k], axis=1))
-                found[f"without_{k}"] = float("nan") if rest is None else float(rest.sum())
-        return {"raw": found.get("top_1", float("nan")), **found}
+                statistics[f"without_{k}"] = float("nan") if rest is None else float(rest.sum())
+        return {"raw": statistics.get("top_1", float("nan")), **statistics}
 
 
 def contributions(x: np.ndarray) -> np.ndarray | None:
-    """What each dimension adds to the mean cosine of all pairs of rows of `x` (n, d): (d,); None with a zero row."""
+    """Terms (d,) of the dimensions in the mean cosine of all pairs of rows of `x` (n, d); None with a zero row."""
     u = unit_rows(x)
     if u is None:
         return None

@@ -1,4 +1,4 @@
-"""What the measures of the baseline's random occurrences share: the first sample's values, redraws for the spread."""
+"""Base of measures of the baseline's random occurrences: values of the first sample, spread over further samples."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 
 import ctxexp
 from ctxexp.errors import MetricError
-from ctxexp.metric import Group, Over
+from ctxexp.measuring.groups import Group
+from ctxexp.metric import Over
 
 
 class SampleMetric(ctxexp.Metric):
-    """Values of the baseline's first sample; `redraws` more samples, each at the same cost, give the spread of raw."""
+    """Statistics of the baseline's first sample; `redraws` further samples, each at equal cost, give raw's spread."""
 
     over: ClassVar[Over] = "sample"
     name: ClassVar[str]
-    statistics: ClassVar[tuple[str, ...]] = ("raw",)  # what `values` gives, beside n
+    statistics: ClassVar[tuple[str, ...]] = ("raw",)  # names of the statistics in `values`, beside n
 
     def __init__(self, *, redraws: int = 0) -> None:
         if redraws < 0:
@@ -27,21 +28,28 @@ class SampleMetric(ctxexp.Metric):
 
     @abstractmethod
     def values(self, x: np.ndarray) -> dict[str, float]:
-        """The statistics of the rows of `x` (n, d) float64, all finite and at least two; n where not all rows count."""
+        """The statistics of a sample.
+
+        Args:
+            x: its rows (n, d) float64, at least two, all finite.
+
+        Returns:
+            Values by name, those of `statistics`; `n` too where not all rows count. Missing ones are NaN.
+        """
 
     def update(self, group: Group) -> None:
         at, x = int(str(group.key)), group.x
         if at <= self.redraws:
-            found = dict.fromkeys(self.statistics, float("nan"))
+            statistics = dict.fromkeys(self.statistics, float("nan"))
             if len(x) > 1 and np.isfinite(x).all():
-                found |= self.values(x.astype(np.float64))
-            self._values[at] = {"n": float(len(x)), **found}
+                statistics |= self.values(x.astype(np.float64))
+            self._values[at] = {"n": float(len(x)), **statistics}
 
     def compute(self) -> dict[str, float]:
         """The statistics of sample 0; sd of raw over the redraws (NaN without two); n rows."""
-        found = self._values.get(0, {**dict.fromkeys(self.statistics, float("nan")), "n": 0.0})
+        statistics = self._values.get(0, {**dict.fromkeys(self.statistics, float("nan")), "n": 0.0})
         others = np.array([values["raw"] for key, values in sorted(self._values.items()) if key > 0])
-        return {**found, "sd": float(others.std(ddof=1)) if len(others) > 1 else float("nan")}
+        return {**statistics, "sd": float(others.std(ddof=1)) if len(others) > 1 else float("nan")}
 
 
 def unit_rows(x: np.ndarray) -> np.ndarray | None:

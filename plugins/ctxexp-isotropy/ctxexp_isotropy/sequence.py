@@ -1,8 +1,9 @@
-"""Of a sentence's own vectors: the entropy of their Gram matrix and the curvature of their path, as Skean et al. 2025
-define both and as they released them, which are other numbers."""
+"""Entropy of the Gram matrix of a sentence's vectors and curvature of their path, as Skean et al. 2025 define them, and
+as their released code computes them, which gives other numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -16,17 +17,21 @@ DEFINITIONS = ("defined", "released")
 
 
 class _OfSentences(ctxexp.GroupMean):
-    """A function of a sentence's rows in their order, by one of two definitions."""
+    """Base of functions of a sentence's rows in their order, by one of two definitions."""
 
     over: ClassVar[Over] = "sentence"
     name: ClassVar[str]
 
     def __init__(
-        self, *, definition: Definition = "defined", size_matched: bool = True, sample: int | None = None
+        self,
+        *,
+        definition: Definition = "defined",
+        baselines: Sequence[str] = ("run", "size_matched"),
+        sample: int | None = None,
     ) -> None:
         if definition not in DEFINITIONS:
             raise MetricError(f"{self.name} definition={definition!r}: expected {' or '.join(DEFINITIONS)}")
-        super().__init__(sample=sample, size_matched=size_matched)
+        super().__init__(sample=sample, baselines=baselines)
         self.by = definition
         self.variant = "" if definition == "defined" else "released"
 
@@ -45,9 +50,13 @@ class MatrixEntropy(_OfSentences):
     unit: ClassVar[str] = "nats"
 
     def __init__(
-        self, *, definition: Definition = "defined", size_matched: bool = True, sample: int | None = None
+        self,
+        *,
+        definition: Definition = "defined",
+        baselines: Sequence[str] = ("run", "size_matched"),
+        sample: int | None = None,
     ) -> None:
-        super().__init__(definition=definition, size_matched=size_matched, sample=sample)
+        super().__init__(definition=definition, baselines=baselines, sample=sample)
         plain = definition == "defined"
         self.invariances = frozenset({"scale", "permutation"} | ({"rotation"} if plain else {"shift"}))
         how = "of the Gram matrix of a sentence's rows" if plain else "as released: rows normalised, entries clamped"
@@ -81,9 +90,13 @@ class Curvature(_OfSentences):
     min_rows: ClassVar[int] = 3
 
     def __init__(
-        self, *, definition: Definition = "defined", size_matched: bool = True, sample: int | None = None
+        self,
+        *,
+        definition: Definition = "defined",
+        baselines: Sequence[str] = ("run", "size_matched"),
+        sample: int | None = None,
     ) -> None:
-        super().__init__(definition=definition, size_matched=size_matched, sample=sample)
+        super().__init__(definition=definition, baselines=baselines, sample=sample)
         self.invariances = frozenset({"rotation", "scale", "shift"} if definition == "defined" else {"scale", "shift"})
         how = "mean angle of successive steps" if definition == "defined" else "as released: of absolute cosines"
         self.definition = f"{how} between a sentence's words"
@@ -104,8 +117,8 @@ class Curvature(_OfSentences):
                 angle = np.where(size > 0, angle, np.where(np.isfinite(product), 0.0, np.nan))
                 result: np.ndarray = angle.mean(axis=-1)
                 return result
-            known = np.isfinite(angle)
-            result = np.where(known, angle, 0).sum(axis=-1) / known.sum(axis=-1)
+            is_defined = np.isfinite(angle)
+            result = np.where(is_defined, angle, 0).sum(axis=-1) / is_defined.sum(axis=-1)
         return result
 
 
@@ -122,8 +135,8 @@ def entropy(moment: np.ndarray) -> np.ndarray:
     a clamped matrix may have, by their absolute value (as repitl, which the release calls, has them)."""
     trace = np.trace(moment, axis1=-2, axis2=-1)
     good = np.isfinite(moment).all(axis=(-2, -1)) & (trace > 0)
-    held = np.where(good[..., None, None], moment, np.eye(moment.shape[-1]))
-    values = np.abs(np.linalg.eigvalsh(held / np.where(good, trace, moment.shape[-1])[..., None, None]))
+    finite = np.where(good[..., None, None], moment, np.eye(moment.shape[-1]))
+    values = np.abs(np.linalg.eigvalsh(finite / np.where(good, trace, moment.shape[-1])[..., None, None]))
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(values > 1e-15, values * np.log(values), 0.0)
     result: np.ndarray = np.where(good, -terms.sum(axis=-1), np.nan)

@@ -20,8 +20,8 @@ def isoscore_star(x: np.ndarray, target: np.ndarray | None, zeta: float) -> floa
     rows = x.astype(np.float64)
     rows = rows - rows.mean(axis=0)
     own = rows.T @ rows / max(1, len(rows) - 1)
-    wanted = np.eye(rows.shape[1]) if target is None else target
-    shrunk = (1 - zeta) * own + zeta * wanted
+    prior = np.eye(rows.shape[1]) if target is None else target
+    shrunk = (1 - zeta) * own + zeta * prior
     return isoscore(shrunk) if shrunk.any() else float("nan")
 
 

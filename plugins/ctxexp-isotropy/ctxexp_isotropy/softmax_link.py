@@ -29,7 +29,7 @@ DEFINITION = (
 def softmax_link(
     hidden: np.ndarray, output: np.ndarray, counts: np.ndarray, *, contexts: int = 1000, pieces: int = 1000, seed: int
 ) -> dict[str, float]:
-    """How products of contexts and pieces go with the model's own PMI and with frequency; Pearson, in [-1, 1].
+    """Pearson correlations, in [-1, 1], of products of contexts and pieces with the model's own PMI and with frequency.
 
     `hidden` (n, d): hidden states, one a context; `output` (V, d): the softmax' matrix; `counts` (V,): its pieces in
     the corpus. At most `contexts` random contexts are paired with at most `pieces` random pieces of those that occur
@@ -42,8 +42,8 @@ def softmax_link(
     is constant.
     """
     rng = np.random.default_rng(seed)
-    counted = np.flatnonzero(counts > 0)
-    x = np.sort(rng.choice(counted, min(pieces, len(counted)), replace=False))
+    occurring = np.flatnonzero(counts > 0)
+    x = np.sort(rng.choice(occurring, min(pieces, len(occurring)), replace=False))
     c = np.sort(rng.choice(len(hidden), min(contexts, len(hidden)), replace=False))
     if len(x) < 2 or len(c) < 1:
         names = ("own_pmi", "log_p", "own_pmi_within", "log_p_within", "log_p_mean", "lambda_sd", "residual")
@@ -74,7 +74,7 @@ def softmax_link(
 def counted_link(
     hidden: np.ndarray, ends: np.ndarray, output: np.ndarray, following: np.ndarray, *, least: int = 5
 ) -> dict[str, float]:
-    """How products go with a PMI that is counted in a text, of a piece and the one before it; Pearson, in [-1, 1].
+    """Pearson correlations, in [-1, 1], of products with the PMI of a piece and the one before it, counted in a text.
 
     `hidden` (n, d): hidden states, one a context; `ends` (n,): the piece in which each ends; `output` (V, d): the
     softmax' matrix; `following` (m, 2): the text's pieces y, x that follow each other. PMI(y, x) = log p(y, x) - log
@@ -89,8 +89,8 @@ def counted_link(
     """
     pairs, n = np.unique(following, axis=0, return_counts=True)
     before, after = (np.bincount(column, minlength=len(output)) for column in following.T)
-    kept = (n >= least) & np.isin(pairs[:, 0], ends)
-    (y, x), n = pairs[kept].T, n[kept]
+    is_frequent = (n >= least) & np.isin(pairs[:, 0], ends)
+    (y, x), n = pairs[is_frequent].T, n[is_frequent]
     log_p = np.log(after[x] / len(following))
     pmi = np.log(n / before[y]) - log_p
     last, where = np.unique(ends, return_inverse=True)
@@ -135,8 +135,8 @@ def of_model(
     both ways (BERT's head has a layer of its own), without a known head, or with rows that aren't single pieces after
     the final norm. A head's bias, scaling or soft cap isn't known here: of a model that has one, logits differ.
     """
-    said = encoder.details
-    if not said.get("causal") or said.get("pooling") != "pieces" or not said.get("final_norm"):
+    details = encoder.details
+    if not details.get("causal") or details.get("pooling") != "pieces" or not details.get("final_norm"):
         raise ModelError(
             f"encoder {encoder.name!r}: the softmax link needs a causal model's single pieces after its final norm; "
             "use model=gpt2 with pooling=pieces and final_norm=true"
@@ -148,7 +148,7 @@ def of_model(
         raise ModelError(f"encoder {encoder.name!r}: its output matrix is not known ({table.note})")
     assert table.counts is not None
     hidden = np.concatenate([one.layers[-1] for one in islice(encoder.encode(sentences), len(sentences))])
-    ends, counted = (encoder.piece_ids(each) for each in (sentences, text))  # type: ignore[attr-defined]
-    following = np.concatenate([np.stack([ids[:-1], ids[1:]], axis=1) for ids in counted])
+    ends, ids_of_text = (encoder.piece_ids(each) for each in (sentences, text))  # type: ignore[attr-defined]
+    following = np.concatenate([np.stack([ids[:-1], ids[1:]], axis=1) for ids in ids_of_text])
     own = softmax_link(hidden, table.vectors, table.counts, contexts=contexts, pieces=pieces, seed=seed)
     return own | counted_link(hidden, np.concatenate(ends), table.vectors, following, least=least)

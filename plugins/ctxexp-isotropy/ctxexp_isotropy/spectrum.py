@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 import ctxexp
 from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.measuring.one_pass.additive import Addends, Additive, Batch, Found, OnePass, Sums
-from ctxexp.metric import Block, Group, Over
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.metric import Over
+
+if TYPE_CHECKING:
+    from ctxexp_isotropy.sums import MomentSums
 
 
-class Spectrum(ctxexp.Metric, OnePass):
+class Spectrum(ctxexp.Metric):
     """A function of the covariance of all occurrences: mean and scatter matrix (d, d), whatever their number."""
 
     over: ClassVar[Over] = "occurrence"
@@ -27,33 +29,11 @@ class Spectrum(ctxexp.Metric, OnePass):
     def update_block(self, block: Block) -> None:
         self.moments.add(block.x.reshape(-1, block.x.shape[-1]))
 
-    def additive(self) -> Additive:
-        return _Moments(self)
+    def sums(self) -> MomentSums:
+        """The form in sums, for the distribution ctxexp-scale, which alone asks for it."""
+        from ctxexp_isotropy.sums import MomentSums
 
-
-class _Moments(Additive):
-    """From the sum of the rows, their second moments about the origin (d, d), and the sum of the unit rows: what
-    rounding leaves of a scatter is 1e-16 of those moments."""
-
-    def __init__(self, metric: Spectrum) -> None:
-        self.metric = metric
-
-    def addends(self, batch: Batch) -> Addends:
-        x, unit = batch.x, batch.unit.nan_to_num(0.0)
-        sums = {"rows": batch.lengths.sum(), "row sum": x.sum(0), "second moments": x.T @ x}
-        return Addends(whole={**sums, "unit sum": unit.sum(0), "directed rows": batch.directed.sum()})
-
-    def found(self, sums: Sums) -> Found:
-        n, total, outer, unit, directed = (sums.whole[name] for name in _NAMES)
-        metric, moments = copy(self.metric), Moments()
-        moments.n, moments.n_unit, moments.ones = int(n), int(directed), float(directed)
-        moments.mean, moments.unit = total / max(n, 1), unit
-        moments.scatter = outer - n * np.outer(moments.mean, moments.mean)
-        metric.moments = moments
-        return Found(dict(metric.compute()))
-
-
-_NAMES = ("rows", "row sum", "second moments", "unit sum", "directed rows")
+        return MomentSums(self)
 
 
 class IsoScore(Spectrum):

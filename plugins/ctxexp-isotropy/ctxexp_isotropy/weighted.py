@@ -1,4 +1,4 @@
-"""Spaces whose vectors count by how often they are met: Zipfian whitening and symmetry (Yokoi et al. 2024)."""
+"""Measures of word vectors weighted by frequency: Zipfian whitening and symmetry (Yokoi et al. 2024)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.metric import Group, Metric, Over
+from ctxexp.measuring.groups import Group
+from ctxexp.metric import Metric, Over
 
 
 def zipfian_whitening(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -21,8 +22,8 @@ def zipfian_whitening(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
     x = vectors.astype(np.float64)
     x = x - p @ x
     _, s, v = np.linalg.svd(np.sqrt(p)[:, None] * x, full_matrices=False)
-    kept = s > s.max(initial=0.0) * max(x.shape) * np.finfo(np.float64).eps
-    result: np.ndarray = x @ (v[kept].T / s[kept])
+    nonzero = s > s.max(initial=0.0) * max(x.shape) * np.finfo(np.float64).eps
+    result: np.ndarray = x @ (v[nonzero].T / s[nonzero])
     return result
 
 
@@ -45,10 +46,15 @@ def symmetry(vectors: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
 
 
 def _shares(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    given = np.asarray(counts, np.float64)
-    if given.shape != (len(vectors),) or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
-        raise MetricError(f"counts of shape {given.shape}: expected {len(vectors)} frequencies, 0 or more, not all 0")
-    return given / given.sum()
+    weights = np.asarray(counts, np.float64)
+    if (
+        weights.shape != (len(vectors),)
+        or not np.isfinite(weights).all()
+        or (weights < 0).any()
+        or not weights.sum() > 0
+    ):
+        raise MetricError(f"counts of shape {weights.shape}: expected {len(vectors)} frequencies, 0 or more, not all 0")
+    return weights / weights.sum()
 
 
 class Symmetry(Metric):
@@ -83,13 +89,13 @@ class Symmetry(Metric):
     def compute(self) -> dict[str, float]:
         """raw, first, uniform, uniform_first; n words."""
         nan = float("nan")
-        found = dict.fromkeys(("raw", "first", "uniform", "uniform_first"), nan) | {"n": float(len(self._means))}
+        statistics = dict.fromkeys(("raw", "first", "uniform", "uniform_first"), nan) | {"n": float(len(self._means))}
         if len(self._means) < 2:
-            return found
+            return statistics
         x, counts = np.array(self._means), np.array(self._counts)
         if not np.isfinite(x).all():
-            return found
+            return statistics
         if np.isfinite(counts).all() and counts.sum() > 0:
-            found["first"], found["raw"] = symmetry(x, counts)
-        found["uniform_first"], found["uniform"] = symmetry(x, np.ones(len(x)))
-        return found
+            statistics["first"], statistics["raw"] = symmetry(x, counts)
+        statistics["uniform_first"], statistics["uniform"] = symmetry(x, np.ones(len(x)))
+        return statistics

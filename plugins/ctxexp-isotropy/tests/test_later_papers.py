@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import MetricError
-from ctxexp.metric import Block, Group, Metric
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 from ctxexp.transforms.whitening import Whitening
@@ -28,7 +29,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("factory", EACH, ids=IDS)
-def test_each_keeps_the_laws_of_a_metric_and_its_declared_invariances(factory: Callable[[], Metric]) -> None:
+def test_each_keeps_a_metrics_laws_and_declared_invariances(factory: Callable[[], Metric]) -> None:
     check_metric(factory)
 
 
@@ -66,7 +67,7 @@ def test_both_definitions_are_those_that_were_printed_and_released(n: int, d: in
     assert iso.Curvature(definition="released").score(x[None])[0] == pytest.approx(curvature_as_released(x))
 
 
-def test_words_on_one_line_have_no_entropy_as_defined_and_log_2_as_released() -> None:
+def test_collinear_words_have_entropy_0_or_log_2_by_variant() -> None:
     line = np.outer([1.0, 2.0, 3.0, 4.0], normal(8))[None]
     assert iso.MatrixEntropy().score(line)[0] == pytest.approx(0, abs=1e-9)
     assert iso.MatrixEntropy(definition="released").score(line)[0] == pytest.approx(np.log(2))
@@ -74,7 +75,7 @@ def test_words_on_one_line_have_no_entropy_as_defined_and_log_2_as_released() ->
     assert iso.MatrixEntropy().score(even)[0] == pytest.approx(np.log(6))
 
 
-def test_independent_words_turn_by_two_thirds_of_pi_as_defined_and_by_one_as_released() -> None:
+def test_independent_words_have_the_variants_two_angles() -> None:
     x = normal(1, 400, 500)
     assert iso.Curvature().score(x)[0] == pytest.approx(2 * np.pi / 3, abs=0.01)
     assert iso.Curvature(definition="released").score(x)[0] == pytest.approx(np.pi / 3, abs=0.01)
@@ -86,7 +87,7 @@ def test_independent_words_turn_by_two_thirds_of_pi_as_defined_and_by_one_as_rel
     assert np.isnan(iso.Curvature().score(held)[0])
 
 
-def test_the_first_component_s_share_and_the_mean_cosine_are_two_anisotropies() -> None:
+def test_first_component_share_and_mean_cosine_are_different_anisotropies() -> None:
     """One direction of much variance about the origin: the first is large, the other 0; a common mean: the reverse."""
     long = normal(4000, 10) * [30, *[1] * 9]
     moved = normal(4000, 10) + 30 * np.eye(10)[0]
@@ -112,7 +113,7 @@ def star_as_printed(x: np.ndarray, target: np.ndarray, zeta: float) -> float:
     return float((d * share - 1) / (d - 1))
 
 
-def test_isoscore_star_is_the_printed_algorithm_and_holds_where_few_rows_make_isoscore_fall() -> None:
+def test_isoscore_star_follows_the_printed_algorithm_for_few_rows() -> None:
     x = normal(40, 12) * np.linspace(1, 3, 12)
     target = np.cov(normal(900, 12, seed=1).T)
     assert iso.isoscore_star(x, target, 0.3) == pytest.approx(star_as_printed(x, target, 0.3))

@@ -26,13 +26,9 @@ def register_metrics(register: Register) -> None:
 
 
 @ctxexp.hookimpl
-def register_tables(register: Register) -> None:
-    register("by_class", "ctxexp_senses.by_class.table:table")
-    register("what_is_context", "ctxexp_senses.components.figure:table")
-
-
-@ctxexp.hookimpl
-def register_figures(register: Register) -> None:
+def register_reports(register: Register) -> None:
+    register("table_by_class", "ctxexp_senses.by_class.table:table")
+    register("table_what_is_context", "ctxexp_senses.components.figure:table")
     register("by_class_components", "ctxexp_senses.by_class.figure:variance_components")
     register("by_class_self_similarity", "ctxexp_senses.by_class.figure:self_similarity")
     register("by_class_sense_separation", "ctxexp_senses.by_class.figure:sense_separation")

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctxexp_senses.attributes import Labels
 from ctxexp_senses.by_class import figure as figures
 from ctxexp_senses.by_class.classes import band
 from ctxexp_senses.by_class.components import VarianceComponentsByClass
 from ctxexp_senses.by_class.figure import TITLES
 from ctxexp_senses.by_class.metric import SelfSimilarityByClass, SenseSeparationByClass
-from ctxexp_senses.by_class.planted import CLASSES, coverage, drawn, estimated
+from ctxexp_senses.by_class.planted import CLASSES, coverage, draw_text, estimate_shares
 from ctxexp_senses.by_class.table import table
 from ctxexp_senses.components.planted import World
-from ctxexp_senses.known import Labels
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
+from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metric import Metric
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
-from ctxexp.model import Encoded, Encoder
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
-from ctxexp.study import Study, Vectors, Words
 
 Factory = Callable[[], Metric]
 STRENGTH = {"n": 1.0, "v": 0.5}  # of the cue in the vectors of nouns and verbs
@@ -45,13 +45,13 @@ class Cued(Encoder):
 
     name, n_layers, dim = "cued", 2, 1024
 
-    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
         found = []
         for sentence in batch:
             words = np.stack([effect(word) for word in sentence.words])
             cue = np.array([STRENGTH.get(w[0], 1) for w in sentence.words])[:, None] * effect(sentence.words[0])
             own = 0.1 * np.stack([effect(sentence.text + word) for word in sentence.words])
-            found.append(Encoded(sentence.words, np.stack([words, words + cue + own]).astype(np.float32)))
+            found.append(EncodedSentence(sentence.words, np.stack([words, words + cue + own]).astype(np.float32)))
         return found
 
     def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
@@ -80,7 +80,7 @@ def text(n: int = 160, *, seed: int = 0, shuffled: bool = False) -> Corpus:
 
 
 def run(corpus: Corpus, tmp_path: Path, **metrics: Factory) -> Results:
-    study = Study(corpus=corpus, encoder=Cued(), metrics=metrics, words=Words(min_contexts=3), explorer=0)
+    study = Study(corpus=corpus, encoder=Cued(), metrics=metrics, words=WordFilter(min_contexts=3))
     return study.run(Vectors(cache=tmp_path), folder=tmp_path)
 
 
@@ -118,13 +118,13 @@ def test_classes_are_means_of_their_words(told: Results, whole: str, by: str) ->
     assert sum(every) == value(told, whole, "n", "")
 
 
-def test_intervals_are_those_of_the_whole_where_a_class_is_all(tmp_path: Path) -> None:
+def test_intervals_of_one_full_class_are_the_wholes(tmp_path: Path) -> None:
     class Whole(Cued):
         def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
             return [np.stack([np.arange(len(s)), np.ones(len(s), int)], axis=1) for s in sentences]
 
     study = Study(
-        corpus=text(), encoder=Whole(), words=Words(min_contexts=3), explorer=0,
+        corpus=text(), encoder=Whole(), words=WordFilter(min_contexts=3),
         metrics={"whole": SelfSimilarity, "by": lambda: SelfSimilarityByClass(by=["pieces"])},
     )  # fmt: skip
     found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
@@ -135,7 +135,7 @@ def test_intervals_are_those_of_the_whole_where_a_class_is_all(tmp_path: Path) -
     np.testing.assert_allclose(found.values("by", "baseline"), found.values("whole", "baseline"))  # type: ignore[arg-type]
 
 
-def test_planted_separation_comes_back_by_class_and_shuffled_labels_have_none(told: Results, tmp_path: Path) -> None:
+def test_planted_separation_returns_by_class_and_vanishes_when_shuffled(told: Results, tmp_path: Path) -> None:
     """With a the cue's strength: same-sense cosine (1 + a^2) / (1 + a^2 + .01), cross-sense 1 / (1 + a^2 + .01)."""
     for kind, a in (("pos NOUN", 1.0), ("pos VERB", 0.5)):
         assert value(told, "apart", "raw", kind) == pytest.approx(a**2 / (1.01 + a**2), abs=0.02)
@@ -194,14 +194,14 @@ def test_planted_components_come_back_by_class() -> None:
     assert senses[1] > 2 * senses[0]
 
 
-def test_a_class_with_shuffled_senses_has_no_share_of_them_and_leaves_the_others() -> None:
-    known, x, units = drawn({name: World(of, seed=i) for i, (name, of) in enumerate(CLASSES.items())}, 400)
+def test_shuffled_senses_have_no_share_in_their_class_only() -> None:
+    known, x, units = draw_text({name: World(of, seed=i) for i, (name, of) in enumerate(CLASSES.items())}, 400)
     rng, senses = np.random.default_rng(0), known.sense.codes.copy()
     for form in np.unique(known.form.codes[known.pieces == 3]):
         mine = np.flatnonzero(known.form.codes == form)
         senses[mine] = rng.permutation(senses[mine])
-    plain = estimated(known, x, units)
-    shuffled = estimated(replace(known, sense=Labels(senses, known.sense.names)), x, units)
+    plain = estimate_shares(known, x, units)
+    shuffled = estimate_shares(replace(known, sense=Labels(senses, known.sense.names)), x, units)
     none = shuffled["pieces 3+/sense"]
     assert none.low < 0 < none.high
     assert abs(none.value) < 0.005 < 0.1 < plain["pieces 3+/sense"].low
@@ -227,7 +227,7 @@ def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_pa
     assert noun[7].startswith(f"{value(told, 'apart', 'raw', 'pos NOUN'):.3f} [")
     assert rows["b", "variance_components_by_class", "pos ADV"][7] == "left out"
     assert table([]) is None
-    plain = Study(corpus=text(40), encoder=Cued(), words=Words(min_contexts=3), explorer=0, bootstrap=0,
+    plain = Study(corpus=text(40), encoder=Cued(), words=WordFilter(min_contexts=3), bootstrap=0,
                   metrics={"by": lambda: SelfSimilarityByClass(by=["pieces"])})  # fmt: skip
     bare = table([("a", plain.run(Vectors(cache=tmp_path), folder=tmp_path))])
     assert bare is not None

@@ -8,34 +8,35 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ctxexp_senses.attributes import Labels, RowAttributes, tokens_of
 from ctxexp_senses.components import design as designs
 from ctxexp_senses.components.design import Design, ambiguous, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.figure import figure, frame, table
 from ctxexp_senses.components.metric import VarianceComponents, _look_below_zero
-from ctxexp_senses.components.planted import SIZES, World, coverage, estimated
+from ctxexp_senses.components.planted import SIZES, World, coverage, estimate_shares
 from ctxexp_senses.components.squares import squares
-from ctxexp_senses.known import Known, Labels, tokens_of
 
 import ctxexp
+from ctxexp.command.build import Built
 from ctxexp.command.compose import config_of
-from ctxexp.command.run import load_encoder
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
-from ctxexp.measuring.described import describe
+from ctxexp.measuring.groups import Group
 from ctxexp.measuring.occurrences import Text
-from ctxexp.metric import Estimate, Group
-from ctxexp.model import Encoded, Encoder
+from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.metric import Estimate
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.random_words import random_words
+from ctxexp.results.described import describe
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import Key, Values
-from ctxexp.study import Study, Vectors, Words
-from docs.numbers.what_is_context import paragraph
+from docs.numbers import what_is_context
 
 
 def small(seed: int = 0, *, of_document: int = 3) -> tuple[Design, np.ndarray]:
     """A design of a few hundred rows, and vectors without any structure."""
-    known, x, _ = World(SIZES, seed=seed, n_words=15).drawn(60, of_document=of_document)
+    known, x, _ = World(SIZES, seed=seed, n_words=15).draw_text(60, of_document=of_document)
     some = population(known, min_contexts=3)
     return Design.of(some), np.random.default_rng(seed).normal(size=(len(some), 5)) + x[some.rows, :5]
 
@@ -55,26 +56,26 @@ def test_expectations_are_traces_of_dense_matrices(limit: int, monkeypatch: pyte
     """Both ways to the products: dense for few levels, by cells for many."""
     monkeypatch.setattr(designs, "SMALL", limit)
     design, _ = small()
-    n, cell = len(design.known), design.levels["cell"]
+    n, cell = len(design.attributes), design.levels["cell"]
     outside = np.eye(n) - averaging(dense(cell.of_row))
     of_word = dense(design.levels["word"].of_row)
-    assert [factor.name for factor in design.crossed] == ["position", "sentence", "document"]
-    for i, a in enumerate(design.crossed):
+    assert [factor.name for factor in design.factors] == ["position", "sentence", "document"]
+    for i, a in enumerate(design.factors):
         form = outside @ averaging(dense(a.of_row)) @ outside  # the squares of a are tr(form x x')
         np.testing.assert_allclose(a.own, of_word.T @ np.diag(form), atol=1e-9)
-        for k, b in enumerate(design.crossed):
+        for k, b in enumerate(design.factors):
             z = dense(b.of_row)
             put = (of_word.T @ (outside @ z) ** 2).sum(axis=1)
             np.testing.assert_allclose(b.within, put / design.free, atol=1e-9)
             np.testing.assert_allclose(design.expected[i, k], np.trace(z.T @ form @ z) - a.own @ b.within, atol=1e-8)
     for name, level in design.levels.items():
         means = averaging(dense(level.of_row))
-        for factor in design.crossed:
+        for factor in design.factors:
             expected = of_word.T @ np.diag(means @ dense(factor.of_row) @ dense(factor.of_row).T @ means)
             np.testing.assert_allclose(factor.of_means[name], expected, atol=1e-9)
 
 
-def test_squares_are_those_of_dense_matrices_and_rows_shares_their_derivatives() -> None:
+def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
     design, x = small()
     found = squares(x.astype(np.float32), design)
     y = x.astype(np.float32).astype(np.float64)
@@ -84,16 +85,16 @@ def test_squares_are_those_of_dense_matrices_and_rows_shares_their_derivatives()
     np.testing.assert_allclose(found.within, (rest**2).sum(axis=1), rtol=1e-9)
     for name, level in design.levels.items():
         np.testing.assert_allclose(found.means[name].sum(), ((averaging(dense(level.of_row)) @ y) ** 2).sum())
-    for factor in design.crossed:
+    for factor in design.factors:
         form = averaging(dense(factor.of_row))
-        np.testing.assert_allclose(found.crossed[factor.name].sum(), np.vdot(rest, form @ rest))
+        np.testing.assert_allclose(found.by_factor[factor.name].sum(), np.vdot(rest, form @ rest))
 
     def weighted(weights: np.ndarray) -> float:
         """Sum of squares of the sentences with rows that count so often."""
         of = design.levels["cell"].of_row
         total = np.bincount(of, weights)
         means = np.stack([np.bincount(of, weights * column) / total for column in y.T], axis=1)
-        z = dense(design.crossed[1].of_row)
+        z = dense(design.factors[1].of_row)
         sums = z.T @ (weights[:, None] * (y - means[of]))
         return float(((sums**2).sum(axis=1) / (z.T @ weights)).sum())
 
@@ -101,7 +102,7 @@ def test_squares_are_those_of_dense_matrices_and_rows_shares_their_derivatives()
         step = np.zeros(len(y))
         step[row] = 1e-5
         slope = (weighted(1 + step) - weighted(1 - step)) / 2e-5
-        np.testing.assert_allclose(found.crossed["sentence"][row], slope, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found.by_factor["sentence"][row], slope, rtol=1e-4, atol=1e-6)
 
 
 def test_planted_components_come_back_with_their_intervals() -> None:
@@ -115,14 +116,14 @@ def test_planted_components_come_back_with_their_intervals() -> None:
 
 def test_shuffled_senses_and_sentences_have_no_share() -> None:
     """Labels that mean nothing, within each form; words in the sentences of others."""
-    known, x, units = World(SIZES, seed=3).drawn(400)
+    known, x, units = World(SIZES, seed=3).draw_text(400)
     rng = np.random.default_rng(0)
     senses = known.sense.codes.copy()
     for form in range(len(known.form)):
         mine = np.flatnonzero(known.form.codes == form)
         senses[mine] = rng.permutation(senses[mine])
-    plain = estimated(known, x, units)
-    shuffled = estimated(
+    plain = estimate_shares(known, x, units)
+    shuffled = estimate_shares(
         replace(known, sense=Labels(senses, known.sense.names), sentence=rng.permutation(known.sentence)), x, units
     )
     for name in ("sense", "sentence"):
@@ -133,9 +134,9 @@ def test_shuffled_senses_and_sentences_have_no_share() -> None:
 
 def test_what_the_spelling_alone_decides_is_word_and_form() -> None:
     """Exactly, as in ELMo's layer 0: nothing is left once the form is known."""
-    known, _, units = World(SIZES, seed=1).drawn(200, of_document=4)
+    known, _, units = World(SIZES, seed=1).draw_text(200, of_document=4)
     x = np.random.default_rng(0).normal(size=(len(known.form), 6)).astype(np.float32)[known.form.codes]
-    found = estimated(known, x, units)
+    found = estimate_shares(known, x, units)
     for name in ("sense", "position", "sentence", "document", "rest"):
         assert abs(found[name][1]) < 1e-6
     assert found["word"][1] + found["form"][1] == pytest.approx(1, abs=1e-6)
@@ -153,17 +154,17 @@ def test_invariances() -> None:
 def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
     """A sentence of one row each has no share of its own: it is what this word does in it."""
     world = World(SIZES, seed=2)
-    known, x, units = world.drawn(1500)
-    some = population(known.taken(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
+    known, x, units = world.draw_text(1500)
+    some = population(known.subset(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
     design = Design.of(some)
-    assert [factor.name for factor in design.crossed] == ["position"]
+    assert [factor.name for factor in design.factors] == ["position"]
     parts = components(design, squares(x[some.rows], design), units.n_blocks)
     truth = world.truth()
     assert parts["rest"].value == pytest.approx(truth["rest"] + truth["sentence"], rel=0.1)
 
 
 def test_words_with_labels_count_where_they_are_labelled() -> None:
-    known = Known(
+    known = RowAttributes(
         np.arange(8), Labels.of("aaaabbbb"), Labels.of("aaaabbbb"), Labels.of(["x", "x", "y", "", "", "", "", ""]),
         np.zeros(8, int), np.ones(8, int), np.arange(8), None, np.arange(8),
     )  # fmt: skip
@@ -183,12 +184,12 @@ class Mixed(Encoder):
 
     name, n_layers, dim = "mixed", 2, 8
 
-    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
         found = []
         for sentence in batch:
             words = np.stack([np.random.default_rng(list(w.encode())).normal(size=8) for w in sentence.words])
             effect = np.random.default_rng(list(sentence.text.encode())).normal(size=8)
-            found.append(Encoded(sentence.words, np.stack([words, words + effect]).astype(np.float32)))
+            found.append(EncodedSentence(sentence.words, np.stack([words, words + effect]).astype(np.float32)))
         return found
 
     def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
@@ -208,7 +209,10 @@ def text(n: int = 80) -> Corpus:
 
 def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
     study = Study(
-        corpus=text(), encoder=Mixed(), metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
+        corpus=text(),
+        encoder=Mixed(),
+        metrics={"c": VarianceComponents},
+        words=WordFilter(min_contexts=3),
     )
     found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
     first, second = (
@@ -243,14 +247,17 @@ def test_sinks_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.Log
     class Sink(Mixed):
         name = "sink"
 
-        def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+        def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
             found = super().encode(batch)
             for encoded in found:
                 encoded.layers[:, 0] *= 100
             return found
 
     study = Study(
-        corpus=text(), encoder=Sink(), metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
+        corpus=text(),
+        encoder=Sink(),
+        metrics={"c": VarianceComponents},
+        words=WordFilter(min_contexts=3),
     )
     study.run(Vectors(cache=tmp_path), folder=tmp_path)
     said = [record.message for record in caplog.records if "no_sinks" in record.message]
@@ -285,16 +292,16 @@ class Blanks(Mixed):
     def _spelled(self, sentence: Sentence) -> list[str]:
         return [w if i == 0 else f" {w}" for i, w in enumerate(sentence.words)]
 
-    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
         spelled = [Sentence.of(self._spelled(sentence)) for sentence in batch]
         found = super().encode(spelled)
-        return [Encoded(s.words, one.layers) for s, one in zip(batch, found, strict=True)]
+        return [EncodedSentence(s.words, one.layers) for s, one in zip(batch, found, strict=True)]
 
     def pieces(self, sentences: list[Sentence]) -> list[list[str]]:  # type: ignore[override]
         return [self._spelled(s) if self.told else list(s.words) for s in sentences]
 
 
-def test_forms_are_exact_pieces_so_that_layer_0_has_no_context(tmp_path: Path) -> None:
+def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
     """By spelling alone the variants with and without a blank would pass for context."""
     rng = np.random.default_rng(1)
     corpus = Corpus.of("blanks", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
@@ -303,7 +310,10 @@ def test_forms_are_exact_pieces_so_that_layer_0_has_no_context(tmp_path: Path) -
         encoder = Blanks()
         encoder.told, encoder.name = told, f"blanks {told}"
         study = Study(
-            corpus=corpus, encoder=encoder, metrics={"c": VarianceComponents}, words=Words(min_contexts=3), explorer=0
+            corpus=corpus,
+            encoder=encoder,
+            metrics={"c": VarianceComponents},
+            words=WordFilter(min_contexts=3),
         )
         found = study.run(Vectors(cache=tmp_path), folder=tmp_path / str(told))
         floors[told] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
@@ -315,8 +325,8 @@ def test_a_random_vector_a_word_has_no_context(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     corpus = Corpus.of("words", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
     study = Study(
-        corpus=corpus, encoder=random_words(dim=50), metrics={"c": VarianceComponents}, words=Words(min_contexts=3),
-        explorer=0,
+        corpus=corpus, encoder=random_words(dim=50), metrics={"c": VarianceComponents},
+        words=WordFilter(min_contexts=3),
     )  # fmt: skip
     found = study.run(Vectors(cache=tmp_path), folder=tmp_path / "run")
     assert abs(found.values("c", "context")[0]) < 1e-6  # type: ignore[index]
@@ -328,7 +338,7 @@ def test_a_transformers_pieces_are_its_own() -> None:
         "the cat (the cat", ("the", "cat", "(", "the", "cat"), ((0, 3), (4, 7), (8, 9), (9, 12), (13, 16))
     )
     for model in ("gpt2", "bert"):
-        encoder = load_encoder(config_of([f"model={model}", "device=cpu"]))
+        encoder = Built(config_of([f"model={model}", "device=cpu"])).encoder
         (pieces,) = encoder.pieces([sentence])
         assert len(pieces) == 5
         assert pieces[0] != pieces[3]
@@ -350,7 +360,7 @@ def planted_results() -> ctxexp.Results:
     return ctxexp.Results.of(values, info=info)
 
 
-def test_the_floor_is_printed_and_what_no_variance_can_be_is_flagged() -> None:
+def test_the_floor_is_printed_and_impossible_variance_flagged() -> None:
     runs = [("m", planted_results())]
     made, drawn = table(runs), figure(runs)
     assert made is not None
@@ -370,9 +380,9 @@ def test_the_floor_is_printed_and_what_no_variance_can_be_is_flagged() -> None:
     assert plain is not None
     assert "†" not in " ".join(text.get_text() for text in plain.texts)
     assert "above 100%" not in " ".join(text.get_text() for text in plain.texts)
-    sentence = paragraph(frame(runs).assign(corpus="made"))
-    assert "the floor, layer 0, is 2.0% [1.6, 2.4]" in sentence
-    assert "*Below 0, which no variance can be*: rest is -1.0% [-1.4, -0.6] in layer 1" in sentence
+    row = what_is_context.table(frame(runs).assign(corpus="made"))
+    assert "| 2.0% [1.6, 2.4] |" in row
+    assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row
 
 
 def test_a_component_below_zero_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:

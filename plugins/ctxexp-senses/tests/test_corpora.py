@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_senses.corpora.dwug import dwug
-from ctxexp_senses.corpora.public import Source, digest_of, spread
+from ctxexp_senses.corpora.public import PublicArchive, digest_of, evenly_spaced
 from ctxexp_senses.corpora.semcor import semcor
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_senses.corpora.wic import wic
 from ctxexp_senses.usages.change import divergence
 
-from ctxexp.dataset import check_corpus, deduplicated
+from ctxexp.datasets.checks import check_corpus
+from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.plugins import build_registry
 
@@ -60,8 +61,8 @@ def test_semcor_has_sentences_senses_lemmas_and_documents(xml: Path) -> None:
     few = semcor(path=str(xml), documents=2)
     assert [few.sentences[i].text for i in (2, 5)] == ["a", "b"]
     assert few.choices == {"part": "semcor", "documents": "2"}
-    assert spread(10, 4, "n") == [0, 2, 5, 7]
-    assert spread(3, 9, "n") == [0, 1, 2]
+    assert evenly_spaced(10, 4, "n") == [0, 2, 5, 7]
+    assert evenly_spaced(3, 9, "n") == [0, 1, 2]
 
 
 def test_what_is_no_semcor_is_said(xml: Path) -> None:
@@ -97,7 +98,7 @@ def test_wic_has_pairs_of_usages(pairs: Path) -> None:
     assert [(c.first, c.second, c.gold, c.subset) for c in corpus.compared[:3]] == [
         ("0", "1", 0.0, "train"), ("2", "2", 1.0, "train"), ("0", "1", 0.0, "dev"),
     ]  # fmt: skip
-    assert deduplicated(corpus).compared == corpus.compared  # type: ignore[attr-defined]
+    assert deduplicate(corpus).compared == corpus.compared  # type: ignore[attr-defined]
 
 
 def test_what_is_no_wic_is_said(pairs: Path) -> None:
@@ -193,27 +194,27 @@ def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
     (tmp_path / "expected" / "x").mkdir(parents=True)
     (tmp_path / "expected" / "x" / "a.xml").write_text("a", encoding="utf-8")
     digest = digest_of(tmp_path / "expected")
-    source = Source("made", archive.as_uri(), r"^[^/]+/(x/.*\.xml)$", digest)
-    folder = source.fetched(tmp_path / "cache")
+    source = PublicArchive("made", archive.as_uri(), r"^[^/]+/(x/.*\.xml)$", digest)
+    folder = source.fetch(tmp_path / "cache")
     assert [p.relative_to(folder).as_posix() for p in folder.rglob("*.xml")] == ["x/a.xml"]
     archive.unlink()
-    assert source.fetched(tmp_path / "cache") == folder  # once
+    assert source.fetch(tmp_path / "cache") == folder  # once
     with pytest.raises(DataError, match=r"dataset made is not in .* and could not be downloaded from file:"):
-        source.fetched(tmp_path / "other")
+        source.fetch(tmp_path / "other")
     archive.write_bytes(b"no archive")
     with pytest.raises(DataError, match="did not give a readable archive"):
-        source.fetched(tmp_path / "other")
+        source.fetch(tmp_path / "other")
     with zipfile.ZipFile(tmp_path / "new.zip", "w") as made:
         made.writestr("top/x/a.xml", "b")
-    changed = Source("made", (tmp_path / "new.zip").as_uri(), source.wanted, digest)
+    changed = PublicArchive("made", (tmp_path / "new.zip").as_uri(), source.pattern, digest)
     with pytest.raises(DataError, match=r"they have changed; give the original ones with dataset.path=<folder>"):
-        changed.fetched(tmp_path / "other")
+        changed.fetch(tmp_path / "other")
     assert not any((tmp_path / "other" / "datasets").iterdir())
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as made:
         made.writestr("top/x/../../../evil.xml", "a")
-    outside = Source("made", (tmp_path / "out.zip").as_uri(), source.wanted, digest)
+    outside = PublicArchive("made", (tmp_path / "out.zip").as_uri(), source.pattern, digest)
     with pytest.raises(DataError, match="they have changed"):
-        outside.fetched(tmp_path / "other")
+        outside.fetch(tmp_path / "other")
     assert not list(tmp_path.rglob("evil.xml"))
 
 

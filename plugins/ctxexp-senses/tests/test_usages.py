@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Compared, Usages
-from ctxexp_senses.usages.change import SemanticChange, clustered, divergence, measures
+from ctxexp_senses.usages.change import SemanticChange, cluster_labels, divergence, measures
 from ctxexp_senses.usages.wic import Wic, threshold
 from scipy.spatial.distance import cdist, jensenshannon
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.metric import Group
-from ctxexp.model import Encoded, Encoder
+from ctxexp.measuring.groups import Group
+from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
-from ctxexp.study import Study, Vectors, Words
 
 
 class Planted(Encoder):
@@ -25,7 +25,7 @@ class Planted(Encoder):
 
     name, n_layers, dim = "planted", 2, 24
 
-    def encode(self, batch: list[Sentence]) -> list[Encoded]:  # type: ignore[override]
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
         def of(text: str) -> np.ndarray:
             return np.random.default_rng(list(text.encode())).normal(size=self.dim)
 
@@ -34,12 +34,12 @@ class Planted(Encoder):
             words = np.stack([of(word) for word in sentence.words])
             noise = np.stack([of(sentence.text + word) for word in sentence.words])
             mixed = words + of(sentence.words[0]) + 0.3 * noise
-            found.append(Encoded(sentence.words, np.stack([words, mixed]).astype(np.float32)))
+            found.append(EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32)))
         return found
 
 
 def run(corpus: Corpus, tmp_path: Path, *, min_contexts: int = 2, **metrics: type) -> Results:
-    study = Study(corpus=corpus, encoder=Planted(), metrics=metrics, words=Words(min_contexts=min_contexts), explorer=0)
+    study = Study(corpus=corpus, encoder=Planted(), metrics=metrics, words=WordFilter(min_contexts=min_contexts))
     return study.run(Vectors(cache=tmp_path), folder=tmp_path)
 
 
@@ -102,7 +102,7 @@ def test_measures_of_change_are_those_of_plain_loops() -> None:
         "f4"
     )
     periods = rng.integers(0, 2, (7, 20))
-    clusters = clustered(x / np.linalg.norm(x, axis=1, keepdims=True))
+    clusters = cluster_labels(x / np.linalg.norm(x, axis=1, keepdims=True))
     assert 1 < len(set(clusters.tolist())) < 20
     for labels, (apd, prt, distance, jsd) in zip(periods, measures(x, periods), strict=True):
         a, b = x[labels == 0], x[labels == 1]
@@ -113,7 +113,7 @@ def test_measures_of_change_are_those_of_plain_loops() -> None:
         p, q = (np.bincount(clusters[labels == i], minlength=clusters.max() + 1) for i in (0, 1))
         assert jsd == pytest.approx(jensenshannon(p, q, base=2) ** 2, abs=1e-9)
     assert divergence(np.array([1.0, 0]), np.array([0, 1.0])) == 1
-    assert clustered(np.ones((4, 3))).tolist() == [0, 0, 0, 0]
+    assert cluster_labels(np.ones((4, 3))).tolist() == [0, 0, 0, 0]
 
 
 def periods(seed: int, *, changed: bool) -> Usages:

@@ -56,9 +56,9 @@ def _probe(
     from ctxexp_train.probe.command import run
 
     settings = Settings(folds, epochs, rate, tune_epochs, tune_rate, batch, seed)
-    chosen = {"weights": weights, "options_file": options_file, "weight_file": weight_file, "device": device}
+    options = {"weights": weights, "options_file": options_file, "weight_file": weight_file, "device": device}
     try:
-        run(use.split(","), settings, out, seed=seed, **chosen)
+        run(use.split(","), settings, out, seed=seed, **options)
     except OSError as error:
         raise ConfigError(f"{error}; choose another out=") from error
 

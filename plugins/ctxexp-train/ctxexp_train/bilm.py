@@ -13,17 +13,17 @@ from torch import Tensor
 
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError
-from ctxexp.models.elmo.files import read_weights, write_weights
+from ctxexp.models.elmo.files import read_weights
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
-from ctxexp.models.elmo.options import write_options
-from ctxexp_train.data import Text, log_unigram, windows
+from ctxexp_train.data import TextSource, log_unigram, windows
+from ctxexp_train.elmo_files import write_options, write_weights
 from ctxexp_train.elmo_lm import BiLanguageModel
 
 UNKNOWN = 0  # the softmax's class for words beyond its list; characters still tell such words apart as input
 
 
 @dataclass(frozen=True)
-class Words:
+class WordStreams:
     """Streams of word codes, (n,) int32, each segment as BEGIN words END; codes index `forms`.
 
     Codes fall with frequency in the training text, markers among them, so that the softmax's `size` commonest words are
@@ -37,7 +37,7 @@ class Words:
     size: int
 
     @classmethod
-    def of(cls, text: Text, *, vocabulary: int, cache: Path) -> Words:
+    def of(cls, text: TextSource, *, vocabulary: int, cache: Path) -> WordStreams:
         """Splits into words once; later calls map the files."""
         folder = cache / f"words-{text.key()}"
         if not (folder / "characters.npy").is_file():
@@ -78,7 +78,7 @@ class Bilm:
 
     unit = "word"
 
-    def __init__(self, cfg: Any, words: Words) -> None:
+    def __init__(self, cfg: Any, words: WordStreams) -> None:
         from omegaconf import OmegaConf
 
         options: Any = OmegaConf.to_container(cfg.model.options)

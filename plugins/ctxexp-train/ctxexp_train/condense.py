@@ -13,9 +13,9 @@ import torch
 
 
 def condense(folder: Path, file: Path) -> None:
-    saved = torch.load(folder / "checkpoint.pt", weights_only=True)
-    half = {name: weight.half() for name, weight in saved["network"].items()}
-    torch.save(saved | {"network": half, "optimiser": None}, file)
+    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    half = {name: weight.half() for name, weight in checkpoint["network"].items()}
+    torch.save(checkpoint | {"network": half, "optimiser": None}, file)
 
 
 if __name__ == "__main__":

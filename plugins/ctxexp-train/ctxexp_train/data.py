@@ -24,9 +24,9 @@ BOUNDARY, PAD, CLS, SEP, MASK = range(5)
 
 
 @dataclass(frozen=True)
-class Text:
-    """Which text: the first `words` words of `files` (names without `.txt.xz`) in `folder` less the first `skip`,
-    shuffled by `seed`."""
+class TextSource:
+    """Text to train on: the first `words` words of `files` (names without `.txt.xz`) in `folder` less the first
+    `skip`, shuffled by `seed`."""
 
     folder: Path
     files: tuple[str, ...]
@@ -47,7 +47,7 @@ class Text:
 
     def key(self) -> str:
         """Hex digest that changes whenever the segments would."""
-        sizes = [_found(self.folder / f"{name}.txt.xz").stat().st_size for name in (*self.files, self.held_out)]
+        sizes = [_existing_file(self.folder / f"{name}.txt.xz").stat().st_size for name in (*self.files, self.held_out)]
         state = [self.files, self.held_out, sizes, self.words, self.seed, self.skip, _LONGEST]
         return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:12]
 
@@ -56,7 +56,7 @@ class Text:
 _LONGEST = 100
 
 
-def _found(path: Path) -> Path:
+def _existing_file(path: Path) -> Path:
     if not path.is_file():
         raise DataError(f"no training text {path}: text= must be a folder that holds {path.name}")
     return path
@@ -72,27 +72,27 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None, skip: int = 0) -> Iterator[str]:
-    seen = 0
+    n_words = 0
     for path in paths:
-        held: list[str] = []
+        lines: list[str] = []
         length = 0
-        for line in _lines(_found(path)):
+        for line in _lines(_existing_file(path)):
             text = line.strip()
             n = len(text.split())
-            if held and (not text or length + n > _LONGEST):
-                if seen >= skip:
-                    yield " ".join(held)
-                seen += length
-                held, length = [], 0
-                if words is not None and seen >= words:
+            if lines and (not text or length + n > _LONGEST):
+                if n_words >= skip:
+                    yield " ".join(lines)
+                n_words += length
+                lines, length = [], 0
+                if words is not None and n_words >= words:
                     return
             if text:
-                held.append(text)
+                lines.append(text)
                 length += n
-        if held:
-            if seen >= skip:
-                yield " ".join(held)
-            seen += length
+        if lines:
+            if n_words >= skip:
+                yield " ".join(lines)
+            n_words += length
 
 
 def train_tokenizer(segments: Sequence[str], size: int) -> Tokenizer:
@@ -117,20 +117,20 @@ def train_tokenizer(segments: Sequence[str], size: int) -> Tokenizer:
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Streams of piece ids, (n,) uint16: segments one after another, BOUNDARY after each; and what made them."""
+class PieceStreams:
+    """Streams of piece ids, (n,) uint16: segments one after another, BOUNDARY after each; and their tokenizer."""
 
     tokenizer_file: Path
     train: np.ndarray
     held_out: np.ndarray
 
     @classmethod
-    def of(cls, text: Text, *, vocabulary: int, cache: Path) -> Pieces:
+    def of(cls, text: TextSource, *, vocabulary: int, cache: Path) -> PieceStreams:
         """Tokenises once; later calls map the files. The tokenizer learns from the first of the text's files."""
         folder = cache / f"pieces-{text.key()}-{vocabulary}"
         if not (folder / "held_out.npy").is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            first = Text(text.folder, text.files[:1], text.held_out, text.words, text.seed)
+            first = TextSource(text.folder, text.files[:1], text.held_out, text.words, text.seed)
             tokenizer = train_tokenizer(first.segments(), vocabulary)
             tokenizer.save(str(folder / "tokenizer.json"))
             np.save(folder / "train.npy", _stream(tokenizer, text.segments()))
@@ -165,5 +165,5 @@ def windows(stream: np.ndarray, start: int, rows: int, width: int) -> np.ndarray
     begins again at its end.
     """
     at = start + np.arange(rows)[:, None] * (width - 1) + np.arange(width)[None, :]
-    taken: np.ndarray = stream[at % len(stream)].astype(np.int64)
-    return taken
+    rows_of_ids: np.ndarray = stream[at % len(stream)].astype(np.int64)
+    return rows_of_ids

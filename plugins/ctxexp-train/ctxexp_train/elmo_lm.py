@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ctxexp.models.elmo.network import ElmoNetwork
+from ctxexp_train.recurrence import make_trainable
 
 
 class BiLanguageModel(nn.Module):
@@ -22,7 +23,7 @@ class BiLanguageModel(nn.Module):
         self, network: ElmoNetwork, n_words: int, *, dropout: float = 0.0, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.network, self.dropout = network, dropout
+        self.network, self.dropout = make_trainable(network), dropout
         self.weight = nn.Parameter(torch.empty(n_words, network.options.projection))
         self.bias = nn.Parameter(torch.zeros(n_words))
         generator = torch.Generator().manual_seed(0) if generator is None else generator
@@ -49,13 +50,13 @@ class BiLanguageModel(nn.Module):
         steps = targets.t()
         losses = []
         words, shift = (None, None) if samples is None else self._noise(samples, generator)
-        for hidden, wanted in ((top[0, :-1], steps[1:]), (top[1, 1:], steps[:-1])):
-            kept = wanted >= 0
-            hidden, wanted = hidden[kept], wanted[kept]
+        for hidden, target in ((top[0, :-1], steps[1:]), (top[1, 1:], steps[:-1])):
+            is_predicted = target >= 0
+            hidden, target = hidden[is_predicted], target[is_predicted]
             if words is None or shift is None:
-                losses.append(functional.cross_entropy(functional.linear(hidden, self.weight, self.bias), wanted))
+                losses.append(functional.cross_entropy(functional.linear(hidden, self.weight, self.bias), target))
             else:
-                losses.append(self._sampled(hidden, wanted, words, shift))
+                losses.append(self._sampled(hidden, target, words, shift))
         return torch.stack(losses)
 
     def _noise(self, samples: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -63,20 +64,20 @@ class BiLanguageModel(nn.Module):
         n_words = len(self.weight)
         device = None if generator is None else generator.device
         uniform = torch.rand(samples, generator=generator, device=device, dtype=torch.float64)
-        drawn = (torch.exp(uniform * math.log(n_words + 1)).long() - 1).clamp_(0, n_words - 1)
-        words, counts = torch.unique(drawn, return_counts=True)
+        ids = (torch.exp(uniform * math.log(n_words + 1)).long() - 1).clamp_(0, n_words - 1)
+        words, counts = torch.unique(ids, return_counts=True)
         rank = words.double()
         q = torch.log((rank + 2) / (rank + 1)) / math.log(n_words + 1)
         shift = torch.log(counts) - torch.log(samples * q)
         return words.to(self.weight.device), shift.to(self.weight)
 
-    def _sampled(self, hidden: Tensor, wanted: Tensor, words: Tensor, shift: Tensor) -> Tensor:
+    def _sampled(self, hidden: Tensor, target: Tensor, words: Tensor, shift: Tensor) -> Tensor:
         """Cross-entropy whose normaliser is e^target plus an unbiased estimate of the other words' sum.
 
         Noise that hits the target is left out, so that the estimate converges to the full softmax.
         """
-        true = (hidden * self.weight[wanted]).sum(-1) + self.bias[wanted]
+        true = (hidden * self.weight[target]).sum(-1) + self.bias[target]
         noise = functional.linear(hidden, self.weight[words], self.bias[words] + shift)
-        noise = noise.masked_fill(wanted[:, None] == words, -torch.inf)
+        noise = noise.masked_fill(target[:, None] == words, -torch.inf)
         logits = torch.cat([true.unsqueeze(1), noise], dim=1)
-        return functional.cross_entropy(logits, wanted.new_zeros(len(wanted)))
+        return functional.cross_entropy(logits, target.new_zeros(len(target)))

@@ -58,6 +58,6 @@ def extrapolated(learned: np.ndarray, known: int, heads: int) -> np.ndarray:
     positions, dim = learned.shape
     waves = sinusoids(positions, dim, 1.0)[:, : 2 * (dim // heads // 2)].astype(np.float64) / math.sqrt(dim / 2)
     x = np.concatenate([waves, np.ones((positions, 1))], axis=1)
-    given, rows = x[1 : known - 2], learned[1 : known - 2].astype(np.float64)
-    weights = np.linalg.solve(given.T @ given + RIDGE * np.eye(x.shape[1]), given.T @ rows)
+    waves_of_known, rows = x[1 : known - 2], learned[1 : known - 2].astype(np.float64)
+    weights = np.linalg.solve(waves_of_known.T @ waves_of_known + RIDGE * np.eye(x.shape[1]), waves_of_known.T @ rows)
     return np.concatenate([learned[:known], (x @ weights)[known:]]).astype(np.float32)

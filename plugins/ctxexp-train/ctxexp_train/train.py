@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.errors import ConfigError, line
-from ctxexp_train.data import Pieces, Text
+from ctxexp_train.data import PieceStreams, TextSource
 from ctxexp_train.optimiser import Optimiser, rate_scale
 
 log = logging.getLogger("ctxexp_train")
@@ -33,7 +33,7 @@ CONF = Path(__file__).parent / "conf"
 
 
 class Learner(Protocol):
-    """What the loop trains: a network with its loss at a step."""
+    """A network in training, with its loss at each step."""
 
     network: Any
     unit: str
@@ -48,18 +48,18 @@ class Learner(Protocol):
 
 def learner(cfg: DictConfig) -> Learner:
     """The untrained model that `cfg.model` describes, with its text."""
-    text = Text(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed, cfg.skip)
+    text = TextSource(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed, cfg.skip)
     if cfg.model.name == "elmo":
-        from ctxexp_train.bilm import Bilm, Words
+        from ctxexp_train.bilm import Bilm, WordStreams
 
-        words = Words.of(text, vocabulary=cfg.model.vocabulary, cache=Path(cfg.cache))
+        words = WordStreams.of(text, vocabulary=cfg.model.vocabulary, cache=Path(cfg.cache))
         return Bilm(cfg, words)
     from ctxexp_train.transformer import Transformer
 
-    return Transformer(cfg, Pieces.of(text, vocabulary=cfg.model.shape.vocabulary, cache=Path(cfg.cache)))
+    return Transformer(cfg, PieceStreams.of(text, vocabulary=cfg.model.shape.vocabulary, cache=Path(cfg.cache)))
 
 
-class Run:
+class TrainingRun:
     """One training run in a folder: checkpoint.pt, curve.csv, held_out.csv, run.json, and export/ at its end."""
 
     def __init__(self, cfg: DictConfig) -> None:
@@ -87,16 +87,16 @@ class Run:
             self.learner.begin_from(Path(cfg.start))
 
     def _load(self) -> None:
-        saved = torch.load(self.folder / "checkpoint.pt", weights_only=True)
-        self.learner.network.load_state_dict(saved["network"])
-        self.step, self.seconds, self.units = saved["step"], saved["seconds"], saved["units"]
-        if saved["optimiser"] is None:  # of a condensed checkpoint
+        state = torch.load(self.folder / "checkpoint.pt", weights_only=True)
+        self.learner.network.load_state_dict(state["network"])
+        self.step, self.seconds, self.units = state["step"], state["seconds"], state["units"]
+        if state["optimiser"] is None:  # of a condensed checkpoint
             self.begun = self.step
         else:
-            self.optimiser.load(saved["optimiser"])
-            self.begun = saved["begun"]
-        self.best_loss, self.best_step = saved["best_loss"], saved["best_step"]
-        self.steps = self.cfg.steps if self.cfg.steps is not None else saved["steps"]
+            self.optimiser.load(state["optimiser"])
+            self.begun = state["begun"]
+        self.best_loss, self.best_step = state["best_loss"], state["best_step"]
+        self.steps = self.cfg.steps if self.cfg.steps is not None else state["steps"]
         for name in ("curve", "held_out"):
             self._forget_after(self.folder / f"{name}.csv")
         log.info("resumed at step %d of %s", self.step, self.steps)
@@ -108,7 +108,7 @@ class Run:
             path.write_text("".join([head, *(r for r in rows if int(r.split(",", 1)[0]) <= self.step)]))
 
     def save(self) -> None:
-        """Writes the checkpoint whole or not at all."""
+        """Writes the checkpoint atomically."""
         state = {
             "network": self.learner.network.state_dict(),
             "optimiser": self.optimiser.state(),
@@ -142,11 +142,11 @@ class Run:
 
     def check(self, limit: int | None) -> dict[str, float]:
         """Held-out losses now, in the log and in held_out.csv."""
-        found = self.learner.held_out(limit)
-        log.info("step %d: held-out %s", self.step, {k: round(v, 4) for k, v in found.items()})
+        losses = self.learner.held_out(limit)
+        log.info("step %d: held-out %s", self.step, {k: round(v, 4) for k, v in losses.items()})
         at = {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
-        self._write("held_out", {**at, **found})
-        return found
+        self._write("held_out", {**at, **losses})
+        return losses
 
     def _compare(self) -> None:
         """Keeps the network beside the checkpoint if no check before had a lower loss."""
@@ -159,7 +159,7 @@ class Run:
         """Steps until the run's end or `stop_after`, saving now and then and at the end."""
         cfg, done, total = self.cfg, 0, 0.0
         cast = torch.autocast("cpu", torch.bfloat16) if cfg.precision == "bf16" else nullcontext()
-        saved = time.monotonic()
+        last_save = time.monotonic()
         while self.steps is None or self.step < self.steps:
             if cfg.stop_after is not None and self.step >= cfg.stop_after:
                 break
@@ -185,20 +185,20 @@ class Run:
             if self.step % cfg.held_out_every == 0:
                 with cast:
                     self._compare()
-            if time.monotonic() - saved > cfg.save_every:
+            if time.monotonic() - last_save > cfg.save_every:
                 self.save()
-                saved = time.monotonic()
+                last_save = time.monotonic()
         if self.step == self.steps and self.step % cfg.held_out_every and self.best_step:
             with cast:
                 self._compare()
         self.save()
 
     def finish(self) -> dict[str, float]:
-        """Of the best network checked (the last one, if none was): held-out losses of the whole held-out text
-        in float32, run.json, and the exported folder."""
+        """Writes run.json and the exported folder of the best network checked (the last one, if none was); returns its
+        losses on the whole held-out text, in float32."""
         if self.best_step:
             self.learner.network.load_state_dict(torch.load(self.folder / "best.pt", weights_only=True))
-        found = self.check(None)
+        losses = self.check(None)
         choices = OmegaConf.to_container(self.cfg, resolve=True)
         assert isinstance(choices, dict)
         for place in ("text", "cache", "folder", "start", "tracking", "stop_after", "minutes", "hydra"):
@@ -209,7 +209,7 @@ class Run:
             "units": self.units,
             "unit": self.learner.unit,
             "minutes": round(self.seconds / 60, 1),
-            "held_out": found,
+            "held_out": losses,
             "recipe": choices | {"steps": self.steps},
             "went_on_from": self.cfg.start and json.loads((Path(self.cfg.start) / "run.json").read_text()),
             "torch": torch.__version__,
@@ -220,12 +220,12 @@ class Run:
         for name in ("curve", "held_out"):
             if (self.folder / f"{name}.csv").is_file():
                 (export / f"{name}.csv").write_text((self.folder / f"{name}.csv").read_text())
-        return found
+        return losses
 
 
 def train(cfg: DictConfig) -> dict[str, float]:
     """Trains or resumes, checks and exports; gives the held-out losses (nats a unit; see the model's card)."""
-    run = Run(cfg)
+    run = TrainingRun(cfg)
     with _tracked(cfg, run.folder) if cfg.tracking else nullcontext():
         run.train()
         return run.finish()
@@ -236,22 +236,22 @@ def _tracked(cfg: DictConfig, folder: Path) -> Iterator[None]:
     """An MLflow run in experiment "minis" for the loss curves; a resumed training goes on in the run it began in."""
     import mlflow
 
-    held = os.environ.get("MLFLOW_TRACKING_URI")  # set_tracking_uri leaves its argument there, for all that follows
+    address = os.environ.get("MLFLOW_TRACKING_URI")  # set_tracking_uri leaves its argument there, for all that follows
     mlflow.set_tracking_uri(cfg.tracking)
     mlflow.set_experiment("minis")
     note = folder / "mlflow_run_id"
-    known = note.read_text() if note.is_file() else None
+    run_id = note.read_text() if note.is_file() else None
     try:
-        with mlflow.start_run(run_id=known, run_name=cfg.model.name) as active:
-            if known is None:
+        with mlflow.start_run(run_id=run_id, run_name=cfg.model.name) as active:
+            if run_id is None:
                 note.write_text(active.info.run_id)
                 names = ("seed", "words", "steps", "minutes", "norm", "tied", "cosine_penalty")
                 mlflow.log_params({"model": cfg.model.name} | {name: cfg[name] for name in names})
             yield
     finally:
         os.environ.pop("MLFLOW_TRACKING_URI", None)
-        if held is not None:
-            os.environ["MLFLOW_TRACKING_URI"] = held
+        if address is not None:
+            os.environ["MLFLOW_TRACKING_URI"] = address
 
 
 def main(argv: list[str]) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError
-from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, Pieces, windows
+from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
 from ctxexp_train.initialise import extrapolated, local_attention, sinusoids
 
 # Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
@@ -73,7 +73,7 @@ class Transformer:
 
     unit = "piece"
 
-    def __init__(self, cfg: Any, pieces: Pieces) -> None:
+    def __init__(self, cfg: Any, pieces: PieceStreams) -> None:
         torch.manual_seed(cfg.seed)
         shape = dict(cfg.model.shape)
         self.cfg, self.pieces, self.size = cfg, pieces, shape["vocabulary"]
@@ -151,22 +151,22 @@ class Transformer:
         """Logits (n, vocabulary), targets (n,) and a mask of x (rows, width) that marks the n predicted pieces."""
         if draw is None:
             hidden = self.base(x).last_hidden_state[:, :-1]
-            chosen = torch.zeros_like(x, dtype=torch.bool)
-            chosen[:, 1:] = True
-            return self.network.lm_head(hidden).flatten(0, 1), x[:, 1:].flatten(), chosen
+            is_predicted = torch.zeros_like(x, dtype=torch.bool)
+            is_predicted[:, 1:] = True
+            return self.network.lm_head(hidden).flatten(0, 1), x[:, 1:].flatten(), is_predicted
         x = torch.where(x == BOUNDARY, SEP, x)
         x[:, 0] = CLS
         score = torch.rand(x.shape, generator=draw).masked_fill(x < len(SPECIAL), -1.0)
         n = max(1, round(share * (x.shape[1] - 1)))
-        chosen = torch.zeros_like(x, dtype=torch.bool).scatter_(1, score.topk(n, dim=1).indices, True)
-        chosen &= score >= 0
+        is_predicted = torch.zeros_like(x, dtype=torch.bool).scatter_(1, score.topk(n, dim=1).indices, True)
+        is_predicted &= score >= 0
         # BERT's 80 / 10 / 10: mask, a random piece, the piece itself.
         how = torch.rand(x.shape, generator=draw)
         random = torch.randint(len(SPECIAL), self.size, x.shape, generator=draw)
-        seen = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
-        hidden = self.base(torch.where(chosen, seen, x)).last_hidden_state[chosen]
+        replacement = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
+        hidden = self.base(torch.where(is_predicted, replacement, x)).last_hidden_state[is_predicted]
         head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
-        return head(hidden), x[chosen], chosen
+        return head(hidden), x[is_predicted], is_predicted
 
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:
@@ -184,7 +184,7 @@ class Transformer:
                 f"the held-out text has {n + 1} pieces, fewer than one window of {m.window}: give more text"
             )
         nats, right, target, _ = map(torch.cat, zip(*scores, strict=True))
-        found = {
+        scores_by_name = {
             "loss": nats.mean().item(),
             "unigram": -float(self.unigram[target.numpy()].mean()),
             "right": right.double().mean().item(),
@@ -192,8 +192,8 @@ class Transformer:
         }
         if late:
             nats, _, _, position = map(torch.cat, zip(*late, strict=True))
-            found["late"] = nats[position >= m.window].mean().item()
-        return found
+            scores_by_name["late"] = nats[position >= m.window].mean().item()
+        return scores_by_name
 
     def _scores(self, n: int, rows: int, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
         """Of the first n held-out pieces in windows of `width`, a batch at a time: nats (float64), whether the best
@@ -202,9 +202,9 @@ class Transformer:
             some = min(rows, (n - start) // (width - 1))
             x = torch.from_numpy(windows(self.pieces.held_out, start, some, width))
             draw = None if self.masked is None else torch.Generator().manual_seed(i)
-            logits, target, chosen = self._predict(x, draw, 0.15)
+            logits, target, is_predicted = self._predict(x, draw, 0.15)
             nats = functional.cross_entropy(logits.float(), target, reduction="none").double()
-            yield nats, logits.argmax(1) == target, target, chosen.nonzero()[:, 1]
+            yield nats, logits.argmax(1) == target, target, is_predicted.nonzero()[:, 1]
 
     def begin_from(self, folder: Path) -> None:
         """Takes the weights, float16, of an exported folder of the same shape and pieces."""

@@ -12,10 +12,10 @@ import pytest
 import torch
 from ctxexp_train import _probe
 from ctxexp_train.probe import Settings, Task, folds_of, probe, table, word_bootstrap
-from ctxexp_train.probe.rows import Rows
+from ctxexp_train.probe.rows import OccurrenceLayers
 from ctxexp_train.probe.train import Probe, fit, right, tune
 
-from ctxexp.command.words import call
+from ctxexp.command.arguments import call
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
@@ -62,7 +62,7 @@ def halves(task: Task) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
-def test_the_mix_puts_its_weight_on_the_layer_that_holds_the_answer(layer: int) -> None:
+def test_the_mix_weighs_the_layer_with_the_answer(layer: int) -> None:
     task = planted(4, 40)
     layers, (train, test) = vectors(task, layer), halves(task)
     found = fit(task, layers, train, Settings(epochs=60), mixed=True)
@@ -121,15 +121,15 @@ def test_the_rows_are_the_encoders_vectors_in_the_order_asked() -> None:
     one = ElmoEncoder(TINY, network().state_dict(), source="", identity="x:y:z", device="cpu")
     expected = [e.layers[:, p] for e, p in zip(one.encode(task.sentences), task.positions, strict=True)]
     order = torch.tensor([3, 1, 0, 2])
-    found = Rows(network(), task)(order).numpy()
+    found = OccurrenceLayers(network(), task)(order).numpy()
     np.testing.assert_allclose(found, np.stack([expected[i] for i in order], axis=1), atol=1e-6)
-    np.testing.assert_allclose(Rows(network(), task).all().numpy(), np.stack(expected, axis=1), atol=1e-6)
+    np.testing.assert_allclose(OccurrenceLayers(network(), task).all().numpy(), np.stack(expected, axis=1), atol=1e-6)
 
 
 def test_gradients_reach_the_network_only_with_all() -> None:
     task, one = planted(2, 4), network()
     before = {name: value.clone() for name, value in one.state_dict().items()}
-    rows_of, settings = Rows(one, task), Settings(epochs=2, tune_epochs=1, tune_rate=0.01, folds=2)
+    rows_of, settings = OccurrenceLayers(one, task), Settings(epochs=2, tune_epochs=1, tune_rate=0.01, folds=2)
     train = np.arange(len(task))
     start = fit(task, rows_of.all(), train, settings, mixed=True)
     head = {name: value.clone() for name, value in start.state_dict().items()}
@@ -164,7 +164,7 @@ def test_what_is_asked_for_was_not_learnt() -> None:
     rng = np.random.default_rng(0)
     task = Task.of(corpus([(f"y{i} bank z{i * i}", f"bank.{rng.integers(2)}") for i in range(40)]))
     settings, everything = Settings(folds=2, epochs=2, tune_epochs=40, tune_rate=0.01, batch=8), np.arange(40)
-    rows_of = Rows(network(), task)
+    rows_of = OccurrenceLayers(network(), task)
     start = fit(task, rows_of.all(), everything, settings, mixed=True)
     found, tuned = tune(task, rows_of, start, everything, settings)
     assert right(found, rows_of.of(tuned), task, everything).mean() > 0.95
@@ -199,7 +199,7 @@ def test_folds_never_share_a_sentence_and_spread_every_sense(folds: int) -> None
     assert not np.array_equal(fold, folds_of(task, folds, 2))
 
 
-def test_duplicates_of_a_sentence_share_its_fold_whatever_their_case_or_label() -> None:
+def test_duplicates_of_a_sentence_share_its_fold() -> None:
     rows = [(f"the bank n{i}", f"bank.{i % 2}") for i in range(8)]
     rows += [(f"The Bank n{i}", f"bank.{i % 2}") for i in range(8)] + [("a bat n", "bat.0"), ("b bat n", "bat.0")]
     task = Task.of(corpus([*rows, ("a bat m", "bat.1"), ("b bat m", "bat.1")]))
@@ -303,7 +303,7 @@ def test_mistakes_are_answered_in_a_sentence(arguments: list[str], message: str)
     assert str(caught.value).startswith(message)
 
 
-def test_an_out_that_is_a_file_is_refused_before_any_work(tmp_path: Path) -> None:
+def test_an_output_path_that_is_a_file_is_refused_early(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="choose another out="):
         typed(f"out={tmp_path / 'file'}")

@@ -15,10 +15,21 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_train.condense import condense
-from ctxexp_train.data import BOUNDARY, CLS, MASK, SEP, SPECIAL, Pieces, Text, log_unigram, train_tokenizer, windows
+from ctxexp_train.data import (
+    BOUNDARY,
+    CLS,
+    MASK,
+    SEP,
+    SPECIAL,
+    PieceStreams,
+    TextSource,
+    log_unigram,
+    train_tokenizer,
+    windows,
+)
 from ctxexp_train.initialise import extrapolated, frequencies, local_attention, sinusoids
 from ctxexp_train.optimiser import Optimiser, rate_scale
-from ctxexp_train.train import Run, train
+from ctxexp_train.train import TrainingRun, train
 from ctxexp_train.transformer import Transformer, build, mean_cosine
 from omegaconf import DictConfig
 
@@ -63,7 +74,7 @@ def config(model: str, text: Path, tmp: Path, *overrides: str) -> DictConfig:
         ])  # fmt: skip
 
 
-def weights(run: Run) -> torch.Tensor:
+def weights(run: TrainingRun) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in run.learner.network.parameters()])
 
 
@@ -71,7 +82,7 @@ def weights(run: Run) -> torch.Tensor:
 
 
 def test_segments_hold_the_text_once_and_no_document_meets_another(text: Path) -> None:
-    chosen = Text(text, ("small", "full-1"), "valid", None, seed=0)
+    chosen = TextSource(text, ("small", "full-1"), "valid", None, seed=0)
     raw = [lzma.decompress((text / f"{name}.txt.xz").read_bytes()).decode() for name in ("small", "full-1")]
     documents = [d.split() for r in raw for d in r.split("\n\n")]
     assert sorted(w for s in chosen.segments() for w in s.split()) == sorted(w for d in documents for w in d)
@@ -80,26 +91,28 @@ def test_segments_hold_the_text_once_and_no_document_meets_another(text: Path) -
 
 
 def test_a_word_budget_takes_a_prefix_of_the_files(text: Path) -> None:
-    small = Text(text, ("small",), "valid", None, seed=0).segments()
-    some = Text(text, ("small", "full-1"), "valid", 200, seed=0).segments()
+    small = TextSource(text, ("small",), "valid", None, seed=0).segments()
+    some = TextSource(text, ("small", "full-1"), "valid", 200, seed=0).segments()
     assert set(some) <= set(small)
     assert 200 <= sum(len(s.split()) for s in some) < 200 + 100
 
 
-def test_what_is_skipped_and_what_is_left_are_the_text_once(text: Path) -> None:
+def test_skipped_and_remaining_parts_make_the_text_once(text: Path) -> None:
     def words(**bounds: int | None) -> list[str]:
-        chosen = Text(text, ("small", "full-1"), "valid", seed=0, **{"words": None, **bounds})  # type: ignore[arg-type]
+        chosen = TextSource(text, ("small", "full-1"), "valid", seed=0, **{"words": None, **bounds})  # type: ignore[arg-type]
         return [word for segment in chosen.segments() for word in segment.split()]
 
     first, rest = words(words=1000), words(skip=1000)
     assert 1000 <= len(first) < 1100
     assert len(rest) > 300
     assert sorted(first + rest) == sorted(words())
-    assert Text(text, ("small",), "valid", None, 0, 5).key() != Text(text, ("small",), "valid", None, 0).key()
+    assert (
+        TextSource(text, ("small",), "valid", None, 0, 5).key() != TextSource(text, ("small",), "valid", None, 0).key()
+    )
 
 
 def test_the_order_follows_the_seed(text: Path) -> None:
-    a, b, c = (Text(text, ("small",), "valid", None, seed=s).segments() for s in (0, 0, 1))
+    a, b, c = (TextSource(text, ("small",), "valid", None, seed=s).segments() for s in (0, 0, 1))
     assert a == b != c
     assert sorted(a) == sorted(c)
 
@@ -108,7 +121,7 @@ def test_missing_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"no training text .*absent\.txt\.xz: text= must be a folder that holds absent"
     ):
-        Text(tmp_path, ("absent",), "valid", None, seed=0).segments()
+        TextSource(tmp_path, ("absent",), "valid", None, seed=0).segments()
 
 
 def test_a_vocabulary_too_large_for_the_text_is_refused() -> None:
@@ -119,8 +132,8 @@ def test_a_vocabulary_too_large_for_the_text_is_refused() -> None:
 def test_pieces_decode_to_the_text_and_end_each_segment(text: Path) -> None:
     from tokenizers import Tokenizer
 
-    chosen = Text(text, ("small",), "valid", None, seed=0)
-    pieces = Pieces.of(chosen, vocabulary=300, cache=text / "cache")
+    chosen = TextSource(text, ("small",), "valid", None, seed=0)
+    pieces = PieceStreams.of(chosen, vocabulary=300, cache=text / "cache")
     tokenizer = Tokenizer.from_file(str(pieces.tokenizer_file))
     ends = np.flatnonzero(pieces.train == BOUNDARY)
     assert len(ends) == len(chosen.segments())
@@ -216,15 +229,15 @@ def test_positions_go_on_as_they_began() -> None:
 
 @pytest.mark.parametrize("model", ["bert", "gpt2"])
 def test_later_positions_are_extrapolated_before_their_step(model: str, text: Path, tmp_path: Path) -> None:
-    def positions(run: Run) -> np.ndarray:
+    def positions(run: TrainingRun) -> np.ndarray:
         (found,) = (p for name, p in run.learner.network.named_parameters() if "position_emb" in name or "wpe" in name)
         return found.detach().numpy().copy()
 
     words = ["steps=4", "model.long_share=0.5", "model.adamw_rate=0.02"]
-    plain = Run(config(model, text, tmp_path / "a", *words, "stop_after=2"))
+    plain = TrainingRun(config(model, text, tmp_path / "a", *words, "stop_after=2"))
     plain.train()
     before = positions(plain)
-    extended = Run(config(model, text, tmp_path / "a", *words, "model.extend=2"))
+    extended = TrainingRun(config(model, text, tmp_path / "a", *words, "model.extend=2"))
     extended.learner.loss(2, 4)
     assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
     assert not np.array_equal(positions(extended)[8:], before[8:])
@@ -234,7 +247,7 @@ def test_later_positions_are_extrapolated_before_their_step(model: str, text: Pa
 
 @pytest.mark.parametrize("model", ["bert", "gpt2"])
 def test_the_trained_network_starts_with_local_attention(model: str, text: Path, tmp_path: Path) -> None:
-    run = Run(config(model, text, tmp_path, "steps=1", "model.shape.width=192", "model.shape.inner=768"))
+    run = TrainingRun(config(model, text, tmp_path, "steps=1", "model.shape.width=192", "model.shape.inner=768"))
     learner = run.learner
     assert isinstance(learner, Transformer)
     x = torch.randint(5, 300, (64, 16), generator=torch.Generator().manual_seed(0))
@@ -245,8 +258,8 @@ def test_the_trained_network_starts_with_local_attention(model: str, text: Path,
         assert torch.equal(attention[head].argmax(1)[inside], inside + offset)
 
 
-def test_masked_prediction_reads_boundaries_as_sep_and_never_asks_for_them(text: Path, tmp_path: Path) -> None:
-    learner = Run(config("bert", text, tmp_path, "steps=1")).learner
+def test_masked_prediction_reads_boundaries_but_never_asks_for_them(text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config("bert", text, tmp_path, "steps=1")).learner
     assert isinstance(learner, Transformer)
     seen = []
     learner.base.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
@@ -265,15 +278,15 @@ def test_masked_prediction_reads_boundaries_as_sep_and_never_asks_for_them(text:
 
 
 def test_causal_loss_is_that_of_the_stock_class(text: Path, tmp_path: Path) -> None:
-    learner = Run(config("gpt2", text, tmp_path, "steps=9", "precision=float32")).learner
+    learner = TrainingRun(config("gpt2", text, tmp_path, "steps=9", "precision=float32")).learner
     assert isinstance(learner, Transformer)
     x = torch.from_numpy(learner.batch(4, 9))
     assert learner.loss(4, 9).item() == pytest.approx(learner.network(x, labels=x).loss.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2"])
-def test_the_last_steps_have_long_windows_and_go_on_in_the_text(model: str, text: Path, tmp_path: Path) -> None:
-    learner = Run(config(model, text, tmp_path, "steps=20", "model.long_share=0.25")).learner
+def test_the_last_steps_have_long_windows(model: str, text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config(model, text, tmp_path, "steps=20", "model.long_share=0.25")).learner
     assert isinstance(learner, Transformer)
     shapes = [learner.batch(s, 20).shape for s in range(20)]
     assert shapes == [(4, 8)] * 15 + [(2, 16)] * 5
@@ -309,17 +322,17 @@ def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
 
 
 def test_the_penalty_is_added_to_the_loss(text: Path, tmp_path: Path) -> None:
-    plain = Run(config("bert", text, tmp_path / "a", "steps=1", "precision=float32")).learner
-    fined = Run(config("bert", text, tmp_path / "b", "steps=1", "precision=float32", "cosine_penalty=2.0")).learner
+    plain = TrainingRun(config("bert", text, tmp_path / "a", "steps=1", "precision=float32")).learner
+    fined = TrainingRun(
+        config("bert", text, tmp_path / "b", "steps=1", "precision=float32", "cosine_penalty=2.0")
+    ).learner
     extra = 2.0 * mean_cosine(plain.network.get_output_embeddings().weight)
     assert fined.loss(0, 1).item() == pytest.approx((plain.loss(0, 1) + extra).item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
-def test_the_unigram_baseline_is_the_loss_of_a_network_that_knows_counts_only(
-    model: str, text: Path, tmp_path: Path
-) -> None:
-    run = Run(config(model, text, tmp_path, "steps=1"))
+def test_the_unigram_baseline_is_the_counts_loss(model: str, text: Path, tmp_path: Path) -> None:
+    run = TrainingRun(config(model, text, tmp_path, "steps=1"))
     network, unigram = run.learner.network, torch.from_numpy(run.learner.unigram).float()  # type: ignore[attr-defined]
     head = {"bert": lambda: network.cls.predictions.decoder, "gpt2": lambda: network.lm_head, "elmo": lambda: network}
     with torch.no_grad():
@@ -341,16 +354,16 @@ def test_the_unigram_baseline_is_the_loss_of_a_network_that_knows_counts_only(
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
-def test_two_runs_and_a_resumed_one_give_identical_weights_and_learn(model: str, text: Path, tmp_path: Path) -> None:
+def test_two_runs_and_a_resumed_one_learn_equal_weights(model: str, text: Path, tmp_path: Path) -> None:
     runs = []
     steps = 40 if model == "elmo" else 8
     for name in ("a", "b"):
-        run = Run(config(model, text, tmp_path / name, f"steps={steps}"))
+        run = TrainingRun(config(model, text, tmp_path / name, f"steps={steps}"))
         before = run.learner.held_out(None)
         run.train()
         runs.append(run)
-    Run(config(model, text, tmp_path / "c", f"steps={steps}", "stop_after=5")).train()
-    resumed = Run(config(model, text, tmp_path / "c", f"steps={steps}"))
+    TrainingRun(config(model, text, tmp_path / "c", f"steps={steps}", "stop_after=5")).train()
+    resumed = TrainingRun(config(model, text, tmp_path / "c", f"steps={steps}"))
     assert resumed.step == 5
     resumed.train()
     assert torch.equal(weights(runs[0]), weights(runs[1]))
@@ -366,7 +379,7 @@ def test_training_goes_on_from_an_export(model: str, text: Path, tmp_path: Path)
     train(config(model, text, tmp_path / "a", "steps=4", "words=2800"))
     export = tmp_path / "a" / "export"
     first, begun, plain = (
-        Run(config(model, text, tmp_path / name, "steps=4", *more))
+        TrainingRun(config(model, text, tmp_path / name, "steps=4", *more))
         for name, more in (("a", ["words=2800"]), ("b", [f"start={export}", "skip=2800"]), ("c", []))
     )
     held = {name: p for name, p in first.learner.network.named_parameters() if name not in ("weight", "bias")}
@@ -384,28 +397,28 @@ def test_training_goes_on_from_an_export(model: str, text: Path, tmp_path: Path)
 def test_other_pieces_than_the_start_s_are_refused(text: Path, tmp_path: Path) -> None:
     train(config("bert", text, tmp_path / "a", "steps=2"))
     with pytest.raises(ConfigError, match=r"start=.* has other pieces than this text gives"):
-        Run(config("bert", text, tmp_path / "b", "steps=2", f"start={tmp_path}/a/export", "files=[full-1]"))
+        TrainingRun(config("bert", text, tmp_path / "b", "steps=2", f"start={tmp_path}/a/export", "files=[full-1]"))
 
 
 def test_a_condensed_checkpoint_is_gone_on_from(text: Path, tmp_path: Path) -> None:
-    old = Run(config("elmo", text, tmp_path / "a", "steps=40", "stop_after=6"))
+    old = TrainingRun(config("elmo", text, tmp_path / "a", "steps=40", "stop_after=6"))
     old.train()
     (tmp_path / "b").mkdir()
     condense(tmp_path / "a", tmp_path / "b" / "checkpoint.pt")
     assert 3 * (tmp_path / "b/checkpoint.pt").stat().st_size < (tmp_path / "a/checkpoint.pt").stat().st_size
-    new = Run(config("elmo", text, tmp_path / "b", "steps=40", "warmup=4"))
+    new = TrainingRun(config("elmo", text, tmp_path / "b", "steps=40", "warmup=4"))
     assert (new.step, new.begun, new.units) == (6, 6, old.units)
     assert torch.equal(weights(new), weights(old).half().float())
     before = new.learner.held_out(None)["loss"]
     new.train()
     assert new.learner.held_out(None)["loss"] < before
-    assert Run(config("elmo", text, tmp_path / "b", "steps=40")).begun == 6
+    assert TrainingRun(config("elmo", text, tmp_path / "b", "steps=40")).begun == 6
     assert rate_scale(6, 40, warmup=4, decay=0.5, begun=6) == 0.25
 
 
 def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) -> None:
     wild = ["model.muon_rate=1", "model.adamw_rate=1", "decay=0.01", "held_out_every=2", "held_out_limit=null"]
-    run = Run(config("gpt2", text, tmp_path, "steps=7", "precision=float32", *wild))
+    run = TrainingRun(config("gpt2", text, tmp_path, "steps=7", "precision=float32", *wild))
     run.train()
     head, *rows = (tmp_path / "held_out.csv").read_text().splitlines()
     losses = {int(row.split(",")[0]): float(row.split(",")[head.split(",").index("loss")]) for row in rows}
@@ -416,8 +429,8 @@ def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) 
     assert json.loads((tmp_path / "export" / "run.json").read_text())["best_step"] == best
 
 
-def test_the_late_loss_is_that_of_positions_beyond_the_usual_window(text: Path, tmp_path: Path) -> None:
-    learner = Run(config("gpt2", text, tmp_path, "steps=1")).learner
+def test_the_late_loss_covers_positions_beyond_the_usual_window(text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config("gpt2", text, tmp_path, "steps=1")).learner
     assert isinstance(learner, Transformer)
     stream, nats = torch.from_numpy(learner.pieces.held_out.astype(np.int64)), []
     for start in range(0, len(stream) - 1 - 16, 15):
@@ -431,14 +444,14 @@ def test_the_late_loss_is_that_of_positions_beyond_the_usual_window(text: Path, 
 
 
 def test_another_seed_gives_another_network(text: Path, tmp_path: Path) -> None:
-    a, b = (Run(config("gpt2", text, tmp_path / str(s), "steps=1", f"seed={s}")) for s in (0, 1))
+    a, b = (TrainingRun(config("gpt2", text, tmp_path / str(s), "steps=1", f"seed={s}")) for s in (0, 1))
     assert not torch.equal(weights(a), weights(b))
 
 
 def test_a_timed_run_records_the_steps_that_reproduce_it(text: Path, tmp_path: Path) -> None:
-    timed = Run(config("gpt2", text, tmp_path / "a", "minutes=0.005"))
+    timed = TrainingRun(config("gpt2", text, tmp_path / "a", "minutes=0.005"))
     timed.train()
-    again = Run(config("gpt2", text, tmp_path / "b", f"steps={timed.step}", "model.long_share=0.1"))
+    again = TrainingRun(config("gpt2", text, tmp_path / "b", f"steps={timed.step}", "model.long_share=0.1"))
     again.train()
     assert timed.steps == timed.step
     assert torch.equal(weights(timed), weights(again))
@@ -468,12 +481,12 @@ def test_curves_go_to_one_mlflow_run_across_a_resumption(
 
 def test_a_run_needs_one_length(text: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="give either steps= or minutes=, not steps=None minutes=None"):
-        Run(config("bert", text, tmp_path))
+        TrainingRun(config("bert", text, tmp_path))
 
 
 def test_too_little_held_out_text_is_said(text: Path, tmp_path: Path) -> None:
     for model, unit in (("bert", "pieces"), ("elmo", "words")):
-        run = Run(config(model, text, tmp_path / model, "steps=1"))
+        run = TrainingRun(config(model, text, tmp_path / model, "steps=1"))
         with pytest.raises(ConfigError, match=f"the held-out text has 5 {unit}, fewer than one window of 8"):
             run.learner.held_out(5)
 
@@ -487,18 +500,18 @@ def test_too_little_held_out_text_is_said(text: Path, tmp_path: Path) -> None:
 )
 def test_impossible_shapes_are_refused(overrides: list[str], message: str, text: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        Run(config("bert", text, tmp_path, "steps=1", *overrides))
+        TrainingRun(config("bert", text, tmp_path, "steps=1", *overrides))
 
 
 def test_post_norm_gpt_has_one_inner_width(text: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="inner width is 4 x width = 64, not 32"):
-        Run(config("gpt2", text, tmp_path, "steps=1", "norm=post", "model.shape.inner=32"))
+        TrainingRun(config("gpt2", text, tmp_path, "steps=1", "norm=post", "model.shape.inner=32"))
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2"])
 @pytest.mark.parametrize("overrides", [["norm=post", "tied=false"], ["norm=pre", "model.local=null"]])
 def test_the_switches_train(model: str, overrides: list[str], text: Path, tmp_path: Path) -> None:
-    run = Run(config(model, text, tmp_path, "steps=2", "cosine_penalty=1.0", *overrides))
+    run = TrainingRun(config(model, text, tmp_path, "steps=2", "cosine_penalty=1.0", *overrides))
     before = weights(run).clone()
     run.train()
     network = run.learner.network
@@ -522,7 +535,7 @@ def test_an_exported_transformer_loads_as_it_was(model: str, text: Path, tmp_pat
     assert str(tmp_path) not in (tmp_path / "export" / "run.json").read_text()
     extra = {"add_pooling_layer": False} if model == "bert" else {}
     loaded = AutoModel.from_pretrained(tmp_path / "export", dtype=torch.float32, **extra)
-    trained = Run(config(model, text, tmp_path, "steps=2")).learner
+    trained = TrainingRun(config(model, text, tmp_path, "steps=2")).learner
     x = torch.arange(5, 15)[None]
     with torch.no_grad():
         expected = trained.base(x).last_hidden_state  # type: ignore[attr-defined]
@@ -540,7 +553,7 @@ def test_exported_elmo_loads_as_it_was(text: Path, tmp_path: Path) -> None:
     from ctxexp.models.elmo.files import read_weights
     from ctxexp.models.elmo.options import read_options
 
-    run = Run(config("elmo", text, tmp_path, "steps=2"))
+    run = TrainingRun(config("elmo", text, tmp_path, "steps=2"))
     run.train()
     run.finish()
     options = read_options(tmp_path / "export" / "options.json")
@@ -578,6 +591,6 @@ def verbs() -> dict[str, Callable[..., int]]:
 
 def test_the_verbs_say_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     registry = build_registry([("train", ctxexp_train)], installed=False)
-    assert all(registry.find("command", name).about for name in ("train", "probe"))
+    assert all(registry.find("command", name).summary for name in ("train", "probe"))
     assert verbs()["train"]("--help") == 0
     assert "clip: 1.0" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_a_constant_added_to_all_weights_changes_nothing() -> None:
     torch.testing.assert_close(mixed([1.0, 2.0, 3.0])(layers()), mixed([8.0, 9.0, 10.0])(layers()))
 
 
-def test_the_scalars_are_of_the_task_so_each_word_is_mixed_alone() -> None:
+def test_each_task_mixes_a_word_by_its_own_scalars() -> None:
     mix, x = mixed([0.1, 1.0, -1.0]), layers()
     torch.testing.assert_close(mix(x)[1, 3], mix(x[:, 1, 3]))
 

@@ -42,9 +42,9 @@ def bench_words(
     out: the table, with sections and relations
     """
     from ctxexp_words.command import File, bench
-    from ctxexp_words.suite import Choices
+    from ctxexp_words.suite import BenchmarkOptions
 
-    choices = Choices(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # it says what is none
+    choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # it says what is none
     bench(File(vectors, format, shared_vocabulary), data, benchmarks, choices, out)
 
 
@@ -56,10 +56,10 @@ def register_metrics(register: Register) -> None:
 
 
 @ctxexp.hookimpl
-def register_tables(register: Register) -> None:
+def register_reports(register: Register) -> None:
     from ctxexp_words.table_1 import table_1
 
-    register("1", table_1)
+    register("table_1", table_1)
 
 
 @ctxexp.hookimpl

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp_words.score import Score
-from ctxexp_words.space import OutOfVocabulary, Space
+from ctxexp_words.score import BenchmarkScore
+from ctxexp_words.space import OutOfVocabulary, WordSpace
 
 CHUNK = 8_000_000  # numbers of a table of similarities: 64 MB
 Candidates = Literal["vocabulary", "benchmark"]
@@ -27,8 +27,8 @@ class Analogy:
 
 
 def score_analogy(
-    space: Space, benchmark: Analogy, *, oov: OutOfVocabulary = "skip", candidates: Candidates | int = "vocabulary"
-) -> list[Score]:
+    space: WordSpace, benchmark: Analogy, *, oov: OutOfVocabulary = "skip", candidates: Candidates | int = "vocabulary"
+) -> list[BenchmarkScore]:
     """Accuracy of 3CosAdd (Mikolov et al. 2013; Levy and Goldberg 2014), in [0, 1]: whole, then by section.
 
     The answer is the candidate with the largest cosine to b - a + c, of unit-norm vectors; a, b and c themselves are no
@@ -37,20 +37,20 @@ def score_analogy(
     found). With `oov="mean"` the mean vector stands for a missing a, b or c, and a missing answer counts as wrong.
     """
     rows = space.rows(word for question in benchmark.questions for word in question).reshape(-1, 4)
-    known = np.asarray((rows >= 0).all(axis=1))
-    used: np.ndarray = known if oov == "skip" else np.ones(len(rows), bool)
+    is_covered = np.asarray((rows >= 0).all(axis=1))
+    counts: np.ndarray = is_covered if oov == "skip" else np.ones(len(rows), bool)
     right = np.zeros(len(rows), bool)
-    asked = np.flatnonzero(used & (rows[:, 3] >= 0))
+    to_answer = np.flatnonzero(counts & (rows[:, 3] >= 0))
     pool = _pool(space, benchmark, candidates)
-    right[asked] = answers(space, rows[asked, :3], pool) == rows[asked, 3]
-    scores = [_score(benchmark.name, "", right, used, known, np.ones(len(rows), bool))]
+    right[to_answer] = answers(space, rows[to_answer, :3], pool) == rows[to_answer, 3]
+    scores = [_score(benchmark.name, "", right, counts, is_covered, np.ones(len(rows), bool))]
     sections = np.array(benchmark.sections)
     for section in dict.fromkeys(benchmark.sections):
-        scores.append(_score(benchmark.name, section, right, used, known, sections == section))
+        scores.append(_score(benchmark.name, section, right, counts, is_covered, sections == section))
     return scores
 
 
-def answers(space: Space, questions: np.ndarray, candidates: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:
+def answers(space: WordSpace, questions: np.ndarray, candidates: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:
     """(n,) the candidate rows nearest b - a + c, for questions (n, 3) of rows a, b, c; -1 without any candidate.
 
     cos(x, b - a + c) is x.b - x.a + x.c up to a factor of the question's: the products of each distinct word with the
@@ -87,7 +87,7 @@ def answers(space: Space, questions: np.ndarray, candidates: np.ndarray, *, chun
     return answer
 
 
-def _pool(space: Space, benchmark: Analogy, candidates: Candidates | int) -> np.ndarray:
+def _pool(space: WordSpace, benchmark: Analogy, candidates: Candidates | int) -> np.ndarray:
     """Rows of the candidates, ascending."""
     if candidates == "vocabulary":
         return np.arange(len(space))
@@ -97,7 +97,9 @@ def _pool(space: Space, benchmark: Analogy, candidates: Candidates | int) -> np.
     return np.arange(min(len(space), int(candidates)))
 
 
-def _score(name: str, part: str, right: np.ndarray, used: np.ndarray, known: np.ndarray, here: np.ndarray) -> Score:
-    n = int((used & here).sum())
-    value = float((right & here).sum() / n) if n else float("nan")
-    return Score(name, part, value, n, int((known & here).sum()), int(here.sum()))
+def _score(
+    name: str, part: str, right: np.ndarray, counts: np.ndarray, is_covered: np.ndarray, in_part: np.ndarray
+) -> BenchmarkScore:
+    n = int((counts & in_part).sum())
+    value = float((right & in_part).sum() / n) if n else float("nan")
+    return BenchmarkScore(name, part, value, n, int((is_covered & in_part).sum()), int(in_part.sum()))

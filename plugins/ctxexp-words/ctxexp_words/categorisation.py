@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.maths import clusters
-from ctxexp_words.score import Score
-from ctxexp_words.space import OutOfVocabulary, Space
+from ctxexp_words.score import BenchmarkScore
+from ctxexp_words.space import OutOfVocabulary, WordSpace
 
 Clustering = Literal["kmeans", "agglomerative", "best"]
 STARTS = 10  # seeded beginnings of k-means; the one with the least inertia is taken
@@ -28,13 +28,13 @@ class Categorisation:
 
 
 def score_categorisation(
-    space: Space,
+    space: WordSpace,
     benchmark: Categorisation,
     *,
     oov: OutOfVocabulary = "skip",
     clustering: Clustering = "kmeans",
     seed: int = 0,
-) -> list[Score]:
+) -> list[BenchmarkScore]:
     """Purity, in (0, 1]: the share of words that are of their cluster's commonest class. More is better.
 
     As many clusters as the clustered words have classes, of unit-norm vectors. `kmeans`: of 10 seeded beginnings
@@ -43,14 +43,14 @@ def score_categorisation(
     chooses; picked by looking at the classes, so it flatters. With `oov="mean"` missing words share the mean vector.
     """
     rows = space.rows(benchmark.members)
-    known = rows >= 0
-    used = known if oov == "skip" else np.ones(len(rows), bool)
+    is_covered = rows >= 0
+    counts = is_covered if oov == "skip" else np.ones(len(rows), bool)
     value = float("nan")
-    if used.any():
-        classes = np.unique(np.array(benchmark.classes)[used], return_inverse=True)[1]
-        x = space.unit(rows[used])
+    if counts.any():
+        classes = np.unique(np.array(benchmark.classes)[counts], return_inverse=True)[1]
+        x = space.unit(rows[counts])
         value = max(purity(labels, classes) for labels in _clusterings(x, int(classes.max()) + 1, clustering, seed))
-    return [Score(benchmark.name, "", value, int(used.sum()), int(known.sum()), len(rows))]
+    return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(rows))]
 
 
 def purity(clusters: np.ndarray, classes: np.ndarray) -> float:
@@ -66,8 +66,8 @@ def _clusterings(x: np.ndarray, k: int, clustering: Clustering, seed: int) -> li
     linkages = [("average", "cosine")]
     if clustering == "best":
         linkages += [("ward", "euclidean"), ("complete", "cosine"), ("average", "euclidean")]
-    found = [_agglomerative(x, k, method, metric) for method, metric in linkages]
-    return found if clustering == "agglomerative" else [_kmeans(x, k, seed), *found]
+    labels = [_agglomerative(x, k, method, metric) for method, metric in linkages]
+    return labels if clustering == "agglomerative" else [_kmeans(x, k, seed), *labels]
 
 
 def _kmeans(x: np.ndarray, k: int, seed: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from ctxexp.errors import ConfigError
 from ctxexp.files.tables import write_csv
 from ctxexp.files.vector_files import Format, read_vectors
 from ctxexp_words.load import load
-from ctxexp_words.score import Score
-from ctxexp_words.space import Space, word_list
-from ctxexp_words.suite import Choices, evaluate, table
+from ctxexp_words.score import BenchmarkScore
+from ctxexp_words.space import WordSpace, word_list
+from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
 
 class File(NamedTuple):
@@ -23,9 +23,9 @@ class File(NamedTuple):
     shared: Path | None = None
 
 
-def bench(file: File, data: Path, benchmarks: Sequence[str] | None, choices: Choices, out: Path) -> None:
+def bench(file: File, data: Path, benchmarks: Sequence[str] | None, choices: BenchmarkOptions, out: Path) -> None:
     """Print the table and write it as CSV."""
-    scores = scored(file, data, benchmarks, choices)
+    scores = score_file(file, data, benchmarks, choices)
     try:
         write_csv(table(scores, choices), out)
     except OSError as error:
@@ -38,17 +38,19 @@ def bench(file: File, data: Path, benchmarks: Sequence[str] | None, choices: Cho
     print(f"table: {out}")
 
 
-def scored(file: File, data: Path, benchmarks: Sequence[str] | None, choices: Choices) -> list[Score]:
+def score_file(
+    file: File, data: Path, benchmarks: Sequence[str] | None, choices: BenchmarkOptions
+) -> list[BenchmarkScore]:
     """The benchmarks' scores; only words that they can use are read from the file."""
     shared = word_list(file.shared) if file.shared else None
-    held = load(data, benchmarks)
+    loaded = load(data, benchmarks)
     fold = str.lower if choices.lower else str
-    needed = {fold(word) for benchmark in held for word in benchmark.words()}
+    needed = {fold(word) for benchmark in loaded for word in benchmark.words()}
     whole = choices.candidates == "vocabulary" or choices.oov == "mean"  # the mean is over all words
     allowed = None if shared is None else {fold(word) for word in shared}
     frequent: set[str] = set()  # the forms that the candidates are, where they are a number of words
 
-    def wanted(word: str) -> bool:
+    def is_needed(word: str) -> bool:
         form = fold(word)
         if allowed is not None and form not in allowed:
             return False
@@ -56,6 +58,6 @@ def scored(file: File, data: Path, benchmarks: Sequence[str] | None, choices: Ch
             frequent.add(form)
         return form in needed or form in frequent
 
-    read = read_vectors(file.path, wanted=None if whole else wanted, layout=file.format)
-    space = Space.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
-    return evaluate(space, held, choices)
+    read = read_vectors(file.path, wanted=None if whole else is_needed, layout=file.format)
+    space = WordSpace.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
+    return evaluate(space, loaded, choices)

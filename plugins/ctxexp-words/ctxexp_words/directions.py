@@ -54,14 +54,14 @@ def _leading(x: np.ndarray) -> np.ndarray:
 def _top(moment: np.ndarray) -> np.ndarray:
     """(w, m) leading eigenvectors of (w, m, m), positive semi-definite and not zero."""
     w, m, _ = moment.shape
-    found, vectors = np.zeros(w, bool), np.zeros((w, m))
+    converged, vectors = np.zeros(w, bool), np.zeros((w, m))
     if m > SMALL:
         start = np.broadcast_to(np.random.default_rng(m).standard_normal(m), (w, m))
         scaled = moment / np.trace(moment, axis1=1, axis2=2)[:, None, None]
         top = lanczos(
             lambda v: np.matmul(scaled, v[..., None])[..., 0], start, checks=CHECKS, vectors=True, tolerance=TOLERANCE
         )
-        found, vectors = top.found, top.vector
-    if not found.all():
-        vectors[~found] = np.linalg.eigh(moment[~found])[1][..., -1]
+        converged, vectors = top.converged, top.vector
+    if not converged.all():
+        vectors[~converged] = np.linalg.eigh(moment[~converged])[1][..., -1]
     return vectors

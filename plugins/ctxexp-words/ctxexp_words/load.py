@@ -26,8 +26,8 @@ Lines = Iterator[tuple[int, str]]
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a benchmark's file lies in the data folder, who publishes it, and what reads it."""
+class BenchmarkFile:
+    """File of a benchmark in the data folder, its publisher, and its reader."""
 
     title: str
     folder: str
@@ -46,27 +46,27 @@ def load(data: str | Path | None, names: Sequence[str] | None = None) -> list[Be
     for name in names or ():
         if name not in SOURCES:
             raise UnknownName("word benchmark", str(name), SOURCES)
-    wanted = [name for name in SOURCES if names is None or name in names]
-    if not wanted:
+    selection = [name for name in SOURCES if names is None or name in names]
+    if not selection:
         return []
     if data is None:
         raise ConfigError(
             "the word benchmarks need a folder of their files: data=<folder>, in a run "
             "metric.static_vectors.data=<folder>; it holds "
-            + ", ".join(f"{SOURCES[name].folder}/{SOURCES[name].file}" for name in wanted)
+            + ", ".join(f"{SOURCES[name].folder}/{SOURCES[name].file}" for name in selection)
             + "; or choose some with benchmarks=[...], [] for none"
         )
-    return [_load(user_path(data).resolve(), name) for name in wanted]
+    return [_load(user_path(data).resolve(), name) for name in selection]
 
 
 @cache
 def _load(data: Path, name: str) -> Benchmark:
-    """Read once a process: a run asks in every layer."""
+    """The benchmark, read once in each process although every layer of a run needs it."""
     source = SOURCES[name]
     return source.read(name, _find(data, source))
 
 
-def _find(data: Path, source: Source) -> Path:
+def _find(data: Path, source: BenchmarkFile) -> Path:
     if not data.is_dir():
         raise DataError(f"no folder {data} (data); expected the word benchmarks' files, such as {source.file}")
     for folder in (data / source.folder, data):
@@ -217,35 +217,35 @@ def _malformed(path: Path, number: int, expected: str, line: str) -> DataError:
 
 
 _WORD_BENCHMARKS = "github.com/vecto-ai/word-benchmarks (the CSV version)"
-SOURCES: dict[str, Source] = {
-    "simlex999": Source(
+SOURCES: dict[str, BenchmarkFile] = {
+    "simlex999": BenchmarkFile(
         "SimLex-999 (Hill et al. 2015)", "simlex999", "SimLex-999.txt", "fh295.github.io/simlex.html",
         _columns(0, 1, 3, header=True, separator="\t"),
     ),
-    "men": Source(
+    "men": BenchmarkFile(
         "MEN (Bruni et al. 2014)", "men", "MEN_dataset_natural_form_full", "staff.fnwi.uva.nl/e.bruni/MEN",
         _columns(0, 1, 2, header=False, separator=None),
     ),
-    "ws353": Source(
+    "ws353": BenchmarkFile(
         "WordSim-353 (Finkelstein et al. 2002)", "wordsim353", "combined.tab",
         "gabrilovich.com/resources/data/wordsim353", _columns(0, 1, 2, header=True, separator="\t"),
     ),
-    "rw": Source(
+    "rw": BenchmarkFile(
         "Rare Words (Luong et al. 2013)", "rw", "rw.txt", "nlp.stanford.edu/~lmthang/morphoNLM",
         _columns(0, 1, 2, header=False, separator="\t"),
     ),
-    "google": Source(
+    "google": BenchmarkFile(
         "Google analogies (Mikolov et al. 2013)", "google-analogies", "questions-words.txt",
         "word2vec's distribution, code.google.com/archive/p/word2vec", _google,
     ),
-    "msr": Source(
+    "msr": BenchmarkFile(
         "MSR analogies (Mikolov, Yih and Zweig 2013)", "msr-analogies", "msr.csv", _WORD_BENCHMARKS, _msr,
     ),
-    "semeval2012": Source(
+    "semeval2012": BenchmarkFile(
         "SemEval-2012 Task 2 (Jurgens et al. 2012)", "semeval2012-task2", "subcategories-paradigms.txt",
         "sites.google.com/site/semeval2012task2 (with its folder GoldRatings)", _semeval,
     ),
-    "bless": Source("BLESS (Baroni and Lenci 2011)", "bless", "bless.csv", _WORD_BENCHMARKS, _classes),
-    "ap": Source("AP (Almuhareb 2006)", "ap", "ap.csv", _WORD_BENCHMARKS, _classes),
+    "bless": BenchmarkFile("BLESS (Baroni and Lenci 2011)", "bless", "bless.csv", _WORD_BENCHMARKS, _classes),
+    "ap": BenchmarkFile("AP (Almuhareb 2006)", "ap", "ap.csv", _WORD_BENCHMARKS, _classes),
 }  # fmt: skip
 """Name -> source, in the order of Ethayarajh 2019's Table 1."""

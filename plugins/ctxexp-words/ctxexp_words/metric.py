@@ -1,8 +1,9 @@
-"""Static vectors from contextual ones: one vector a word and layer, held against the benchmarks of static vectors."""
+"""Static vectors from contextual ones: one vector for each word and layer, scored on benchmarks of static vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
@@ -12,12 +13,13 @@ from ctxexp.errors import ConfigError, near
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
 from ctxexp.files.vector_exports import EXPORTS
-from ctxexp.metric import Block, Group, Metric, Over
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.metric import Metric, Output, Over
 from ctxexp_words.directions import first_directions
 from ctxexp_words.load import load
-from ctxexp_words.score import Score
-from ctxexp_words.space import Case, OutOfVocabulary, Space, word_list
-from ctxexp_words.suite import Choices, evaluate, table
+from ctxexp_words.score import BenchmarkScore
+from ctxexp_words.space import Case, OutOfVocabulary, WordSpace, word_list
+from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
 Vector = Literal["first_pc", "first_pc_centred", "mean"]
 _WORDS = {
@@ -74,7 +76,7 @@ class StaticVectors(Metric):
                 raise ConfigError(f"static_vectors export: no format {name!r}{near(name, EXPORTS)}")
         self.vector: Vector = vector
         self.variant = {"first_pc": "", "first_pc_centred": "centred", "mean": "mean"}[vector]
-        self.choices = Choices(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
+        self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
         self.benchmarks = load(data, benchmarks)
         self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None
         self.export = list(dict.fromkeys(export or ()))
@@ -84,7 +86,7 @@ class StaticVectors(Metric):
         self._keys: list[Hashable] = []
         self._counts: list[int] = []
         self._vectors: list[np.ndarray] = []  # (groups of a block, d) float32 each
-        self._scores: tuple[list[Score], int] | None = None
+        self._scores: tuple[list[BenchmarkScore], int] | None = None
 
     def update(self, group: Group) -> None:
         self.update_block(Block.of(group))
@@ -112,14 +114,14 @@ class StaticVectors(Metric):
         order = sorted(np.flatnonzero(usable).tolist(), key=lambda i: (-self._counts[i], str(self._keys[i])))
         return [str(self._keys[i]) for i in order], every[order]
 
-    def scores(self) -> list[Score]:
+    def scores(self) -> list[BenchmarkScore]:
         """Every benchmark's scores, whole and by parts, with coverage."""
         return self._evaluated()[0]
 
-    def _evaluated(self) -> tuple[list[Score], int]:
+    def _evaluated(self) -> tuple[list[BenchmarkScore], int]:
         if self._scores is None:
             words, vectors = self.vectors()
-            space = Space.of(words, vectors, lower=self.choices.lower, case=self.choices.case, shared=self.shared)
+            space = WordSpace.of(words, vectors, lower=self.choices.lower, case=self.choices.case, shared=self.shared)
             self._scores = evaluate(space, self.benchmarks, self.choices), len(space)
         return self._scores
 
@@ -137,10 +139,21 @@ class StaticVectors(Metric):
             "vocabulary": float(vocabulary),
         }
 
-    def save(self, folder: Path) -> None:
-        if self.benchmarks:
-            write_csv(table(self.scores(), self.choices), folder / "benchmarks.csv")
-        words, vectors = self.vectors() if self.export else ([], np.empty((0, 0)))
-        for name in self.export:
+    def outputs(self) -> dict[str, Output]:
+        return {"vectors": VectorFiles(self)} if self.benchmarks or self.export else {}
+
+
+@dataclass(frozen=True)
+class VectorFiles(Output):
+    """The table of a metric's benchmarks, and its vectors in the formats asked for."""
+
+    metric: StaticVectors
+
+    def write(self, folder: Path) -> None:
+        metric = self.metric
+        if metric.benchmarks:
+            write_csv(table(metric.scores(), metric.choices), folder / "benchmarks.csv")
+        words, vectors = metric.vectors() if metric.export else ([], np.empty((0, 0)))
+        for name in metric.export:
             file, write = EXPORTS[name]
             write(folder / file, words, vectors)

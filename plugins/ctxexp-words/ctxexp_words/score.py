@@ -1,4 +1,4 @@
-"""What a benchmark yields: a value, and of what share of its items."""
+"""Score of a benchmark: its value, and its coverage."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Score:
-    """One benchmark's value, or that of one of its parts.
+class BenchmarkScore:
+    """Value of one benchmark or of one of its parts.
 
     `covered` of `total` items (pairs, questions or words) have vectors for all their words; the value is over `n`
     items: the covered ones, or with stand-ins for missing words all of them.

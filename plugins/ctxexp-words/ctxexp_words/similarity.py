@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.maths.correlation import spearman
-from ctxexp_words.score import Score, cosines
-from ctxexp_words.space import OutOfVocabulary, Space
+from ctxexp_words.score import BenchmarkScore, cosines
+from ctxexp_words.space import OutOfVocabulary, WordSpace
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Similarity:
         return {word for pair in self.pairs for word in pair}
 
 
-def score_similarity(space: Space, benchmark: Similarity, *, oov: OutOfVocabulary = "skip") -> list[Score]:
+def score_similarity(space: WordSpace, benchmark: Similarity, *, oov: OutOfVocabulary = "skip") -> list[BenchmarkScore]:
     """Spearman's correlation of the cosines with the ratings, in [-1, 1] (not times 100)."""
     left = space.rows(a for a, _ in benchmark.pairs)
     right = space.rows(b for _, b in benchmark.pairs)
-    known = (left >= 0) & (right >= 0)
-    used = known if oov == "skip" else np.ones(len(known), bool)
-    value = spearman(cosines(space.unit(left[used]), space.unit(right[used])), np.array(benchmark.gold)[used])
-    return [Score(benchmark.name, "", value, int(used.sum()), int(known.sum()), len(known))]
+    is_covered = (left >= 0) & (right >= 0)
+    counts = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
+    value = spearman(cosines(space.unit(left[counts]), space.unit(right[counts])), np.array(benchmark.gold)[counts])
+    return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(is_covered))]

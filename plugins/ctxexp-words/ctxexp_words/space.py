@@ -1,4 +1,4 @@
-"""Word vectors as the benchmarks look them up: by word, in either case, within a shared vocabulary."""
+"""Word vectors for the benchmarks, looked up by word: cased or lower-cased, within a shared vocabulary."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.errors import DataError
+from ctxexp.files.paths import no_device
 
 Case = Literal["frequent", "average"]
 OutOfVocabulary = Literal["skip", "mean"]
 
 
 @dataclass(frozen=True)
-class Space:
+class WordSpace:
     """Distinct words with a vector each, the most frequent first (or as a file has them).
 
-    `lower`: words are held and looked up in lower case.
+    `lower`: words are stored and looked up in lower case.
     """
 
     words: list[str]
@@ -36,7 +37,7 @@ class Space:
         lower: bool = True,
         case: Case = "frequent",
         shared: Iterable[str] | None = None,
-    ) -> Space:
+    ) -> WordSpace:
         """The space of these words, in this order; those whose vector is zero or not finite have none.
 
         With `lower`, several cased forms of a word (Apple, apple) become one: the first of them, which is the most
@@ -53,13 +54,13 @@ class Space:
             if usable[i] and (allowed is None or form in allowed):
                 forms.setdefault(form, []).append(i)
         first = np.array([rows[0] for rows in forms.values()], np.int64)
-        chosen = np.asarray(vectors[first], np.float32)
+        rows_of_form = np.asarray(vectors[first], np.float32)
         if case == "average":
             for k, rows in enumerate(forms.values()):
                 if len(rows) > 1:
                     mean = (vectors[rows] / np.sqrt(squares[rows])[:, None]).mean(0)
-                    chosen[k] = mean if np.square(mean).sum() > 0 else chosen[k]
-        return cls(list(forms), chosen, lower)
+                    rows_of_form[k] = mean if np.square(mean).sum() > 0 else rows_of_form[k]
+        return cls(list(forms), rows_of_form, lower)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -93,7 +94,7 @@ class Space:
 def word_list(path: Path) -> list[str]:
     """The words of a shared vocabulary: a UTF-8 file with a word a line; what follows a tab is left aside."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = no_device(path).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         raise DataError(
             f"no list of words at {path} (shared_vocabulary); expected a UTF-8 file, a word a line"

@@ -1,4 +1,4 @@
-"""All benchmarks over one space of word vectors, by one set of choices."""
+"""All benchmarks over one space of word vectors, with one set of options."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ctxexp_words.analogy import Analogy, Candidates, score_analogy
 from ctxexp_words.categorisation import Clustering, score_categorisation
 from ctxexp_words.load import Benchmark
 from ctxexp_words.relational import Relational, score_relational
-from ctxexp_words.score import Score
+from ctxexp_words.score import BenchmarkScore
 from ctxexp_words.similarity import Similarity, score_similarity
-from ctxexp_words.space import Case, OutOfVocabulary, Space
+from ctxexp_words.space import Case, OutOfVocabulary, WordSpace
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What decides a benchmark's number beside the vectors. Raises ConfigError for what is no choice.
+class BenchmarkOptions:
+    """Options of the benchmarks, which decide their values beside the vectors. Raises ConfigError for unknown ones.
 
     `oov`: items with a word that has no vector are left out (skip), or the mean vector stands in (mean). `lower`: words
     are looked up in lower case; `case`: the vector of a word with several cased forms, its most frequent form's or the
@@ -50,20 +50,22 @@ class Choices:
 
     def words(self) -> str:
         """The choices in a line, for definitions and captions."""
-        said = [
+        parts = [
             {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}[self.oov]
         ]
         if self.lower:
-            said.append("lower-cased, " + {"frequent": "most frequent form", "average": "forms averaged"}[self.case])
+            parts.append("lower-cased, " + {"frequent": "most frequent form", "average": "forms averaged"}[self.case])
         pool = f"{self.candidates:,} words" if isinstance(self.candidates, int) else self.candidates
-        said += [f"3CosAdd candidates: {pool}", f"clustering: {self.clustering}"]
-        return ", ".join(said)
+        parts += [f"3CosAdd candidates: {pool}", f"clustering: {self.clustering}"]
+        return ", ".join(parts)
 
 
-def evaluate(space: Space, benchmarks: Sequence[Benchmark], choices: Choices | None = None) -> list[Score]:
+def evaluate(
+    space: WordSpace, benchmarks: Sequence[Benchmark], choices: BenchmarkOptions | None = None
+) -> list[BenchmarkScore]:
     """The scores of every benchmark, each whole (part ""), then by its parts (sections, relations)."""
-    choices = choices or Choices()
-    scores: list[Score] = []
+    choices = choices or BenchmarkOptions()
+    scores: list[BenchmarkScore] = []
     for benchmark in benchmarks:
         if isinstance(benchmark, Similarity):
             scores += score_similarity(space, benchmark, oov=choices.oov)
@@ -78,8 +80,8 @@ def evaluate(space: Space, benchmarks: Sequence[Benchmark], choices: Choices | N
     return scores
 
 
-def table(scores: Sequence[Score], choices: Choices) -> pd.DataFrame:
-    """A line a score: benchmark, part, value, over how many items, how many of how many are covered, the choices."""
+def table(scores: Sequence[BenchmarkScore], choices: BenchmarkOptions) -> pd.DataFrame:
+    """Table with a row for each score: benchmark, part, value, numbers of items (used, covered, total), the options."""
     import pandas as pd
 
     return pd.DataFrame(

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ctxexp.papers.ethayarajh_2019 import released
-from ctxexp.papers.sweep_tables import SweepTable, row_label
-from ctxexp.report.wording import Run, define, one_line, unique_labels
+from ctxexp.report.ethayarajh_2019 import released
+from ctxexp.report.sweep_tables import SweepTable, row_label
+from ctxexp.report.wording import Run, measure_definition, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
@@ -28,8 +28,8 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
     """
     import pandas as pd
 
-    measured = [(label, r, m) for label, r in unique_labels(runs) for m in static_measures(r)]
-    if not measured:
+    entries = [(label, r, m) for label, r in unique_labels(runs) for m in static_measures(r)]
+    if not entries:
         return None
     rows: list[dict[str, Any]] = [
         {"source": "published", "model": row.model, "vectors": "", "corpus": "", "layer": row.layer, "n": math.nan}
@@ -37,13 +37,13 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
         | {f"{name}_covered": math.nan for name in HEADINGS}
         for row in released.table_1()
     ]
-    for label, results, measure in measured:
+    for label, results, measure in entries:
         for layer in paper_layers(results.n_layers):
             rows.append(_row(row_label(label, results), results, measure, layer))
     keys = ["source", "model", "vectors", "corpus", "layer", "n"]
     keys += [key for name in HEADINGS for key in (name, f"{name}_covered")]
     numbers = pd.DataFrame({key: ["" if row[key] is None else row[key] for row in rows] for key in keys})
-    shown = [
+    lines = [
         [row["source"], row["model"], row["vectors"], "" if row["layer"] is None else str(row["layer"])]
         + [cell(row[name], row[f"{name}_covered"]) for name in HEADINGS]
         for row in rows
@@ -52,10 +52,10 @@ def table_1(runs: Sequence[Run]) -> SweepTable | None:
         f"published: {SOURCE}",
         "in brackets: the share of pairs, questions or words whose words all have a vector",
     ]
-    notes += dict.fromkeys(f"{measure}: {define(measure, results)}" for _, results, measure in measured)
-    notes += _depths(measured)
+    notes += dict.fromkeys(f"{measure}: {measure_definition(measure, results)}" for _, results, measure in entries)
+    notes += _depths(entries)
     columns = ["source", "model", "vectors", "layer", *HEADINGS.values()]
-    return SweepTable(TITLE, numbers, columns, shown, notes)
+    return SweepTable(TITLE, numbers, columns, lines, notes)
 
 
 def static_measures(results: Results) -> list[str]:
@@ -63,7 +63,7 @@ def static_measures(results: Results) -> list[str]:
     return [
         measure
         for measure, about in results.info.measures.items()
-        if about.name == "static_vectors" and any(Key(measure, b) in results.held for b in HEADINGS)
+        if about.name == "static_vectors" and any(Key(measure, b) in results.by_key for b in HEADINGS)
     ]
 
 
@@ -98,14 +98,14 @@ def cell(value: float, covered: float = math.nan) -> str:
     return f"{number} ({covered:.0%})" if covered >= 0.0995 or not covered else f"{number} ({covered:.1%})"
 
 
-def _depths(measured: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
-    """How often a lower layer beats an upper one: of the published figures, and of each run."""
+def _depths(entries: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
+    """Yields notes on how often a lower layer beats an upper one, in the published figures and in each run."""
     rows = released.table_1()
     for model in ("ELMo", "BERT", "GPT-2"):
         low, *_, high = [row for row in rows if row.model == model]
         wins = sum(low.scores[name] > high.scores[name] for name in HEADINGS)
         yield f"{model}, published: layer {low.layer} above layer {high.layer} on {wins} of 9 benchmarks"
-    for label, results, measure in measured:
+    for label, results, measure in entries:
         last = results.n_layers - 1
         curves = [c for name in HEADINGS if (c := results.values(measure, name)) is not None]
         if last < 2:
@@ -113,11 +113,11 @@ def _depths(measured: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
         compared = [c for c in curves if math.isfinite(c[1]) and math.isfinite(c[last])]
         if not compared:
             continue
-        said = f"layer 1 above layer {last} on {sum(c[1] > c[last] for c in compared)} of {len(compared)} benchmarks"
+        note = f"layer 1 above layer {last} on {sum(c[1] > c[last] for c in compared)} of {len(compared)} benchmarks"
         # Section 4.3 says of the layers that it doesn't print that they lie between the second and the last but one.
         inner = [(c[i], *sorted((c[2], c[last - 1]))) for c in curves for i in range(3, last - 1)]
         inner = [v for v in inner if all(map(math.isfinite, v))]
         if inner:
             within = sum(low <= value <= high for value, low, high in inner)
-            said += f"; {within} of {len(inner)} values of layers 3 to {last - 2} lie between layers 2 and {last - 1}"
-        yield f"{row_label(label, results)}, {measure}: {said}"
+            note += f"; {within} of {len(inner)} values of layers 3 to {last - 2} lie between layers 2 and {last - 1}"
+        yield f"{row_label(label, results)}, {measure}: {note}"

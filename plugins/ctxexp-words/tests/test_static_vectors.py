@@ -13,7 +13,7 @@ from ctxexp_words import table_1 as paper
 from ctxexp_words.directions import first_directions
 from ctxexp_words.load import load
 from ctxexp_words.metric import StaticVectors
-from ctxexp_words.space import Space
+from ctxexp_words.space import WordSpace
 from ctxexp_words.suite import evaluate
 
 from ctxexp.baselines import OnePerSentence
@@ -21,14 +21,14 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.vector_exports import EXPORTS, write_text
 from ctxexp.files.vector_files import read_vectors
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import Block, Group
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.papers.sweep_tables import written
 from ctxexp.plugins import build_registry
-from ctxexp.report.page import summarise
+from ctxexp.report.page import write_summary
+from ctxexp.report.sweep_tables import table_texts
 from ctxexp.report.wording import axis_label
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
@@ -141,7 +141,7 @@ def test_it_scores_the_vectors_of_the_definition(data: Path, vector: Any) -> Non
     sizes = {w: len(x) for w, x in groups()}
     assert words == sorted(WORDS, key=lambda w: (-sizes[w], w))
     assert vectors == pytest.approx(np.array([by_word[w] for w in words]), abs=1e-6)
-    expected = {s.benchmark: s for s in evaluate(Space.of(words, vectors), load(data, NAMES)) if not s.part}
+    expected = {s.benchmark: s for s in evaluate(WordSpace.of(words, vectors), load(data, NAMES)) if not s.part}
     got = metric.compute()
     assert list(got) == [
         "rw",
@@ -214,7 +214,7 @@ def test_words_without_a_vector_are_counted(data: Path) -> None:
 
 def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None:
     metric = fed(StaticVectors(data=str(data), benchmarks=NAMES, export=list(EXPORTS)), groups())
-    metric.save(tmp_path)
+    metric.outputs()["vectors"].write(tmp_path)
     words, vectors = metric.vectors()
     for file, _ in EXPORTS.values():
         read = read_vectors(tmp_path / file)
@@ -226,7 +226,7 @@ def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None
     assert float(rows[0]["value"]) == metric.compute()["rw"]
     bare = fed(StaticVectors(benchmarks=[], export=["word2vec_text"]), groups())  # vectors alone need no data
     (tmp_path / "bare").mkdir()
-    bare.save(tmp_path / "bare")
+    bare.outputs()["vectors"].write(tmp_path / "bare")
     assert [p.name for p in (tmp_path / "bare").iterdir()] == ["vectors.txt"]
     assert bare.compute() == {"n": 30, "undefined": 0, "vocabulary": 30}
 
@@ -265,13 +265,13 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
     )
     exported = read_vectors(tmp_path / "out" / "static_vectors" / "layer_00" / "vectors.bin")
     assert sorted(exported.words) == sorted(WORDS[:28])
-    own = Space.of(exported.words, x[[WORDS.index(w) for w in exported.words]])
+    own = WordSpace.of(exported.words, x[[WORDS.index(w) for w in exported.words]])
     expected = {s.benchmark: s for s in evaluate(own, load(data, NAMES)) if not s.part}
     for name in NAMES:
-        assert results.named[f"static_vectors/{name}"][0] == pytest.approx(expected[name].value, abs=1e-6)
-        assert results.named[f"static_vectors/{name}_covered"][0] == expected[name].share
-    assert results.named["centred/undefined"][0] == 28
-    assert results.named["centred/n"][0] == 0
+        assert results.by_name[f"static_vectors/{name}"][0] == pytest.approx(expected[name].value, abs=1e-6)
+        assert results.by_name[f"static_vectors/{name}_covered"][0] == expected[name].share
+    assert results.by_name["centred/undefined"][0] == 28
+    assert results.by_name["centred/n"][0] == 0
     assert results.info.measures["static_vectors"].name == "static_vectors"
     table = paper.table_1([("vectors", results)])
     assert table is not None
@@ -328,8 +328,8 @@ def test_the_layers_that_the_paper_prints(n: int, layers: list[int]) -> None:
 
 
 def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
-    paths = summarise([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, build_registry())
+    paths = write_summary([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, build_registry())
     assert {"table_1.csv", "table_1.md", "report.html"} <= {p.name for p in paths}
-    (text,) = written(tmp_path)
+    (text,) = table_texts(tmp_path)
     assert "bert (mini)" in text
     assert "gpt2 (mini)" in text

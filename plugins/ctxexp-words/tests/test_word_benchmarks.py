@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from ctxexp_words.analogy import Analogy, answers, score_analogy
 from ctxexp_words.categorisation import STARTS, Categorisation, purity, score_categorisation
-from ctxexp_words.command import File, scored
+from ctxexp_words.command import File, score_file
 from ctxexp_words.load import SOURCES, load
 from ctxexp_words.relational import Relation, Relational, score_relational
-from ctxexp_words.score import Score, cosines
+from ctxexp_words.score import BenchmarkScore, cosines
 from ctxexp_words.similarity import Similarity, score_similarity
-from ctxexp_words.space import Space, word_list
-from ctxexp_words.suite import Choices, evaluate, table
+from ctxexp_words.space import WordSpace, word_list
+from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
 from ctxexp.command.cli import command
 from ctxexp.errors import ConfigError, DataError, UnknownName
@@ -31,7 +31,7 @@ from ctxexp.maths.clusters import kmeans
 ALL = [f"w{i}" for i in range(40)]
 KNOWN = ALL[:30]  # ten words have no vector
 VECTORS = (np.random.default_rng(0).normal(size=(30, 6)) + 0.3).astype(np.float32)
-SPACE = Space.of(KNOWN, VECTORS)
+SPACE = WordSpace.of(KNOWN, VECTORS)
 
 # An independent implementation: lists and loops, nothing shared with the package.
 
@@ -255,7 +255,7 @@ def test_king_and_queen() -> None:
     words = ["man", "woman", "king", "queen", "apple"]
     x = np.array([[1, 0, 0.1], [1, 1, 0.1], [1, 0, 3], [1, 1, 3], [-1, 0.2, 1]])
     b = Analogy("q", (("man", "king", "woman", "queen"), ("man", "king", "woman", "apple")), ("s", "s"))
-    whole, part = score_analogy(Space.of(words, x), b)
+    whole, part = score_analogy(WordSpace.of(words, x), b)
     assert whole.value == part.value == 0.5
 
 
@@ -263,10 +263,10 @@ def test_an_answer_outside_the_candidates_is_not_found() -> None:
     words = ["man", "king", "woman", "apple", "queen"]
     x = np.array([[1, 0, 0.1], [1, 0, 3], [1, 1, 0.1], [-1, 0.2, 1], [1, 1, 3]])
     b = Analogy("q", (("man", "king", "woman", "queen"),), ("s",))
-    assert score_analogy(Space.of(words, x), b)[0].value == 1
-    score = score_analogy(Space.of(words, x), b, candidates=4)[0]
+    assert score_analogy(WordSpace.of(words, x), b)[0].value == 1
+    score = score_analogy(WordSpace.of(words, x), b, candidates=4)[0]
     assert (score.value, score.covered) == (0, 1)
-    assert score_analogy(Space.of(words, x), b, candidates=3)[0].value == 0  # none is left to answer with
+    assert score_analogy(WordSpace.of(words, x), b, candidates=3)[0].value == 0  # none is left to answer with
 
 
 def test_purity_by_hand() -> None:
@@ -280,7 +280,7 @@ def test_planted_clusters_are_found(clustering: Any) -> None:
     centres = rng.normal(size=(5, 10))
     x = np.repeat(centres, 8, axis=0) + 0.05 * rng.normal(size=(40, 10))
     b = Categorisation("c", tuple(ALL), tuple(str(i // 8) for i in range(40)))
-    assert score_categorisation(Space.of(ALL, x), b, clustering=clustering)[0].value == 1
+    assert score_categorisation(WordSpace.of(ALL, x), b, clustering=clustering)[0].value == 1
 
 
 def test_cosine_of_nothing_is_no_likeness() -> None:
@@ -292,7 +292,7 @@ def test_two_stand_ins_have_no_offset() -> None:
     words = ["a", "b", "c", "d"]
     x = np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]])
     relation = Relation("r", (("a", "b"),), (("c", "d"), ("d", "c"), ("x", "y")), (3.0, 1.0, 2.0))
-    whole, _ = score_relational(Space.of(words, x), Relational("r", (relation,)), oov="mean")
+    whole, _ = score_relational(WordSpace.of(words, x), Relational("r", (relation,)), oov="mean")
     assert whole.value == 1
     assert whole.covered == 2
 
@@ -302,15 +302,15 @@ def test_two_stand_ins_have_no_offset() -> None:
 
 def test_cased_forms() -> None:
     words, x = ["Apple", "apple", "APPLE", "pear"], np.array([[2, 0], [0, 5], [0, 1], [1, 1]])
-    frequent = Space.of(words, x)
+    frequent = WordSpace.of(words, x)
     assert frequent.words == ["apple", "pear"]
     assert frequent.vectors.tolist() == [[2, 0], [1, 1]]
-    assert Space.of(words, x, case="average").vectors[0].tolist() == pytest.approx([1 / 3, 2 / 3])
-    exact = Space.of(words, x, lower=False)
+    assert WordSpace.of(words, x, case="average").vectors[0].tolist() == pytest.approx([1 / 3, 2 / 3])
+    exact = WordSpace.of(words, x, lower=False)
     assert exact.words == words
     assert exact.rows(["apple", "Pear", "pear"]).tolist() == [1, -1, 3]
     assert frequent.rows(["ApPle", "PEAR"]).tolist() == [0, 1]
-    assert Space.of(["A", "a"], np.array([[1, 0], [-1, 0]]), case="average").vectors.tolist() == [[1, 0]]
+    assert WordSpace.of(["A", "a"], np.array([[1, 0], [-1, 0]]), case="average").vectors.tolist() == [[1, 0]]
 
 
 def test_a_shared_vocabulary_and_vectors_that_are_none(tmp_path: Path) -> None:
@@ -318,9 +318,9 @@ def test_a_shared_vocabulary_and_vectors_that_are_none(tmp_path: Path) -> None:
     words, x = ["apple", "pear", "zero", "nan"], np.array([[2, 0], [1, 1], [0, 0], [np.nan, 1]])
     shared = word_list(tmp_path / "words")
     assert shared == ["Pear", "zero", "nan"]
-    assert Space.of(words, x, shared=shared).words == ["pear"]
-    assert Space.of(words, x, shared=shared, lower=False).words == []
-    assert Space.of(words, x).words == ["apple", "pear"]
+    assert WordSpace.of(words, x, shared=shared).words == ["pear"]
+    assert WordSpace.of(words, x, shared=shared, lower=False).words == []
+    assert WordSpace.of(words, x).words == ["apple", "pear"]
     with pytest.raises(DataError, match=r"no list of words at .*absent \(shared_vocabulary\)"):
         word_list(tmp_path / "absent")
     (tmp_path / "empty").write_text("\n")
@@ -333,8 +333,10 @@ def test_a_shared_vocabulary_and_vectors_that_are_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("oov", OOV)
 def test_no_vectors_at_all(oov: Any) -> None:
-    empty = Space.of([], np.empty((0, 3)))
-    scores = evaluate(empty, [similarity(), questions(), relations(), classes()], Choices(oov=oov, clustering="best"))
+    empty = WordSpace.of([], np.empty((0, 3)))
+    scores = evaluate(
+        empty, [similarity(), questions(), relations(), classes()], BenchmarkOptions(oov=oov, clustering="best")
+    )
     whole = {s.benchmark: s for s in scores if not s.part}
     assert all(s.covered == 0 for s in whole.values())
     if oov == "skip":
@@ -346,7 +348,7 @@ def test_no_vectors_at_all(oov: Any) -> None:
 
 def test_rotation_and_scale_change_nothing() -> None:
     q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
-    turned = Space.of(KNOWN, VECTORS @ q * 7)
+    turned = WordSpace.of(KNOWN, VECTORS @ q * 7)
     benchmarks: list[Any] = [similarity(), questions(), relations(), classes()]
     for a, b in zip(evaluate(SPACE, benchmarks), evaluate(turned, benchmarks), strict=True):
         assert a.value == pytest.approx(b.value, abs=1e-6, nan_ok=True)
@@ -370,20 +372,20 @@ def test_rotation_and_scale_change_nothing() -> None:
 )
 def test_unknown_choices(choices: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Choices(**choices)
+        BenchmarkOptions(**choices)
 
 
 def test_choices_in_words() -> None:
-    assert Choices().words() == (
+    assert BenchmarkOptions().words() == (
         "items with a missing word left out, lower-cased, most frequent form, 3CosAdd candidates: vocabulary, "
         "clustering: kmeans"
     )
-    words = Choices(oov="mean", lower=False, candidates=30_000).words()
+    words = BenchmarkOptions(oov="mean", lower=False, candidates=30_000).words()
     assert words == "the mean vector stands for missing words, 3CosAdd candidates: 30,000 words, clustering: kmeans"
 
 
 def test_every_line_of_the_table_has_its_coverage() -> None:
-    columns = table([Score("men", "", 0.5, 3, 2, 4)], Choices(oov="mean"))
+    columns = table([BenchmarkScore("men", "", 0.5, 3, 2, 4)], BenchmarkOptions(oov="mean"))
     assert {k: v[0] for k, v in columns.items()} == {
         "benchmark": "men", "part": "", "value": 0.5, "n": 3, "covered": 2, "total": 4, "covered_share": 0.5,
         "missing_words": "mean vector",
@@ -537,7 +539,7 @@ def test_the_real_sets_against_loops(published: Path) -> None:
         assert isinstance(b, Similarity)
         lowered = Similarity(b.name, tuple((x.lower(), y.lower()) for x, y in b.pairs), b.gold)
         expected = naive_similarity(lowered, "skip", by_word)
-        assert score_similarity(Space.of(words, x), b)[0].value == pytest.approx(expected, abs=1e-9)
+        assert score_similarity(WordSpace.of(words, x), b)[0].value == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_copy_without_its_header_loses_no_pair(tmp_path: Path) -> None:
@@ -566,7 +568,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
     assert "simlex999       nan   covered 1 of 2 (50.0%)" in said
     assert "items with a missing word left out" in said
     rows = list(csv.DictReader(out.open(encoding="utf-8")))
-    expected = evaluate(Space.of(words, x), load(data))
+    expected = evaluate(WordSpace.of(words, x), load(data))
     assert [(r["benchmark"], r["part"], r["covered"], r["total"]) for r in rows] == [
         (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
     ]
@@ -574,7 +576,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
         assert command(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"]) == 0
         rows = list(csv.DictReader(out.open(encoding="utf-8")))
         pool: Any = int(candidates) if candidates.isdigit() else candidates
-        expected = evaluate(Space.of(words, x), load(data, ["google"]), Choices(candidates=pool))
+        expected = evaluate(WordSpace.of(words, x), load(data, ["google"]), BenchmarkOptions(candidates=pool))
         assert [r["value"] for r in rows] == [str(s.value) for s in expected]
     (tmp_path / "list").write_text("old\nnew\n")
     assert command(["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
@@ -599,7 +601,7 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
     file = File(tmp_path / "v.txt", shared=tmp_path / "list" if shared else None)
     last = 4 if shared else 5  # place of d among the words that count
     for n, found in ((last - 1, 0.0), (last, 1.0)):
-        scores = scored(file, tmp_path, ["google"], Choices(oov=oov, candidates=n))  # type: ignore[arg-type]
+        scores = score_file(file, tmp_path, ["google"], BenchmarkOptions(oov=oov, candidates=n))  # type: ignore[arg-type]
         assert [s.value for s in scores] == [found, found]
 
 
@@ -631,5 +633,5 @@ def test_parts_add_up() -> None:
     b = questions()
     for missing in itertools.islice(itertools.combinations(KNOWN, 2), 5):
         kept = [w for w in KNOWN if w not in missing]
-        whole, *parts = score_analogy(Space.of(kept, VECTORS[[KNOWN.index(w) for w in kept]]), b)
+        whole, *parts = score_analogy(WordSpace.of(kept, VECTORS[[KNOWN.index(w) for w in kept]]), b)
         assert whole.covered == sum(p.covered for p in parts)

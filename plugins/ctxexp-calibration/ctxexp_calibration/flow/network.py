@@ -29,11 +29,11 @@ class Step(nn.Module):
 
     def __init__(self, columns: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.kept = kept = columns - columns // 2
+        self.same = same = columns - columns // 2
         shifted = columns // 2
         self.log_scale = _zeros(columns)
         self.offset = _zeros(columns)
-        self.w1, self.b1 = _normal(kept, width, generator), _zeros(width)
+        self.w1, self.b1 = _normal(same, width, generator), _zeros(width)
         self.w2, self.b2 = _normal(width, width, generator), _zeros(width)
         self.w3, self.b3 = _zeros(width, shifted), _zeros(shifted)
         order = torch.randperm(columns, generator=generator)
@@ -42,16 +42,16 @@ class Step(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.addcmul(self.offset, x, self.log_scale.exp()).index_select(1, self.order)
-        kept, shifted = x[:, : self.kept], x[:, self.kept :]
-        return torch.cat([kept, shifted + self._shift(kept)], dim=1)
+        same, shifted = x[:, : self.same], x[:, self.same :]
+        return torch.cat([same, shifted + self._shift(same)], dim=1)
 
     def inverse(self, y: Tensor) -> Tensor:
-        kept, shifted = y[:, : self.kept], y[:, self.kept :]
-        x = torch.cat([kept, shifted - self._shift(kept)], dim=1)
+        same, shifted = y[:, : self.same], y[:, self.same :]
+        x = torch.cat([same, shifted - self._shift(same)], dim=1)
         return (x.index_select(1, self.back) - self.offset) * torch.exp(-self.log_scale)
 
-    def _shift(self, kept: Tensor) -> Tensor:
-        first = torch.addmm(self.b1, kept, self.w1).relu_()
+    def _shift(self, same: Tensor) -> Tensor:
+        first = torch.addmm(self.b1, same, self.w1).relu_()
         second = torch.addmm(self.b2, first, self.w2).relu_()
         return torch.addmm(self.b3, second, self.w3)
 
@@ -149,9 +149,9 @@ def likelihood_steps(flow: AdditiveFlow, batches: Iterable[Tensor], *, rate: flo
 def _mean_and_spread(x: Tensor) -> tuple[Tensor, Tensor]:
     """Column means and standard deviations, float64, exact for columns that hold one value."""
     first = x[:1].double()
-    moved = x.double() - first
-    mean = moved.mean(dim=0)
-    return first[0] + mean, (moved - mean).square().mean(dim=0).sqrt()
+    offset = x.double() - first
+    mean = offset.mean(dim=0)
+    return first[0] + mean, (offset - mean).square().mean(dim=0).sqrt()
 
 
 def _zeros(*shape: int) -> nn.Parameter:
@@ -160,5 +160,5 @@ def _zeros(*shape: int) -> nn.Parameter:
 
 def _normal(fan_in: int, fan_out: int, generator: torch.Generator) -> nn.Parameter:
     """N(0, 2 / fan_in): keeps the spread through a ReLU (He et al. 2015); drawn without torch's global generator."""
-    drawn = torch.randn(fan_in, fan_out, dtype=torch.float32, generator=generator)
-    return nn.Parameter(drawn * math.sqrt(2 / fan_in))
+    sample = torch.randn(fan_in, fan_out, dtype=torch.float32, generator=generator)
+    return nn.Parameter(sample * math.sqrt(2 / fan_in))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.report import wording
-from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, colours
 from ctxexp.report.wording import Run
 from ctxexp_calibration.league.standings import NONE, Standing, standings
@@ -52,7 +52,7 @@ def league_figure(runs: Sequence[Run]) -> Figure | None:
     models = list(dict.fromkeys(row.model for row in rows))
     colour = _colours(names)
     marker = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
-    figure = blank(9.6, 3.7 * len(bands))
+    figure = empty_figure(9.6, 3.7 * len(bands))
     for i, (heading, some) in enumerate(bands):
         for j, (x_of, words) in enumerate(_X):
             axes = figure.add_subplot(len(bands), len(_X), 1 + i * len(_X) + j)
@@ -112,9 +112,9 @@ def _frame(
     tasks = list(dict.fromkeys(task for row in rows for task in row.scores))
     compared = [(row.model, run) for row in rows for run in row.runs]
     facts = [f"Spearman over all pairs of a task, mean over {', '.join(tasks)}" if len(tasks) > 1 else tasks[0]]
-    facts += wording.facts(compared, transforms=False)
+    facts += wording.shared_facts(compared, transforms=False)
     over = dict.fromkeys(row.interval for row in rows if math.isfinite(row.low))
     notes = [f"Bars: 95% intervals of the gain, over {' or '.join(over)}."] if over else []
     best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)
     notes += [f"Best layer without a transform, by the same scores: {', '.join(best)}."] if best else []
-    dress(figure, TITLE, facts, handles, [*marker, *names], notes)
+    add_captions(figure, TITLE, facts, handles, [*marker, *names], notes)

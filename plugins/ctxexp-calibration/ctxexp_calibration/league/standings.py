@@ -1,4 +1,4 @@
-"""Does isotropy help? What each transform did to sentence vectors and to their agreement with people, run by run."""
+"""Standings of transforms: effects on sentence vectors' isotropy and on their agreement with people, run by run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.maths.correlation import percentiles
-from ctxexp.papers.sweep_tables import row_label
-from ctxexp.report.differences import paired
+from ctxexp.report.differences import share_resamples
+from ctxexp.report.sweep_tables import row_label
 from ctxexp.report.wording import AVERAGE, Run, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
@@ -25,8 +25,8 @@ NONE = "none"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where sentence vectors are read: a layer (its number) or a mix (its name)."""
+class SentencePlace:
+    """Place where sentence vectors are read: a layer (its number) or a mix (its name)."""
 
     name: str  # `last layer`, `best layer of none`, or the mix
     at: int | str
@@ -42,7 +42,7 @@ class Standing:
     """One transform at one place of one model; numbers are means over seeds where there are several."""
 
     model: str
-    place: Place
+    place: SentencePlace
     transform: str
     runs: tuple[Results, ...]
     rank: int  # 1 is the best mean Spearman of the place
@@ -65,14 +65,14 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
     Places: the last layer, the layer that is best without a transform, and the mixes that all of a model's runs have.
     Runs that differ in nothing but seeds are one standing, compared seed by seed.
     """
-    found: list[Standing] = []
+    result: list[Standing] = []
     for model, members in _leagues(runs):
         plain = members.get(NONE, [])
         for place in _places([run for some in members.values() for run in some], plain):
             rows = [_standing(model, place, name, some, plain) for name, some in members.items()]
             rows.sort(key=lambda s: (math.isnan(s.score), -s.score))
-            found += [Standing(**{**vars(row), "rank": rank}) for rank, row in enumerate(rows, start=1)]
-    return found
+            result += [Standing(**{**vars(row), "rank": rank}) for rank, row in enumerate(rows, start=1)]
+    return result
 
 
 def measure_of(results: Results, metric: str) -> str | None:
@@ -82,33 +82,35 @@ def measure_of(results: Results, metric: str) -> str | None:
 
 def tasks(results: Results, label: str) -> list[str]:
     """The tasks that a run has scores of; [""] for a corpus of one, whose statistics have none."""
-    found = [task for measure, task in results.subjects() if measure == label and task != AVERAGE]
-    return [task for task in found if Key(label, MAIN, task) in results.held]
+    names = [task for measure, task in results.subjects() if measure == label and task != AVERAGE]
+    return [task for task in names if Key(label, MAIN, task) in results.by_key]
 
 
 def value(results: Results, key: Key, at: int | str) -> float:
     """A key's value at a layer or mix; NaN where the run hasn't it."""
-    held = results.held.get(key._replace(place=at) if isinstance(at, str) else key)
-    if held is None or (isinstance(at, int) and at >= len(held.value)):
+    estimate = results.by_key.get(key._replace(place=at) if isinstance(at, str) else key)
+    if estimate is None or (isinstance(at, int) and at >= len(estimate.value)):
         return math.nan
-    return float(held.value[0 if isinstance(at, str) else at])
+    return float(estimate.value[0 if isinstance(at, str) else at])
 
 
 def summary_key(results: Results, label: str) -> Key:
-    """What sums a run up: `all` of the mean over several tasks, or of the only one."""
+    """Key of a run's main value: `all` of the mean over several tasks, or of the only one."""
     return Key(label, MAIN, "" if tasks(results, label) == [""] else AVERAGE)
 
 
 def transform_name(results: Results) -> str:
     """The transform without its seed, as labels have it, and the text that it was fitted on unless that is measured."""
-    chosen = results.info.transform
-    name = one_line(chosen.name)
-    head, _, said = name.partition(" (")
-    kept = [
-        part for part in said.removesuffix(")").split(", ") if part and part != f"seed={chosen.arguments.get('seed')}"
+    transform = results.info.transform
+    name = one_line(transform.name)
+    head, _, arguments = name.partition(" (")
+    parts = [
+        part
+        for part in arguments.removesuffix(")").split(", ")
+        if part and part != f"seed={transform.arguments.get('seed')}"
     ]
-    name = f"{head} ({', '.join(kept)})" if kept else head
-    fit_on = one_line(chosen.fit.text) if chosen.fit else "target"
+    name = f"{head} ({', '.join(parts)})" if parts else head
+    fit_on = one_line(transform.fit.text) if transform.fit else "target"
     return name if fit_on == "target" or name == NONE else f"{name} fitted on {fit_on}"
 
 
@@ -121,23 +123,23 @@ def _leagues(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, list[Results]
             members = leagues.setdefault(identity, {}).setdefault(transform_name(results), [])
             if _seeds(results) not in map(_seeds, members):  # the same run again is no other seed
                 members.append(results)
-    kept = [members for members in leagues.values() if len(members) > 1]
-    first = [next(iter(members.values()))[0] for members in kept]
+    leagues_of_several = [members for members in leagues.values() if len(members) > 1]
+    first = [next(iter(members.values()))[0] for members in leagues_of_several]
     names = [model_name(one) for one in first]
     poolings = [
         f", sentence pooling {one.info.pooling.name}" if names.count(n) > 1 else ""
         for n, one in zip(names, first, strict=True)
     ]
     named = unique_labels([(n + pooling, one) for n, pooling, one in zip(names, poolings, first, strict=True)])
-    yield from ((label, members) for (label, _), members in zip(named, kept, strict=True))
+    yield from ((label, members) for (label, _), members in zip(named, leagues_of_several, strict=True))
 
 
 def _same(info: RunInfo) -> list[object]:
-    """What all runs of a league agree in."""
+    """Values that all runs of a league have in common."""
     model, corpus = info.model, info.corpus
     measures = [(label, *vars(about).values()) for label, about in info.measures.items()]
-    said = [model.name, model.weights, model.encoder, model.dtype, corpus.name, corpus.fingerprint, corpus.choices]
-    return [*said, info.control, info.pooling.name, measures]
+    identity = [model.name, model.weights, model.encoder, model.dtype, corpus.name, corpus.fingerprint, corpus.choices]
+    return [*identity, info.control, info.pooling.name, measures]
 
 
 def _seeds(results: Results) -> tuple[int, object]:
@@ -153,25 +155,25 @@ def model_name(results: Results) -> str:
     return row_label(name, results)
 
 
-def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[Place]:
+def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[SentencePlace]:
     last = members[0].n_layers - 1
-    places = [Place("last layer", last, last=True)]
+    places = [SentencePlace("last layer", last, last=True)]
     if plain:
         label = measure_of(plain[0], "sts")
-        held = None if label is None else plain[0].held.get(summary_key(plain[0], label))
-        if held is not None and np.isfinite(held.value).any():
-            best = int(np.nanargmax(held.value))
+        estimate = None if label is None else plain[0].by_key.get(summary_key(plain[0], label))
+        if estimate is not None and np.isfinite(estimate.value).any():
+            best = int(np.nanargmax(estimate.value))
             if best == last:
-                places = [Place("last layer, best of none", last, last=True, best=True)]
+                places = [SentencePlace("last layer, best of none", last, last=True, best=True)]
             else:
-                places.append(Place("best layer of none", best, best=True))
+                places.append(SentencePlace("best layer of none", best, best=True))
     mixes = [set(run.info.pooling.mixes) for run in members]
     shared = set.intersection(*mixes)
-    return places + [Place(mix, mix) for mix in members[0].info.pooling.mixes if mix in shared]
+    return places + [SentencePlace(mix, mix) for mix in members[0].info.pooling.mixes if mix in shared]
 
 
 def _standing(
-    model: str, place: Place, transform: str, members: Sequence[Results], plain: Sequence[Results]
+    model: str, place: SentencePlace, transform: str, members: Sequence[Results], plain: Sequence[Results]
 ) -> Standing:
     scores = [_scores(run, place.at) for run in members]
     geometry = [_geometry(run, place.at) for run in members]
@@ -225,7 +227,7 @@ def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tu
     """The 95% bootstrap interval of a run's gain over another on the same resamples of pairs, and what it is over;
     NaN and nothing if they didn't draw the same."""
     a, b = (_replicates(results, at) for results in (run, reference))
-    if a is None or b is None or len(a) != len(b) or not paired(run, reference):
+    if a is None or b is None or len(a) != len(b) or not share_resamples(run, reference):
         return (math.nan, math.nan), ""
     return percentiles(a.astype(np.float64) - b), f"{len(a):,} resamples of the pairs"
 

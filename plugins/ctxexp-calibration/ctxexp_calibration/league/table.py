@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ctxexp.papers.sweep_tables import SweepTable
-from ctxexp.report.wording import Run, define
+from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.wording import Run, measure_definition
 from ctxexp_calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
@@ -42,24 +42,24 @@ def table_league(runs: Sequence[Run]) -> SweepTable | None:
     several = len(tasks) > 1
     head = ["model", "vectors", "#", "transform", "cosine", "IsoScore", *tasks]
     head += [*(["average"] if several else []), "gain over none [95%]", "over"]
-    shown = []
+    lines = []
     for row in rows:
         cells = [row.model, str(row.place), str(row.rank), row.transform + " †" * bool(row.transductive)]
         cells += [_number(row.geometry["mean_cosine"], 3), _number(row.geometry["isoscore"], 3)]
         cells += [_number(row.scores.get(task, math.nan), 2) for task in tasks]
         cells += [_number(row.score, 2)] if several else []
         gain = "" if row.transform == NONE else f"{row.gain:+.2f}" if math.isfinite(row.gain) else "–"
-        known = math.isfinite(row.low)
+        has_interval = math.isfinite(row.low)
         over = "pairs" if row.over == "pairs" else row.interval
-        shown.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * known, over * known])
-    return SweepTable(TITLE, pd.DataFrame(columns), head, shown, _notes(runs, rows))
+        lines.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * has_interval, over * has_interval])
+    return SweepTable(TITLE, pd.DataFrame(columns), head, lines, _notes(runs, rows))
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[Standing]) -> list[str]:
     notes = []
     for metric in ("sts", "sentence_geometry"):
-        said = {label: define(label, r) for _, r in runs if (label := measure_of(r, metric))}
-        notes += [f"{label}: {definition}" for label, definition in said.items()]
+        definitions = {label: measure_definition(label, r) for _, r in runs if (label := measure_of(r, metric))}
+        notes += [f"{label}: {definition}" for label, definition in definitions.items()]
     if any(row.place.best for row in rows):
         notes.append(
             "the best layer of none was chosen without any transform, by the score that is shown: it flatters none"

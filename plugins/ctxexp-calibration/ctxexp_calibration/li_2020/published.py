@@ -18,7 +18,7 @@ _FILE = Path(__file__).with_suffix(".csv")
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedRow:
     """One row as printed: Spearman x 100 by task, and how the sub-sets of STS12-16 were put together."""
 
     name: str
@@ -35,12 +35,12 @@ class Row:
         return sum(self.scores.values()) / len(self.scores)
 
 
-def table() -> tuple[Row, ...]:
+def table() -> tuple[PublishedRow, ...]:
     """The table's rows, in the paper's order."""
     with _FILE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     return tuple(
-        Row(
+        PublishedRow(
             name=row["row"],
             model=row["model"],
             method=row["method"],
@@ -53,7 +53,7 @@ def table() -> tuple[Row, ...]:
     )
 
 
-def find(name: str) -> Row:
+def find(name: str) -> PublishedRow:
     """The row of that name; raises UnknownName."""
     rows = {row.name: row for row in table()}
     if name not in rows:

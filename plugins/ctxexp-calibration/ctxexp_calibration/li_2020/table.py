@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxexp.papers.sweep_tables import Cells, SweepTable
+from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import Run, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key
@@ -31,7 +31,7 @@ _METHODS = {
 
 
 @dataclass
-class Measured:
+class OwnRow:
     """One method of one model: the tasks of all runs that measured it, and the choices behind them."""
 
     model: str
@@ -45,7 +45,7 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
     """The paper's table with these runs' rows under the published ones; None unless a run measured `sts` on sentence
     vectors as the paper's (`sentence.pooling` mean or cls) with the mix that it averaged.
 
-    Which run makes which row is read from what it says of itself: pooling, mixes, transform, fitted text. Several runs
+    A run's row is chosen by its metadata: pooling, mixes, transform, fitted text. Several runs
     of a method, a task each (`dataset.tasks`), make one row. Without a run on its weights a published row is followed
     by `not run`.
     """
@@ -53,19 +53,19 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
 
     if not any(PAPER_MIX in r.info.pooling.mixes and _pooling(r) in POOLINGS for _, r in runs):
         return None
-    ours = measured(runs)
+    ours = own_rows(runs)
     if not ours:
         return None
     rows: list[Cells] = []
-    for known in li_2020.table():
+    for paper_row in li_2020.table():
         rows.append(
-            {"source": "published", "row": known.name, "model": known.model, "method": known.method}
-            | {"fitted_on": known.method.partition("-")[2], "reported_by": known.reported_by}
-            | {"aggregation": known.aggregation, **known.scores, "note": known.note}
+            {"source": "published", "row": paper_row.name, "model": paper_row.model, "method": paper_row.method}
+            | {"fitted_on": paper_row.method.partition("-")[2], "reported_by": paper_row.reported_by}
+            | {"aggregation": paper_row.aggregation, **paper_row.scores, "note": paper_row.note}
         )
-        if known.reported_by.startswith("Li") or known.method == "cls":
-            mine = [m for m in ours if m.checkpoint == known.model and m.method == known.method]
-            rows += [row for m in mine for row in _rows(m)] or [_not_run(known.model, known.method)]
+        if paper_row.reported_by.startswith("Li") or paper_row.method == "cls":
+            mine = [m for m in ours if m.checkpoint == paper_row.model and m.method == paper_row.method]
+            rows += [row for m in mine for row in _rows(m)] or [_not_run(paper_row.model, paper_row.method)]
     rest = [m for m in ours if not any(row["source"] == "ours" and row["row"] == _name(m) for row in rows)]
     rest.sort(key=lambda m: (m.model, list(_METHODS).index(m.method)))
     rows += [row for m in rest for row in _rows(m)]
@@ -78,19 +78,19 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
         scores = [row.get(task, math.nan) for task in li_2020.TASKS]
         row["mean"] = math.fsum(scores) / len(scores) if not any(map(math.isnan, scores)) else math.nan
     numbers = pd.DataFrame(rows)[keys]
-    shown = [
+    lines = [
         [row["source"], row["row"], row["fitted_on"], row["aggregation"]]
         + [_cell(row.get(task, math.nan)) for task in (*li_2020.TASKS, "mean")]
         for row in rows
     ]
     columns = ["source", "row", "fitted on", "sub-sets", *li_2020.TASKS, "mean"]
-    return SweepTable(TITLE, numbers, columns, shown, list(_notes(ours)))
+    return SweepTable(TITLE, numbers, columns, lines, list(_notes(ours)))
 
 
-def measured(runs: Sequence[Run]) -> list[Measured]:
+def own_rows(runs: Sequence[Run]) -> list[OwnRow]:
     """The rows that the runs make, one for each model, method and fitted text; later runs of a task don't replace
     earlier ones."""
-    found: dict[tuple[str, ...], Measured] = {}
+    row_by_key: dict[tuple[str, ...], OwnRow] = {}
     for _, results in runs:
         label = measure_of(results, "sts")
         if label is None or _pooling(results) not in POOLINGS:
@@ -98,16 +98,16 @@ def measured(runs: Sequence[Run]) -> list[Measured]:
         for method, at in _methods(results):
             fitted = _fitted(results) if method.startswith("flow") else ""
             model = _plain_name(results)
-            row = found.setdefault((model, method, fitted), Measured(model, _checkpoint(results), method, fitted))
+            row = row_by_key.setdefault((model, method, fitted), OwnRow(model, _checkpoint(results), method, fitted))
             for task in tasks(results, label):
                 for kind in AGGREGATIONS:
                     score = value(results, Key(label, kind, task), at)
                     row.scores.setdefault((task or _only_task(results), kind), score)
-    return [row for row in found.values() if any(task in li_2020.TASKS for task, _ in row.scores)]
+    return [row for row in row_by_key.values() if any(task in li_2020.TASKS for task, _ in row.scores)]
 
 
 def _methods(results: Results) -> Iterator[tuple[str, int | str]]:
-    """The methods of the table that a run measured, and the layer or mix where."""
+    """Yields the table's methods that a run measured, each with its layer or mix."""
     transform, mixes = transform_name(results).partition(" fitted on ")[0], results.info.pooling.mixes
     text = _fitted(results)
     last = results.n_layers - 1
@@ -126,7 +126,7 @@ def _methods(results: Results) -> Iterator[tuple[str, int | str]]:
                 yield method, mix
 
 
-def _rows(row: Measured) -> list[Cells]:
+def _rows(row: OwnRow) -> list[Cells]:
     about = {"source": "ours", "row": _name(row), "model": row.model, "method": row.method, "fitted_on": row.fitted_on}
     about |= {"reported_by": "", "note": ""}
     return [
@@ -144,11 +144,11 @@ def _not_run(model: str, method: str) -> Cells:
     }  # fmt: skip
 
 
-def _name(row: Measured) -> str:
+def _name(row: OwnRow) -> str:
     return f"{row.model}, {_METHODS[row.method]}"
 
 
-def _notes(ours: Sequence[Measured]) -> Iterator[str]:
+def _notes(ours: Sequence[OwnRow]) -> Iterator[str]:
     yield f"published: {li_2020.SOURCE}; the rows from Reimers 2019 are by `all`, the paper's own by `wmean`"
     yield (
         "sub-sets of STS12 to STS16: all = one correlation over all pairs; wmean = correlations of the sub-sets "
@@ -186,12 +186,12 @@ def _plain_name(results: Results) -> str:
 
 
 def _checkpoint(results: Results) -> str:
-    """Which of the paper's models a run's weights are: by the checkpoint's own name."""
-    said = [one_line(results.info.model.weights), *map(str, results.info.model.details.values())]
-    if said[0].startswith("untrained"):
+    """The paper's model whose weights a run used, by the checkpoint's name; "" for another."""
+    names = [one_line(results.info.model.weights), *map(str, results.info.model.details.values())]
+    if names[0].startswith("untrained"):
         return ""
     for name, checkpoint in _MODELS.items():
-        if any(text == checkpoint or text.endswith(f"/{checkpoint}") for text in said):
+        if any(text == checkpoint or text.endswith(f"/{checkpoint}") for text in names):
             return name
     return ""
 
@@ -199,5 +199,5 @@ def _checkpoint(results: Results) -> str:
 def _only_task(results: Results) -> str:
     """The task of a corpus of one, in the paper's spelling."""
     corpus = one_line(results.info.corpus.name)
-    asked = one_line(results.info.corpus.choices.get("tasks") or "")
-    return {"sts_b": "STS-B", "sick_r": "SICK-R"}.get(corpus, asked)
+    names = one_line(results.info.corpus.choices.get("tasks") or "")
+    return {"sts_b": "STS-B", "sick_r": "SICK-R"}.get(corpus, names)

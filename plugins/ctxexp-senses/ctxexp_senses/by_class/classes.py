@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError, near
 from ctxexp.measuring.occurrences import Text
-from ctxexp_senses.known import Labels, tagged, tokens_of
+from ctxexp_senses.attributes import Labels, tags_of_rows, tokens_of
 
 By = Literal["pos", "frequency", "pieces"]
 UNTAGGED = "untagged"
@@ -23,7 +23,7 @@ log = logging.getLogger("ctxexp")
 
 
 def kinds(by: Sequence[By]) -> tuple[By, ...]:
-    """These kinds of classes; MetricError for one that there isn't."""
+    """The kinds of classes; raises MetricError for an unknown one."""
     for kind in by:
         if kind not in get_args(By):
             raise MetricError(f"by={kind!r}: no such classes{near(str(kind), get_args(By))}")
@@ -48,7 +48,7 @@ def classes(text: Text, words: np.ndarray, rows: np.ndarray, by: Sequence[By]) -
     """
     n = int(words.max(initial=-1)) + 1
     counts = np.bincount(words, minlength=n)
-    found: dict[By, list[str]] = {}
+    names_by_kind: dict[By, list[str]] = {}
     for kind in by:
         if kind == "frequency":
             names = [band(count) for count in counts.tolist()]
@@ -56,9 +56,9 @@ def classes(text: Text, words: np.ndarray, rows: np.ndarray, by: Sequence[By]) -
             tokens = np.bincount(words, tokens_of(text)[rows, 1], minlength=n) / np.maximum(counts, 1)
             names = [f"{MOST}+" if mean >= MOST else str(mean) for mean in (tokens + 0.5).astype(int).tolist()]
         else:
-            names = _commonest(words, tagged(text, "pos", rows), n)
-        found[kind] = [f"{kind} {name}" for name in names]
-    return found
+            names = _commonest(words, tags_of_rows(text, "pos", rows), n)
+        names_by_kind[kind] = [f"{kind} {name}" for name in names]
+    return names_by_kind
 
 
 def band(n: int) -> str:
@@ -69,8 +69,8 @@ def band(n: int) -> str:
     return f"{BANDS[at - 1]}-{BANDS[at] - 1}" if at else f"1-{BANDS[0] - 1}"
 
 
-def say_left_out(text: Text, metric: str, words: Mapping[str, int]) -> None:
-    """A warning, once a run, of classes of too few words, which have no number: the words that each holds."""
+def warn_left_out(text: Text, metric: str, words: Mapping[str, int]) -> None:
+    """Warn, once a run, of the classes that have too few words, and therefore no value, with their numbers of words."""
     key = f"ctxexp_senses.left_out {metric}"
     if words and key not in text.derived:
         text.derived[key] = True
@@ -79,13 +79,13 @@ def say_left_out(text: Text, metric: str, words: Mapping[str, int]) -> None:
 
 
 def _commonest(words: np.ndarray, tags: Sequence[str], n: int) -> list[str]:
-    """(n,) the commonest tag of each word, the first to come of equally common ones."""
-    known = Labels.of(tag or UNTAGGED for tag in tags)
-    pairs, counts = np.unique(words * len(known) + known.codes, return_counts=True)
-    word, tag = np.divmod(pairs, len(known))
+    """(n,) the commonest tag of each word, the earliest of equally common ones."""
+    labels = Labels.of(tag or UNTAGGED for tag in tags)
+    pairs, counts = np.unique(words * len(labels) + labels.codes, return_counts=True)
+    word, tag = np.divmod(pairs, len(labels))
     order = np.lexsort([tag, -counts, word])
     first = order[np.flatnonzero(np.diff(word[order], prepend=-1))]
     names = [UNTAGGED] * n
     for i, code in zip(word[first].tolist(), tag[first].tolist(), strict=True):
-        names[i] = str(known.names[code])
+        names[i] = str(labels.names[code])
     return names

@@ -10,11 +10,11 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate
-from ctxexp_senses.by_class.classes import LEAST, By, classes, kinds, require_tags, say_left_out
+from ctxexp_senses.attributes import row_attributes
+from ctxexp_senses.by_class.classes import LEAST, By, classes, kinds, require_tags, warn_left_out
 from ctxexp_senses.by_class.metric import ALL
 from ctxexp_senses.components.design import Design, population
 from ctxexp_senses.components.metric import VarianceComponents
-from ctxexp_senses.known import known
 
 
 class VarianceComponentsByClass(VarianceComponents):
@@ -39,17 +39,17 @@ class VarianceComponentsByClass(VarianceComponents):
         require_tags(self.name, self.by, corpus)
 
     def compute(self) -> dict[str, float | Estimate]:
-        found = super().compute()
+        statistics = super().compute()
         if self._text is None:
-            return found
+            return statistics
         small = self._classes(self._text)[1]
-        say_left_out(self._text, self.name, {name: words for name, (words, _) in small.items()})
+        warn_left_out(self._text, self.name, {name: words for name, (words, _) in small.items()})
         for name, (words, rows) in small.items():
-            found |= {f"{name}/words": float(words), f"{name}/occurrences": float(rows)}
-        return found
+            statistics |= {f"{name}/words": float(words), f"{name}/occurrences": float(rows)}
+        return statistics
 
     def _sizes(self, design: Design) -> dict[str, float]:
-        return {"words": float(design.n_words), "occurrences": float(len(design.known))}
+        return {"words": float(design.n_words), "occurrences": float(len(design.attributes))}
 
     def _designs(self, text: Text) -> dict[str, Design]:
         return self._classes(text)[0]
@@ -58,7 +58,7 @@ class VarianceComponentsByClass(VarianceComponents):
         """The design of every class, by its name; words and rows of those that are too small for one."""
         key = f"ctxexp_senses.designs {self.by}"
         if key not in text.derived:
-            whole = known(text)
+            whole = row_attributes(text)
             some = population(whole, min_contexts=text.occurrences.min_contexts)
             word = whole.word.codes[np.searchsorted(whole.rows, some.rows)]
             designs: dict[str, Design] = {}
@@ -66,11 +66,11 @@ class VarianceComponentsByClass(VarianceComponents):
             for names in classes(text, whole.word.codes, whole.rows, self.by).values():
                 of_row = np.array(names)[word]
                 for name in np.unique(of_row).tolist():
-                    mine = some.taken(np.flatnonzero(of_row == name))
+                    mine = some.subset(np.flatnonzero(of_row == name))
                     if len(mine.word) < LEAST:
                         small[name] = len(mine.word), len(mine)
                     else:
                         designs[name] = Design.of(mine)
             text.derived[key] = designs, small
-        held: tuple[dict[str, Design], dict[str, tuple[int, int]]] = text.derived[key]  # type: ignore[assignment]
-        return held
+        result: tuple[dict[str, Design], dict[str, tuple[int, int]]] = text.derived[key]  # type: ignore[assignment]
+        return result

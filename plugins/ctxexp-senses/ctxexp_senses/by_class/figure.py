@@ -1,4 +1,4 @@
-"""A measure by class of word: a row a model, a column a kind of classes, a line a class."""
+"""Figure of a measure by class of word: a row a model, a column a kind of classes, a line a class."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import wording
-from ctxexp.report.frame import Style, blank, dress
+from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
 from ctxexp.report.wording import Run
 from ctxexp.results import Results
-from ctxexp.results.values import Held, Key
+from ctxexp.results.values import Estimates, Key
 from ctxexp_senses.by_class.classes import LEAST
 from ctxexp_senses.components.figure import controls, models
 from ctxexp_senses.components.metric import CONTEXT
@@ -30,8 +30,8 @@ _DOTTED: Style = {"linewidth": 0.8, "linestyle": ":"}
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A measure by class: what is drawn of it, and what its figure says."""
+class ClassFigure:
+    """Figure of a measure by class: the statistic, and the texts beside it."""
 
     name: str
     statistic: str
@@ -42,24 +42,24 @@ class Shown:
 
 @dataclass(frozen=True)
 class Class:
-    """What a run holds of one class; no curve where it has too few words."""
+    """Results of one class of a run; no curve where it has too few words."""
 
-    curve: Held | None
-    permuted: Held | None
+    curve: Estimates | None
+    permuted: Estimates | None
     words: int
     occurrences: int
 
 
-SELF_SIMILARITY = Shown(
+SELF_SIMILARITY = ClassFigure(
     "self_similarity_by_class", "raw", "Self-similarity by class of word",
     "mean cosine over all pairs of a word's occurrences, mean over the words of a class",
 )  # fmt: skip
-SENSE_SEPARATION = Shown(
+SENSE_SEPARATION = ClassFigure(
     "sense_separation_by_class", "raw", "Separation of word senses by class of word",
     "mean cosine of a word's same-sense pairs less that of its cross-sense pairs (by part of speech within one), mean "
     "over the words of a class; 0: senses make no difference",
 )  # fmt: skip
-COMPONENTS = Shown(
+COMPONENTS = ClassFigure(
     "variance_components_by_class", "context", "How much of what varies among a class's words is context?",
     f"share of the variance of the vectors of a class's words that is {', '.join(CONTEXT[:-1])} or {CONTEXT[-1]}; "
     "layer 0, which sees no other word, is the floor of the estimate",
@@ -83,8 +83,8 @@ def variance_components(runs: Sequence[Run]) -> Figure | None:
     return _figure(runs, COMPONENTS)
 
 
-def measured(runs: Sequence[Run], of: Shown) -> list[tuple[str, str, Results]]:
-    """Label, measure and results of each run that has it."""
+def runs_with(runs: Sequence[Run], of: ClassFigure) -> list[tuple[str, str, Results]]:
+    """Label, measure and results of each run that has the measure."""
     return [
         (label, measure, results)
         for label, results in models(runs, of.name)
@@ -95,43 +95,43 @@ def measured(runs: Sequence[Run], of: Shown) -> list[tuple[str, str, Results]]:
 
 def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict[str, Class]]:
     """The classes of a measure by kind and name, in their order: by name, or by their first number."""
-    found: dict[str, dict[str, Class]] = {}
-    for key, held in results.held.items():
+    classes_by_kind: dict[str, dict[str, Class]] = {}
+    for key, estimate in results.by_key.items():
         kind, _, name = key.task.partition(" ")
         if key.measure == measure and key.statistic == "words" and kind in TITLES:
-            words, occurrences = held.value, results.held[key._replace(statistic="occurrences")].value
-            curve, permuted = (results.held.get(key._replace(statistic=each)) for each in (statistic, "permuted"))
+            words, occurrences = estimate.value, results.by_key[key._replace(statistic="occurrences")].value
+            curve, permuted = (results.by_key.get(key._replace(statistic=each)) for each in (statistic, "permuted"))
             sizes = (int(np.nanmax(values)) for values in (words, occurrences))
-            found.setdefault(kind, {})[name] = Class(curve, permuted, *sizes)
-    return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in found.items()}
+            classes_by_kind.setdefault(kind, {})[name] = Class(curve, permuted, *sizes)
+    return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in classes_by_kind.items()}
 
 
-def _figure(runs: Sequence[Run], of: Shown) -> Figure | None:
-    found = measured(runs, of)
-    if not found:
+def _figure(runs: Sequence[Run], of: ClassFigure) -> Figure | None:
+    entries = runs_with(runs, of)
+    if not entries:
         return None
-    curves = [classes_of(results, measure, of.statistic) for _, measure, results in found]
+    curves = [classes_of(results, measure, of.statistic) for _, measure, results in entries]
     kinds = [kind for kind in TITLES if any(kind in each for each in curves)]
     most = max((len(classes) for each in curves for classes in each.values()), default=0)
-    drawn = blank(3.5 * len(kinds) + 0.4, (2.5 + 0.15 * most) * len(found))
-    grid = drawn.subplots(len(found), len(kinds), squeeze=False, sharey="row")
-    levels = [results.held.get(Key(measure, "baseline")) for _, measure, results in found]
-    for i, (label, *_) in enumerate(found):
+    canvas = empty_figure(3.5 * len(kinds) + 0.4, (2.5 + 0.15 * most) * len(entries))
+    grid = canvas.subplots(len(entries), len(kinds), squeeze=False, sharey="row")
+    levels = [results.by_key.get(Key(measure, "baseline")) for _, measure, results in entries]
+    for i, (label, *_) in enumerate(entries):
         for j, kind in enumerate(kinds):
             _panel(grid[i, j], curves[i].get(kind, {}), levels[i], of)
             if i == 0:
                 grid[i, j].set_title(TITLES[kind], loc="left", fontsize=10.5, color=INK, parse_math=False)
         grid[i, 0].set_ylabel(label, fontsize=9.5, parse_math=False)
     every = [one for each in curves for classes in each.values() for one in classes.values()]
-    shown = [(label, results) for label, _, results in found]
-    facts = [of.facts, FEW if any(one.curve is None for one in every) else "", controls(shown)]
+    labelled = [(label, results) for label, _, results in entries]
+    facts = [of.facts, FEW if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
-    dress(drawn, of.title, facts, list(key.values()), list(key), wording.identities(shown))
-    return drawn
+    add_captions(canvas, of.title, facts, list(key.values()), list(key), wording.encoder_lines(labelled))
+    return canvas
 
 
 def _key(*, level: bool, permuted: bool) -> dict[str, object]:
-    """What bands and broken lines are."""
+    """Legend of bands and broken lines, by label."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -149,17 +149,17 @@ def _order(name: str) -> tuple[int, str]:
     return (int(first) if first.isdigit() else -1, name)
 
 
-def _panel(axes: Axes, classes: dict[str, Class], level: Held | None, of: Shown) -> None:
+def _panel(axes: Axes, classes: dict[str, Class], level: Estimates | None, of: ClassFigure) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     for i, (name, one) in enumerate(classes.items()):
-        colour, said = PALETTE[i % len(PALETTE)], f"{name}: {one.words:,} words, {one.occurrences:,} occurrences"
-        look: Style = {"color": colour, "linewidth": 1.8, "marker": "o", "markersize": 3}
+        colour, label = PALETTE[i % len(PALETTE)], f"{name}: {one.words:,} words, {one.occurrences:,} occurrences"
+        style: Style = {"color": colour, "linewidth": 1.8, "marker": "o", "markersize": 3}
         if one.curve is None:
             axes.plot([], [], " ", label=f"{name}: {one.words:,} words, left out")
             continue
         x = np.flatnonzero(np.isfinite(one.curve.value))  # a model's chosen layers
-        axes.plot(x, one.curve.value[x], label=said, **look)
+        axes.plot(x, one.curve.value[x], label=label, **style)
         axes.fill_between(x, one.curve.low[x], one.curve.high[x], color=colour, alpha=0.15, linewidth=0)
         for ends in (one.permuted.low, one.permuted.high) if one.permuted else ():
             axes.plot(x, ends[x], color=colour, **_DOTTED)

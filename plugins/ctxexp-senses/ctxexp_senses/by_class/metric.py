@@ -10,14 +10,15 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.bootstrap import Resamples
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Text
-from ctxexp.metric import Block, Estimate, Group, GroupMean, Metric, Over
+from ctxexp.metric import Estimate, GroupMean, Metric, Over
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
-from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, say_left_out
-from ctxexp_senses.components.estimate import Moved
-from ctxexp_senses.components.metric import estimated
-from ctxexp_senses.known import tagged
+from ctxexp_senses.attributes import tags_of_rows
+from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, warn_left_out
+from ctxexp_senses.components.estimate import ValueWithInfluence
+from ctxexp_senses.components.metric import to_estimate
 
 ALL: tuple[By, ...] = ("pos", "frequency", "pieces")
 
@@ -39,7 +40,9 @@ class ByClass(Metric):
         self.by = kinds(by)
         self._text: Text | None = None
         self._of_form: dict[By, list[str]] = {}
-        self._taken: dict[str, list[tuple[float, np.ndarray, np.ndarray]]] = {}  # of each class: score, rows, influence
+        self._scores: dict[
+            str, list[tuple[float, np.ndarray, np.ndarray]]
+        ] = {}  # of each class: score, rows, influence
         self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
 
     @abstractmethod
@@ -49,7 +52,7 @@ class ByClass(Metric):
     def require(self, corpus: Corpus) -> None:
         require_tags(self.name, self.by, corpus)
 
-    def meet(self, text: Text) -> None:
+    def bind_text(self, text: Text) -> None:
         key = f"ctxexp_senses.classes {self.by}"
         if key not in text.derived:
             forms = text.occurrences.forms
@@ -65,17 +68,17 @@ class ByClass(Metric):
         if self._text is None or block.rows is None:
             return
         form = self._text.occurrences.forms[block.rows[:, 0]]
-        self.take(block, [[self._of_form[kind][i] for kind in self.by] for i in form.tolist()])
+        self.score_groups(block, [[self._of_form[kind][i] for kind in self.by] for i in form.tolist()])
 
-    def take(self, block: Block, named: Sequence[Sequence[str]]) -> GroupMean:
-        """Score a block's groups and put each into its classes; what scored them."""
+    def score_groups(self, block: Block, named: Sequence[Sequence[str]]) -> GroupMean:
+        """Score a block's groups and add each score to the group's classes; returns the scorer."""
         scorer = self.scorer()
         scorer.update_block(block)
-        scores, moved = scorer.collected()[1].tolist(), scorer.contributions(block)
+        scores, influence = scorer.group_scores().scores.tolist(), scorer.row_influence(block)
         assert block.rows is not None
-        for names, *what in zip(named, scores, block.rows, moved, strict=True):
+        for names, *what in zip(named, scores, block.rows, influence, strict=True):
             for name in names if np.isfinite(what[0]) else ():
-                self._taken.setdefault(name, []).append(tuple(what))
+                self._scores.setdefault(name, []).append(tuple(what))
         return scorer
 
     def resample(self, rng: np.random.Generator, replicates: int) -> None:
@@ -86,17 +89,23 @@ class ByClass(Metric):
             return {"raw": float("nan")}
         units = self._text.occurrences.units
         resamples = Resamples(units, self._resample[1], self._resample[0])
-        found: dict[str, float | Estimate] = {}
-        for name, taken in sorted(self._taken.items()):
-            scores, rows, moved = zip(*taken, strict=True)
+        statistics: dict[str, float | Estimate] = {}
+        for name, rows_of_class in sorted(self._scores.items()):
+            scores, rows, influences = zip(*rows_of_class, strict=True)
             at = np.concatenate(rows)
             if len(scores) >= LEAST:
-                blocks = units.summed(units.of_row[at], np.concatenate(moved))
-                found[f"{name}/raw"] = estimated(Moved(float(np.mean(scores)), blocks / len(scores)), resamples)
-            found |= {f"{name}/words": float(len(scores)), f"{name}/occurrences": float(len(at))}
-        few = {name: len(taken) for name, taken in sorted(self._taken.items()) if len(taken) < LEAST}
-        say_left_out(self._text, self.name, few)
-        return found
+                blocks = units.summed(units.of_row[at], np.concatenate(influences))
+                statistics[f"{name}/raw"] = to_estimate(
+                    ValueWithInfluence(float(np.mean(scores)), blocks / len(scores)), resamples
+                )
+            statistics |= {f"{name}/words": float(len(scores)), f"{name}/occurrences": float(len(at))}
+        few = {
+            name: len(rows_of_class)
+            for name, rows_of_class in sorted(self._scores.items())
+            if len(rows_of_class) < LEAST
+        }
+        warn_left_out(self._text, self.name, few)
+        return statistics
 
 
 class SelfSimilarityByClass(ByClass):
@@ -111,7 +120,7 @@ class SelfSimilarityByClass(ByClass):
     title = "Self-similarity by class of word"
     unit: ClassVar[str] = "cosine"
     definition = "mean cosine over all pairs of a word's occurrences"
-    cosine_level: ClassVar[str] = "baseline"
+    cosine_statistic: ClassVar[str] = "baseline"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
     def scorer(self) -> SelfSimilarity:
@@ -142,12 +151,12 @@ class SenseSeparationByClass(ByClass):
     def scorer(self) -> SenseSeparation:
         return SenseSeparation(permutations=self.permutations, seed=self.seed)
 
-    def meet(self, text: Text) -> None:
-        super().meet(text)
+    def bind_text(self, text: Text) -> None:
+        super().bind_text(text)
         key = "ctxexp_senses.tags"
         if "pos" in self.by and key not in text.derived:
             rows = np.arange(len(text.occurrences.forms))
-            text.derived[key] = np.array([tag or UNTAGGED for tag in tagged(text, "pos", rows)], object)
+            text.derived[key] = np.array([tag or UNTAGGED for tag in tags_of_rows(text, "pos", rows)], object)
         self._tags: np.ndarray = text.derived.get(key)  # type: ignore[assignment]
 
     def update_block(self, block: Block) -> None:
@@ -162,13 +171,15 @@ class SenseSeparationByClass(ByClass):
                 named[i].append(f"pos {tags[0]}")
             else:
                 torn += [(i, tag, np.flatnonzero(self._tags[rows] == tag)) for tag in tags]
-        self.take(block, named)
+        self.score_groups(block, named)
         for i, tag, at in torn:
             labels = tuple(block.labels[i][k] for k in at.tolist())
-            self.take(Block([block.keys[i]], block.x[i, at][None], block.rows[i, at][None], [labels]), [[f"pos {tag}"]])
+            self.score_groups(
+                Block([block.keys[i]], block.x[i, at][None], block.rows[i, at][None], [labels]), [[f"pos {tag}"]]
+            )
 
-    def take(self, block: Block, named: Sequence[Sequence[str]]) -> SenseSeparation:
-        scorer = super().take(block, named)
+    def score_groups(self, block: Block, named: Sequence[Sequence[str]]) -> SenseSeparation:
+        scorer = super().score_groups(block, named)
         assert isinstance(scorer, SenseSeparation)
         for names, parts in zip(named, scorer.parts, strict=True):
             for name in names if np.isfinite(parts[:2]).all() else ():
@@ -176,9 +187,11 @@ class SenseSeparationByClass(ByClass):
         return scorer
 
     def compute(self) -> dict[str, float | Estimate]:
-        found = super().compute()
-        for name, drawn in sorted(self._permuted.items()) if self.permutations else ():
-            if f"{name}/raw" in found:
-                means = np.sort(drawn, axis=0).mean(axis=0)
-                found[f"{name}/permuted"] = Estimate(float(means.mean()), *np.percentile(means, [2.5, 97.5]).tolist())
-        return found
+        statistics = super().compute()
+        for name, values in sorted(self._permuted.items()) if self.permutations else ():
+            if f"{name}/raw" in statistics:
+                means = np.sort(values, axis=0).mean(axis=0)
+                statistics[f"{name}/permuted"] = Estimate(
+                    float(means.mean()), *np.percentile(means, [2.5, 97.5]).tolist()
+                )
+        return statistics

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ctxexp.papers.sweep_tables import Cells, SweepTable
+from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import Run
-from ctxexp_senses.by_class.figure import FEW, MEASURES, TITLES, Class, classes_of, measured
+from ctxexp_senses.by_class.figure import FEW, MEASURES, TITLES, Class, classes_of, runs_with
 
 
 def table(runs: Sequence[Run]) -> SweepTable | None:
-    """A row a measure, model and class: words, occurrences, and the last layer's value; None without any."""
+    """Table with a row for each measure, model and class: words, occurrences, the last layer's value; None without."""
     import pandas as pd
 
     numbers = pd.DataFrame(rows_of(runs))
@@ -20,16 +20,16 @@ def table(runs: Sequence[Run]) -> SweepTable | None:
         return None
     columns = ["model", "corpus", "measure", "class", "words", "occurrences", "layer", "value [95%]"]
     last = numbers[numbers.layer == numbers.groupby(["model", "corpus", "measure"]).layer.transform("max")]
-    shown = [
+    lines = [
         [r.model, r.corpus, r.measure, f"{r.kind} {r.name}", f"{r.words:,}", f"{r.occurrences:,}", str(r.layer),
-         _told(r.value, r.low, r.high)]
+         _format_value(r.value, r.low, r.high)]
         for r in last.rename(columns={"class": "name"}).itertuples(index=False)
     ]  # fmt: skip
-    drawn = {f"{of.name}: {of.facts}": None for of in MEASURES if of.name in set(numbers.measure)}
-    return SweepTable("By class of word, in the last layer", numbers, columns, shown, [*drawn, FEW])
+    facts = {f"{of.name}: {of.facts}": None for of in MEASURES if of.name in set(numbers.measure)}
+    return SweepTable("By class of word, in the last layer", numbers, columns, lines, [*facts, FEW])
 
 
-def _told(value: float, low: float, high: float) -> str:
+def _format_value(value: float, low: float, high: float) -> str:
     """The value with its interval, where there are resamples."""
     if np.isnan(value):
         return "left out"
@@ -37,9 +37,9 @@ def _told(value: float, low: float, high: float) -> str:
 
 
 def rows_of(runs: Sequence[Run]) -> Iterator[Cells]:
-    """A row a measure, run, class and layer."""
+    """Yields a row for each measure, run, class and layer."""
     for of in MEASURES:
-        for label, measure, results in measured(runs, of):
+        for label, measure, results in runs_with(runs, of):
             of_kind = classes_of(results, measure, of.statistic)
             for kind, name, one in ((k, n, c) for k in TITLES for n, c in of_kind.get(k, {}).items()):
                 about: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": of.name, "kind": kind}

@@ -1,4 +1,4 @@
-"""Which rows share what, and what sums of squares are expected to be: counts alone, the same for every layer."""
+"""Design of variance components: partitions of the rows, and expectations of sums of squares, equal in every layer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp_senses.known import Known
+from ctxexp_senses.attributes import RowAttributes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -19,7 +19,7 @@ SINGULAR = 1e-9  # of a factor's expected squares per row, below which there is 
 
 
 @dataclass(frozen=True)
-class Level:
+class Partition:
     """A partition of the rows: words, the forms of each, or the cells (a form in one sense) of each form."""
 
     of_row: np.ndarray  # (n,) number
@@ -27,7 +27,7 @@ class Level:
     word: np.ndarray  # (levels,) the word that each is part of
 
     @classmethod
-    def of(cls, of_row: np.ndarray, word_of_row: np.ndarray) -> Level:
+    def of(cls, of_row: np.ndarray, word_of_row: np.ndarray) -> Partition:
         counts = np.bincount(of_row)
         word = np.zeros(len(counts), np.int64)
         word[of_row] = word_of_row
@@ -39,8 +39,8 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Crossed:
-    """A factor whose levels cut across words: positions, sentences, documents; and what its effects add to sums."""
+class CrossedFactor:
+    """A factor whose levels cut across words (position, sentence, document), and its share in the sums of squares."""
 
     name: str
     of_row: np.ndarray  # (n,)
@@ -53,59 +53,71 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Design:
-    """The rows that are decomposed, and the expectation of every sum of squares in every component."""
+    """The rows to decompose, and the expectation of every sum of squares in every component."""
 
-    known: Known
-    levels: dict[str, Level]  # word, form, cell
-    crossed: tuple[Crossed, ...]  # those whose variance these rows tell
+    attributes: RowAttributes
+    levels: dict[str, Partition]  # word, form, cell
+    factors: tuple[CrossedFactor, ...]  # those whose variance these rows can estimate
     free: np.ndarray  # (words,) degrees of freedom within cells
-    expected: np.ndarray  # (crossed, crossed): of the second's variance in the first's squares, own parts taken out
+    expected: np.ndarray  # (factors, factors): of the second's variance in the first's squares, own parts taken out
 
     @property
     def n_words(self) -> int:
         return len(self.free)
 
     @classmethod
-    def of(cls, known: Known) -> Design:
+    def of(cls, attributes: RowAttributes) -> Design:
         """The design of these rows."""
-        word, form = known.word.codes, known.form.codes
-        cell = Level.of(_cells(known), word)
-        levels = {"word": Level.of(word, word), "form": Level.of(form, word), "cell": cell}
+        word, form = attributes.word.codes, attributes.form.codes
+        cell = Partition.of(_cells(attributes), word)
+        levels = {"word": Partition.of(word, word), "form": Partition.of(form, word), "cell": cell}
         n_words = len(levels["word"].counts)
         free = np.bincount(cell.word, cell.counts - 1, minlength=n_words)
-        factors = [("position", known.position), ("sentence", known.sentence), ("document", known.document)]
-        held = [_crossed(name, codes, levels, free) for name, codes in factors if codes is not None]
-        expected = np.array([[_between(a, b, cell) for b in held] for a in held]).reshape(len(held), -1)
-        kept = _told_apart(expected, len(known))
-        return cls(known, levels, tuple(held[i] for i in kept), free, expected[np.ix_(kept, kept)])
+        factors = [
+            ("position", attributes.position),
+            ("sentence", attributes.sentence),
+            ("document", attributes.document),
+        ]
+        candidates = [_crossed_factor(name, codes, levels, free) for name, codes in factors if codes is not None]
+        expected = np.array([[_between(a, b, cell) for b in candidates] for a in candidates]).reshape(
+            len(candidates), -1
+        )
+        chosen_numbers = _estimable(expected, len(attributes))
+        return cls(
+            attributes,
+            levels,
+            tuple(candidates[i] for i in chosen_numbers),
+            free,
+            expected[np.ix_(chosen_numbers, chosen_numbers)],
+        )
 
 
-def population(known: Known, *, min_contexts: int) -> Known:
-    """The rows that are decomposed: of words with labels the labelled ones; of these the words that stand in at least
-    `min_contexts` sentences, and twice in one form and sense at least, or nothing tells them from noise. Raises
-    MetricError if there are none."""
-    labelled = np.zeros(len(known.word), bool)
-    labelled[known.word.codes[known.sense.codes >= 0]] = True
-    known = known.taken(np.flatnonzero(~labelled[known.word.codes] | (known.sense.codes >= 0)))
-    word = known.word.codes
-    pairs = np.unique(word * (known.sentence.max(initial=0) + 1) + known.sentence)
-    contexts = np.bincount(pairs // (known.sentence.max(initial=0) + 1), minlength=len(known.word))
-    cell = Level.of(_cells(known), word)
-    free = np.bincount(cell.word, cell.counts - 1, minlength=len(known.word))
-    known = known.taken(np.flatnonzero(((contexts >= min_contexts) & (free > 0))[word]))
-    if not len(known):
+def population(attributes: RowAttributes, *, min_contexts: int) -> RowAttributes:
+    """The rows to decompose: of words with sense labels the labelled rows, else all; of these the words in at least
+    `min_contexts` sentences and at least twice in one form and sense, without which nothing can be told from noise.
+    Raises MetricError if there are none."""
+    labelled = np.zeros(len(attributes.word), bool)
+    labelled[attributes.word.codes[attributes.sense.codes >= 0]] = True
+    attributes = attributes.subset(np.flatnonzero(~labelled[attributes.word.codes] | (attributes.sense.codes >= 0)))
+    word = attributes.word.codes
+    pairs = np.unique(word * (attributes.sentence.max(initial=0) + 1) + attributes.sentence)
+    contexts = np.bincount(pairs // (attributes.sentence.max(initial=0) + 1), minlength=len(attributes.word))
+    cell = Partition.of(_cells(attributes), word)
+    free = np.bincount(cell.word, cell.counts - 1, minlength=len(attributes.word))
+    attributes = attributes.subset(np.flatnonzero(((contexts >= min_contexts) & (free > 0))[word]))
+    if not len(attributes):
         raise MetricError(
             f"variance_components: no word stands in min_contexts={min_contexts} sentences, and twice in one form and "
             "sense; use a corpus of more sentences"
         )
-    return known
+    return attributes
 
 
-def ambiguous(design: Design) -> Known | None:
+def ambiguous(design: Design) -> RowAttributes | None:
     """The rows of words with several labelled senses in one of their forms; None without any."""
     cells, forms = (np.bincount(design.levels[level].word, minlength=design.n_words) for level in ("cell", "form"))
-    rows = np.flatnonzero((cells > forms)[design.known.word.codes])
-    return design.known.taken(rows) if len(rows) else None
+    rows = np.flatnonzero((cells > forms)[design.attributes.word.codes])
+    return design.attributes.subset(rows) if len(rows) else None
 
 
 def one_hot(codes: np.ndarray, n: int) -> csr_array:
@@ -115,56 +127,56 @@ def one_hot(codes: np.ndarray, n: int) -> csr_array:
     return csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))), shape=(n, len(codes)))
 
 
-def counted(a: np.ndarray, b: np.ndarray, shape: tuple[int, int]) -> csr_array:
-    """How many rows have each pair of codes."""
+def count_pairs(a: np.ndarray, b: np.ndarray, shape: tuple[int, int]) -> csr_array:
+    """Matrix of the number of rows with each pair of codes a (n,) and b (n,)."""
     from scipy.sparse import coo_array
 
     return coo_array((np.ones(len(a)), (a, b)), shape=shape).tocsr()
 
 
-def _cells(known: Known) -> np.ndarray:
+def _cells(attributes: RowAttributes) -> np.ndarray:
     """(n,) the number of each row's form and sense."""
-    code = known.form.codes * (len(known.sense) + 1) + known.sense.codes + 1
+    code = attributes.form.codes * (len(attributes.sense) + 1) + attributes.sense.codes + 1
     result: np.ndarray = np.unique(code, return_inverse=True)[1]
     return result
 
 
-def _crossed(name: str, codes: np.ndarray, levels: dict[str, Level], free: np.ndarray) -> Crossed:
-    """The factor with what its variance adds to the words' sums of squares, and theirs to its own."""
+def _crossed_factor(name: str, codes: np.ndarray, levels: dict[str, Partition], free: np.ndarray) -> CrossedFactor:
+    """The factor, with the coefficients of its variance in the words' sums of squares, and of theirs in its own."""
     of_row = np.unique(codes, return_inverse=True)[1]
     counts = np.bincount(of_row).astype(np.float64)
     n_words, cell = len(free), levels["cell"]
     of_means = {}
     for level, at in levels.items():
-        table = counted(at.of_row, of_row, (len(at.counts), len(counts)))
+        table = count_pairs(at.of_row, of_row, (len(at.counts), len(counts)))
         squares = np.bincount(at.word, (table**2).sum(axis=1) / at.counts, minlength=n_words)
         of_means[level] = squares
     # `table` is that of the cells now
     within = (np.bincount(cell.word, cell.counts, minlength=n_words) - of_means["cell"]) / free
     shares = table @ (1 / counts) - ((table**2) @ (1 / counts)) / cell.counts
     own = np.bincount(cell.word, shares, minlength=n_words)
-    return Crossed(name, of_row, counts, table, within, own, of_means)
+    return CrossedFactor(name, of_row, counts, table, within, own, of_means)
 
 
-def _between(a: Crossed, b: Crossed, cell: Level) -> float:
-    """How much of b's variance is in a's squares once each word's own part is taken out."""
+def _between(a: CrossedFactor, b: CrossedFactor, cell: Partition) -> float:
+    """Coefficient of b's variance in a's squares once each word's own part is taken out."""
     return _trace(a, b, cell.counts) - float(a.own @ b.within)
 
 
-def _trace(a: Crossed, b: Crossed, cells: np.ndarray) -> float:
-    """|D_a^-1/2 Z_a'M Z_b|^2: what unit effects of b put into the squares of a, each cell's mean taken out."""
-    both = counted(a.of_row, b.of_row, (len(a.counts), len(b.counts)))
+def _trace(a: CrossedFactor, b: CrossedFactor, cells: np.ndarray) -> float:
+    """|D_a^-1/2 Z_a'M Z_b|^2: the squares of a under effects of b of variance 1, each cell's mean taken out."""
+    both = count_pairs(a.of_row, b.of_row, (len(a.counts), len(b.counts)))
     shrunk = b.in_cells.multiply(1 / cells[:, None]).tocsr()
     if min(both.shape) <= SMALL:
         return _dense(both, a.in_cells.T.tocsr(), shrunk, a.counts)
     # |X - Y|^2 = |X|^2 - 2 <X, Y> + |Y|^2, the last by cells, of which few stand together
     apart = ((both**2) / a.counts[:, None]).sum()
     scaled = a.in_cells.multiply(1 / a.counts).tocsr()
-    mixed = (scaled.multiply(shrunk @ both.T)).sum()
+    cross = (scaled.multiply(shrunk @ both.T)).sum()
     root = 1 / np.sqrt(cells)
     one = (scaled @ a.in_cells.T).multiply(root[:, None]).multiply(root)
     other = (b.in_cells @ b.in_cells.T).multiply(root[:, None]).multiply(root)
-    return float(apart - 2 * mixed + one.multiply(other).sum())
+    return float(apart - 2 * cross + one.multiply(other).sum())
 
 
 def _dense(both: csr_array, left: csr_array, right: csr_array, counts: np.ndarray) -> float:
@@ -182,14 +194,14 @@ def _dense(both: csr_array, left: csr_array, right: csr_array, counts: np.ndarra
     return total
 
 
-def _told_apart(expected: np.ndarray, n: int) -> list[int]:
-    """Which factors can be told from the others and from noise, in order: a sentence of one row can't."""
-    kept: list[int] = []
+def _estimable(expected: np.ndarray, n: int) -> list[int]:
+    """Numbers of the factors that can be told from earlier ones and from noise: sentences of one row can't."""
+    numbers: list[int] = []
     for i in range(len(expected)):
-        some = [*kept, i]
+        some = [*numbers, i]
         scale = np.sqrt(np.diag(expected)[some])
         if expected[i, i] > SINGULAR * n:
             ratio = np.linalg.svd(expected[np.ix_(some, some)] / np.outer(scale, scale), compute_uv=False)
             if ratio[-1] > 1e-6:
-                kept = some
-    return kept
+                numbers = some
+    return numbers

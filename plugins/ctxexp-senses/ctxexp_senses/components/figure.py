@@ -1,4 +1,4 @@
-"""What word vectors vary with, layer by layer: a column a model, a row a text, components stacked."""
+"""Figure and table of variance components by layer: a column a model, a row a text, components stacked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.papers.sweep_tables import SweepTable
 from ctxexp.report import wording
-from ctxexp.report.frame import blank, dress
+from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.palette import FAINT, INK, PALETTE
+from ctxexp.report.sweep_tables import SweepTable
 from ctxexp.report.wording import Run
 from ctxexp.results import Results
 from ctxexp_senses.components.metric import CONTEXT, ROUNDING
@@ -38,14 +38,15 @@ BELOW = "†: a component's whole interval lies below 0 there, which no variance
 
 
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
-    """A row a run, task and layer: model, corpus, words (all, or ambiguous), layer, each share with its interval."""
+    """Table with a row for each run, task and layer: model, corpus, words (all, or ambiguous), layer, shares with their
+    intervals."""
     import pandas as pd
 
     rows = []
     for label, results in models(runs):
         for measure in (m for m, about in results.info.measures.items() if about.name == NAME):
-            found = results.frame[results.frame["measure"] == measure]
-            for (task, layer), group in found.groupby(["task", "layer"], sort=False):
+            numbers = results.frame[results.frame["measure"] == measure]
+            for (task, layer), group in numbers.groupby(["task", "layer"], sort=False):
                 row = {"model": label, "corpus": results.info.corpus.name, "words": task or "all", "layer": int(layer)}
                 for each in group.itertuples():
                     row[str(each.statistic)] = each.value
@@ -56,30 +57,30 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def models(runs: Sequence[Run], name: str = NAME) -> list[Run]:
-    """The runs that have a metric by their models' names, without the texts that they read; by their labels where that
-    tells them no more apart."""
-    measured = [(label, results) for label, results in wording.unique_labels(runs) if _has(results, name)]
-    named = [(r.info.model.name or label, r) for label, r in measured]
+    """The runs that have a metric, labelled by their models' names without the texts; by the runs' own labels where
+    models' names don't distinguish them."""
+    labelled = [(label, results) for label, results in wording.unique_labels(runs) if _has(results, name)]
+    named = [(r.info.model.name or label, r) for label, r in labelled]
     encoders: dict[str, set[tuple[str, str, str]]] = {}
     for model, r in named:
         encoders.setdefault(model, set()).add((r.info.model.encoder, r.info.control, r.info.transform.name))
     once = len({(model, r.info.corpus.name) for model, r in named}) == len(named)
-    return named if once and all(len(held) == 1 for held in encoders.values()) else measured
+    return named if once and all(len(identities) == 1 for identities in encoders.values()) else labelled
 
 
 def table(runs: Sequence[Run]) -> SweepTable | None:
-    """Each model's shares in its last layer, and where context is largest; None without any."""
+    """Table of each model's shares in its last layer, and the layer of most context; None without any such run."""
     numbers = frame(runs)
     if numbers.empty:
         return None
     parts = [part for part in PARTS if part in numbers]
-    shown = []
+    lines = []
     for (model, corpus, words), rows in numbers.groupby(["model", "corpus", "words"], sort=False):
         last = rows.sort_values("layer").iloc[-1]
         most = rows.loc[rows.context.idxmax()] if rows.context.notna().any() else last
         cells = [_floor(rows, "{:.3f}"), f"{last.context:.3f} [{last.context_low:.3f}, {last.context_high:.3f}]"]
         cells += ["" if np.isnan(last[part]) else f"{last[part]:.3f}" for part in parts]
-        shown.append([model, corpus, words, str(last.layer), *cells, f"{most.context:.3f} (layer {most.layer})"])
+        lines.append([model, corpus, words, str(last.layer), *cells, f"{most.context:.3f} (layer {most.layer})"])
     columns = ["model", "corpus", "words", "layer", "floor", "context [95%]", *parts, "most context"]
     notes = [f"context: {', '.join(part for part in CONTEXT if part in parts)} together", f"{FLOOR}; {ADDITIVE}"]
     notes += [
@@ -88,7 +89,7 @@ def table(runs: Sequence[Run]) -> SweepTable | None:
         for one in numbers.itertuples()
         if (below := below_zero(one._asdict()))
     ]
-    return SweepTable("What word vectors vary with, in the last layer", numbers, columns, shown, notes)
+    return SweepTable("What word vectors vary with, in the last layer", numbers, columns, lines, notes)
 
 
 def below_zero(row: Mapping[str, object]) -> list[str]:
@@ -103,14 +104,14 @@ def _floor(rows: pd.DataFrame, form: str) -> str:
 
 
 def figure(runs: Sequence[Run]) -> Figure | None:
-    """A column a model, a row a text and its ambiguous words; None without any."""
+    """Figure with a column for each model, a row for each text and its ambiguous words; None without any such run."""
     numbers = frame(runs)
     if numbers.empty:
         return None
     names = list(dict.fromkeys(numbers.model))
     kinds = list(dict.fromkeys(zip(numbers.corpus, numbers.words, strict=True)))
-    drawn = blank(max(6.4, 2.9 * len(names) + 0.8), 2.5 * len(kinds) + 0.3)
-    grid = drawn.subplots(len(kinds), len(names), squeeze=False, sharey=True)
+    canvas = empty_figure(max(6.4, 2.9 * len(names) + 0.8), 2.5 * len(kinds) + 0.3)
+    grid = canvas.subplots(len(kinds), len(names), squeeze=False, sharey=True)
     for i, (corpus, words) in enumerate(kinds):
         for j, model in enumerate(names):
             mine = numbers[(numbers.model == model) & (numbers.corpus == corpus) & (numbers.words == words)]
@@ -122,17 +123,17 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     facts += [ABOVE] if (numbers[there] < -ROUNDING).any(axis=None) else []
     facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
-    shown = models(runs)
-    facts.append(controls(shown))
-    shown = list({results.info.model.encoder: (label, results) for label, results in shown}.values())
-    dress(drawn, title, facts, handles, [PARTS[part][1] for part in there], wording.identities(shown))
-    return drawn
+    labelled = models(runs)
+    facts.append(controls(labelled))
+    labelled = list({results.info.model.encoder: (label, results) for label, results in labelled}.values())
+    add_captions(canvas, title, facts, handles, [PARTS[part][1] for part in there], wording.encoder_lines(labelled))
+    return canvas
 
 
-def controls(shown: Sequence[Run]) -> str:
-    """What was left out of the runs, as a figure's fact; "" for nothing."""
-    said = dict.fromkeys(results.info.control for _, results in shown)
-    return f"control: {', '.join(said)}" if list(said) != ["none"] else ""
+def controls(runs: Sequence[Run]) -> str:
+    """A figure's fact that names the controls of the runs; "" without any."""
+    controls_used = dict.fromkeys(results.info.control for _, results in runs)
+    return f"control: {', '.join(controls_used)}" if list(controls_used) != ["none"] else ""
 
 
 def _has(results: Results, name: str) -> bool:
@@ -146,7 +147,7 @@ def _patch(colour: str) -> object:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str) -> None:
-    """The components of each layer as a bar; what is below 0 hangs below."""
+    """Draw each layer's components as a stacked bar, negative ones below 0."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     if first:

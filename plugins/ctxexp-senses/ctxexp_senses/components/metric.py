@@ -1,4 +1,4 @@
-"""What a layer's word vectors vary with: the word, its form, its sense, its place, its sentence, and the rest."""
+"""Variance components of a layer's word vectors: the word, its form, its sense, its place, its sentence, the rest."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.measuring.bootstrap import Curve, Resamples, interval
+from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Text
-from ctxexp.metric import Block, Estimate, Group, Metric, Over
+from ctxexp.metric import Estimate, Metric, Over
+from ctxexp_senses.attributes import row_attributes
 from ctxexp_senses.components.design import Design, ambiguous, population
-from ctxexp_senses.components.estimate import Moved, components, shares
+from ctxexp_senses.components.estimate import ValueWithInfluence, components, shares
 from ctxexp_senses.components.squares import squares
-from ctxexp_senses.known import known
 
 CONTEXT = ("sense", "sentence", "document", "rest")
-"""What depends on the text around a word."""
+"""The components that depend on the text around a word."""
 ROUNDING = 5e-4  # of a share: what is nearer to 0 is shown as 0.0%
 AMBIGUOUS = "ambiguous"
 FACTOR, MOST = 5, 0.5  # times the median length; of all squared lengths, from which such rows are spoken of
@@ -69,10 +70,10 @@ class VarianceComponents(Metric):
 
     def __init__(self) -> None:
         self._text: Text | None = None
-        self._parts: dict[str, dict[str, Moved]] = {}
+        self._parts: dict[str, dict[str, ValueWithInfluence]] = {}
         self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
 
-    def meet(self, text: Text) -> None:
+    def bind_text(self, text: Text) -> None:
         self._text = text
 
     def update(self, group: Group) -> None:
@@ -82,7 +83,7 @@ class VarianceComponents(Metric):
         if self._text is None or block.rows is None:
             return super().update_block(block)
         for name, design in self._designs(self._text).items():
-            x = block.x[0][np.searchsorted(block.rows[0], design.known.rows)]
+            x = block.x[0][np.searchsorted(block.rows[0], design.attributes.rows)]
             n_blocks = self._text.occurrences.units.n_blocks
             self._parts[name] = components(design, squares(x, design), n_blocks)
             _look_at_sinks(self._text, x)
@@ -96,33 +97,33 @@ class VarianceComponents(Metric):
             return {"context": float("nan")}
         rng, replicates = self._resample
         resamples = Resamples(self._text.occurrences.units, replicates, rng)
-        designs, found = self._designs(self._text), dict[str, float | Estimate]()
+        designs, statistics = self._designs(self._text), dict[str, float | Estimate]()
         for task, parts in self._parts.items():
-            said: dict[str, float | Estimate] = {
-                name: estimated(share, resamples) for name, share in shares(parts, CONTEXT).items()
+            of_task: dict[str, float | Estimate] = {
+                name: to_estimate(share, resamples) for name, share in shares(parts, CONTEXT).items()
             }
-            said |= {"total": sum(part.value for part in parts.values()), **self._sizes(designs[task])}
-            _look_below_zero(self._text, task, said)
-            found |= {f"{task}/{name}" if task else name: value for name, value in said.items()}
-        return found
+            of_task |= {"total": sum(part.value for part in parts.values()), **self._sizes(designs[task])}
+            _look_below_zero(self._text, task, of_task)
+            statistics |= {f"{task}/{name}" if task else name: value for name, value in of_task.items()}
+        return statistics
 
     def _sizes(self, design: Design) -> dict[str, float]:
-        return {"n": float(len(design.known))}
+        return {"n": float(len(design.attributes))}
 
     def _designs(self, text: Text) -> dict[str, Design]:
-        """All rows, and those of ambiguous words where there are any, by task."""
+        """Designs by task: of all rows, and of those of ambiguous words where there are any."""
         key = "ctxexp_senses.designs"
         if key not in text.derived:
-            whole = Design.of(population(known(text), min_contexts=text.occurrences.min_contexts))
+            whole = Design.of(population(row_attributes(text), min_contexts=text.occurrences.min_contexts))
             some = ambiguous(whole)
-            several = some is not None and len(some) < len(whole.known)
+            several = some is not None and len(some) < len(whole.attributes)
             text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some)} if some and several else {})
-        held: dict[str, Design] = text.derived[key]  # type: ignore[assignment]
-        return held
+        result: dict[str, Design] = text.derived[key]  # type: ignore[assignment]
+        return result
 
 
 def _look_at_sinks(text: Text, x: np.ndarray) -> None:
-    """A warning, once a run, where a few rows of extreme length are most of all that there is."""
+    """Warn, once a run, where a few rows of extreme length hold most of all squared lengths."""
     squares = np.vecdot(x, x).astype(np.float64)
     large = squares > FACTOR**2 * np.median(squares)
     share = float(squares[large].sum() / max(squares.sum(), 1e-300))
@@ -135,22 +136,22 @@ def _look_at_sinks(text: Text, x: np.ndarray) -> None:
         )
 
 
-def _look_below_zero(text: Text, task: str, said: Mapping[str, float | Estimate]) -> None:
-    """A warning, once a run, where a component's whole interval is below 0: the rows don't follow the model."""
-    below = {name: one for name, one in said.items() if isinstance(one, Estimate) and one.high < -ROUNDING}
+def _look_below_zero(text: Text, task: str, statistics: Mapping[str, float | Estimate]) -> None:
+    """Warn, once a run, where a component's whole interval is below 0: the rows don't follow the model."""
+    below = {name: one for name, one in statistics.items() if isinstance(one, Estimate) and one.high < -ROUNDING}
     if below and not text.derived.get(BELOW):
         text.derived[BELOW] = True
-        told = ", ".join(f"{name} {x.value:.2%} [{x.low:.2%}, {x.high:.2%}]" for name, x in below.items())
+        listing = ", ".join(f"{name} {x.value:.2%} [{x.low:.2%}, {x.high:.2%}]" for name, x in below.items())
         of = f" of {task} words" if task else ""
         log.warning(
-            f"variance_components: in a layer {told}{of}: the whole interval is below 0, which no variance can be. The "
-            "vectors there don't follow the sum of parts (position isn't additive after a layer norm, for one); read "
-            "shares of that size as 0"
+            f"variance_components: in a layer {listing}{of}: the whole interval is below 0, which no variance can be. "
+            "The vectors there don't follow the sum of parts (position isn't additive after a layer norm, for one); "
+            "read shares of that size as 0"
         )
 
 
-def estimated(share: Moved, resamples: Resamples) -> Estimate:
+def to_estimate(share: ValueWithInfluence, resamples: Resamples) -> Estimate:
     """The number with its interval and replicates."""
-    drawn = resamples.of(Curve(np.array([share.value]), share.moved[None]))
-    low, high = interval(drawn)
-    return Estimate(share.value, float(low[0]), float(high[0]), drawn[0])
+    replicates = resamples.of(Curve(np.array([share.value]), share.influence[None]))
+    low, high = interval(replicates)
+    return Estimate(share.value, float(low[0]), float(high[0]), replicates[0])

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Units, interval
+from ctxexp_senses.attributes import Labels, RowAttributes
 from ctxexp_senses.components.design import Design, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.squares import squares
-from ctxexp_senses.known import Known, Labels
 
 DIM = 12
 LENGTHS = (6, 16)  # words of a sentence, the first and one more than the last
@@ -51,8 +51,8 @@ class World:
         result: np.ndarray = self.rng.normal(size=(n, DIM)) * np.sqrt(self.sizes.get(name, 0) / DIM)
         return result
 
-    def drawn(self, n_sentences: int, *, of_document: int = 1) -> tuple[Known, np.ndarray, Units]:
-        """What is known of the rows of some sentences, their vectors (n, DIM), and the units behind intervals."""
+    def draw_text(self, n_sentences: int, *, of_document: int = 1) -> tuple[RowAttributes, np.ndarray, Units]:
+        """Draw sentences: the attributes of their rows, their vectors (n, DIM), and the units behind intervals."""
         lengths = self.rng.integers(*LENGTHS, n_sentences)
         sentence = np.repeat(np.arange(n_sentences), lengths)
         n = len(sentence)
@@ -64,7 +64,7 @@ class World:
         x = 3 + self.effect[cell] + self.at_position[position] + noise
         x = x + self._effect("sentence", n_sentences)[sentence] + self._effect("document", n_sentences)[document]
         n_units = document.max() + 1
-        known = Known(
+        attributes = RowAttributes(
             np.arange(n),
             Labels.of(word.tolist()),
             Labels.of(zip(word.tolist(), form.tolist(), strict=True)),
@@ -76,9 +76,9 @@ class World:
             document % MOST,
         )
         units = Units(
-            "document" if of_document > 1 else "sentence", int(n_units), np.arange(n_units) % MOST, known.block
+            "document" if of_document > 1 else "sentence", int(n_units), np.arange(n_units) % MOST, attributes.block
         )
-        return known, x.astype(np.float32), units
+        return attributes, x.astype(np.float32), units
 
     def truth(self) -> dict[str, float]:
         """The components of these words, weighted as they are drawn, and the variances of sentences and documents."""
@@ -86,61 +86,61 @@ class World:
         means = {name: _means(self.effect, of, p) for name, of in (("word", word), ("form", form))}
         spread = {"word": means["word"] - p @ self.effect, "form": means["form"] - means["word"]}
         spread["sense"] = self.effect - means["form"]
-        found = {name: float(p @ (rows**2).sum(axis=1)) for name, rows in spread.items()}
+        variances = {name: float(p @ (rows**2).sum(axis=1)) for name, rows in spread.items()}
         rest = float(p @ self.rest[word])
-        return {**found, **{k: self.sizes.get(k, 0) for k in ("sentence", "document")}, "rest": rest}
+        return {**variances, **{k: self.sizes.get(k, 0) for k in ("sentence", "document")}, "rest": rest}
 
 
 def _means(x: np.ndarray, of: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(n, d) each row's weighted mean over those of its kind."""
+    """(n, d) the weighted mean of each row's kind."""
     total = np.bincount(of, weights)[of][:, None]
     sums = np.stack([np.bincount(of, weights * column)[of] for column in x.T], axis=1)
     result: np.ndarray = sums / total
     return result
 
 
-def estimated(
-    known: Known, x: np.ndarray, units: Units, *, replicates: int = 400
+def estimate_shares(
+    attributes: RowAttributes, x: np.ndarray, units: Units, *, replicates: int = 400
 ) -> dict[str, tuple[float, float, float, float]]:
-    """Each component: its value, then its share with the ends of the interval."""
-    some = population(known, min_contexts=2)
+    """The components by name: value, share, and the ends of the share's interval."""
+    some = population(attributes, min_contexts=2)
     design = Design.of(some)
-    parts = components(design, squares(x[np.searchsorted(known.rows, some.rows)], design), units.n_blocks)
+    parts = components(design, squares(x[np.searchsorted(attributes.rows, some.rows)], design), units.n_blocks)
     resamples = Resamples(units, replicates, np.random.default_rng(0))
-    found = {}
+    estimates = {}
     for name, share in shares(parts, ()).items():
         if name in parts:
-            low, high = interval(resamples.of(Curve(np.array([share.value]), share.moved[None])))
-            found[name] = (parts[name].value, share.value, float(low[0]), float(high[0]))
-    return found
+            low, high = interval(resamples.of(Curve(np.array([share.value]), share.influence[None])))
+            estimates[name] = (parts[name].value, share.value, float(low[0]), float(high[0]))
+    return estimates
 
 
 def coverage(world: World, *, worlds: int, n_sentences: int, of_document: int = 1) -> dict[str, dict[str, float]]:
-    """Of many texts of the world: the share of intervals that hold the true share, and the mean share beside it.
+    """Coverage by component over many texts: the share of intervals that hold the true share, and the mean share.
 
     The positions' effects are fixed and few, so that theirs is the mean share that their estimates come to.
     """
-    runs = [estimated(*world.drawn(n_sentences, of_document=of_document)) for _ in range(worlds)]
+    runs = [estimate_shares(*world.draw_text(n_sentences, of_document=of_document)) for _ in range(worlds)]
     truth = world.truth()
     truth["position"] = float(np.mean([run["position"][0] for run in runs]))
     whole = sum(truth[name] for name in runs[0])
-    told = {}
+    coverages = {}
     for name in runs[0]:
         aim = truth[name] / whole
-        held = np.mean([run[name][2] <= aim <= run[name][3] for run in runs])
-        told[name] = {"true": aim, "mean": float(np.mean([r[name][1] for r in runs])), "coverage": float(held)}
-    return told
+        share = np.mean([run[name][2] <= aim <= run[name][3] for run in runs])
+        coverages[name] = {"true": aim, "mean": float(np.mean([r[name][1] for r in runs])), "coverage": float(share)}
+    return coverages
 
 
 SIZES = {"word": 1.0, "form": 0.3, "sense": 0.2, "position": 0.1, "sentence": 0.25, "rest": 0.8}
 
 if __name__ == "__main__":
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    for said, sizes, documents in (
+    for label, sizes, documents in (
         ("sentences", SIZES, 1),
         ("documents of 8", {**SIZES, "document": 0.15}, 8),
         ("no context", {"word": 1.0, "form": 0.3, "rest": 0.5}, 1),
     ):
-        print(said)
+        print(label)
         for name, numbers in coverage(World(sizes), worlds=n, n_sentences=400, of_document=documents).items():
             print(f"  {name:9}" + "".join(f" {key} {value:7.4f}" for key, value in numbers.items()))

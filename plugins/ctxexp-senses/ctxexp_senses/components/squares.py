@@ -1,4 +1,4 @@
-"""The sums of squares of one layer, by row: how much each row adds to each, to first order."""
+"""Sums of squares of one layer, with each row's share of each of them, to first order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ COLUMNS = 32  # of the vectors, at a time
 
 @dataclass(frozen=True)
 class Squares:
-    """Rows' shares of the sums of squares: their sums over the rows are the sums of squares themselves.
+    """Shares of each row in the sums of squares, which add up to the sums of squares themselves.
 
-    A share is the derivative of the sum by the row's weight, so that it is also what drawing the row again adds.
+    A share is the derivative of the sum by the row's weight, hence also the change by drawing the row once more.
     """
 
     within: np.ndarray  # (n,) of the squares within cells
     means: dict[str, np.ndarray]  # by level: (n,) of sum_l n_l |mean_l|^2, all rows' mean taken out
-    crossed: dict[str, np.ndarray]  # by factor: (n,) of sum_a |sum of a's rows, their cells' means taken out|^2 / n_a
+    by_factor: dict[str, np.ndarray]  # by factor: (n,) of sum_a |sum of a's rows, their cells' means taken out|^2 / n_a
 
 
 def squares(x: np.ndarray, design: Design) -> Squares:
@@ -28,11 +28,11 @@ def squares(x: np.ndarray, design: Design) -> Squares:
     n, d = x.shape
     cell = design.levels["cell"]
     hot = {name: level.one_hot() for name, level in design.levels.items()}
-    at_levels = {factor.name: one_hot(factor.of_row, len(factor.counts)) for factor in design.crossed}
-    found = Squares(
+    at_levels = {factor.name: one_hot(factor.of_row, len(factor.counts)) for factor in design.factors}
+    result = Squares(
         np.zeros(n),
         {name: np.zeros(n) for name in design.levels},
-        {factor.name: np.zeros(n) for factor in design.crossed},
+        {factor.name: np.zeros(n) for factor in design.factors},
     )
     for at in range(0, d, COLUMNS):
         part = x[:, at : at + COLUMNS].astype(np.float64)
@@ -40,16 +40,18 @@ def squares(x: np.ndarray, design: Design) -> Squares:
         for name, level in design.levels.items():
             means = (hot[name] @ part) / level.counts[:, None]
             mine = means[level.of_row]
-            found.means[name] += 2 * _dot(part, mine) - _norms(means)[level.of_row]
+            result.means[name] += 2 * _dot(part, mine) - _norms(means)[level.of_row]
             if name == "cell":
                 rest = part - mine
-        found.within[:] += _norms(rest)
-        for factor in design.crossed:
+        result.within[:] += _norms(rest)
+        for factor in design.factors:
             means = (at_levels[factor.name] @ rest) / factor.counts[:, None]
             mine = means[factor.of_row]
             smooth = (factor.in_cells @ means) / cell.counts[:, None]
-            found.crossed[factor.name][:] += 2 * _dot(rest, mine - smooth[cell.of_row]) - _norms(means)[factor.of_row]
-    return found
+            result.by_factor[factor.name][:] += (
+                2 * _dot(rest, mine - smooth[cell.of_row]) - _norms(means)[factor.of_row]
+            )
+    return result
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:

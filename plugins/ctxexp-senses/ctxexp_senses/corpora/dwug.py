@@ -10,11 +10,11 @@ from typing import Literal, get_args
 from ctxexp.dataset import Sense, Sentence
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
-from ctxexp_senses.corpora.public import Source
+from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
 
 Context = Literal["sentence", "whole"]
-SOURCE = Source(
+SOURCE = PublicArchive(
     "nor_dia_change", "https://github.com/ltgoslo/nor_dia_change/archive/refs/heads/main.zip",
     r"^[^/]+/(subset[12]/(?:data/.*/uses|clusters/opt/.*|stats/opt/stats_groupings)\.tsv)$",
     "f5d12f9ca4a2bf51ae0e893d21aab1d8d0476a6f0cf9ad0f4bb85dd1b36f8fb8",
@@ -57,7 +57,7 @@ def dwug(
 
 
 class _Read:
-    """What was read so far; equal texts of a usage count once."""
+    """Reader of words' usages, which collects sentences and their tags; equal texts of a usage count once."""
 
     def __init__(self, tokenize: Callable[[str], Sentence], context: Context) -> None:
         self.tokenize, self.context = tokenize, context
@@ -72,7 +72,7 @@ class _Read:
     def word(self, folder: Path, file: Path) -> None:
         """Take the usages of one word."""
         clusters = folder / "clusters" / "opt" / f"{file.parent.name}{file.suffix}"
-        found = {row["identifier"]: row["cluster"] for _, row in _rows(clusters, ("identifier", "cluster"))}
+        cluster_of = {row["identifier"]: row["cluster"] for _, row in _rows(clusters, ("identifier", "cluster"))}
         for place, row in _rows(file, COLUMNS):
             sentence, position = self._usage(place, row)
             if sentence not in self.number:
@@ -84,11 +84,11 @@ class _Read:
             self.usages[where], self.lemmas[where] = row["identifier"], row["lemma"]
             self.period[where] = row["grouping"]
             self.periods.setdefault(row["grouping"])
-            if (cluster := found.get(row["identifier"], "-1")) != "-1":
+            if (cluster := cluster_of.get(row["identifier"], "-1")) != "-1":
                 self.senses.append(Sense(*where, f"{row['lemma']}.{cluster}"))
 
     def _usage(self, place: str, row: dict[str, str]) -> tuple[Sentence, int]:
-        """The text of a usage, and which of its words it is."""
+        """The text of a usage, and the number of the usage among its words."""
         text = row["context"]
         (a, b), (start, end) = (_span(place, row[column], text) for column in COLUMNS[4:])
         if self.context == "whole" or not start <= a < b <= end:
@@ -101,15 +101,15 @@ class _Read:
         return Sentence(whole, tuple(whole[i:j] for i, j in spans), tuple(spans)), len(before)
 
 
-def _span(place: str, said: str, text: str) -> tuple[int, int]:
+def _span(place: str, value: str, text: str) -> tuple[int, int]:
     """First character and the one after the last, as in `509:519`."""
     try:
-        a, b = map(int, said.split(":"))
+        a, b = map(int, value.split(":"))
         if 0 <= a < b <= len(text) and text[a:b].strip():
             return a, b
     except ValueError:
         pass
-    raise DataError(f"{place}: expected characters of the context, as in 12:17, got {said[:20]!r}")
+    raise DataError(f"{place}: expected characters of the context, as in 12:17, got {value[:20]!r}")
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -19,25 +19,25 @@ from ctxexp.files.paths import user_path
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a data set is public: its archive, which of its files are read, and their digest."""
+class PublicArchive:
+    """A public data set: the address of its archive, a pattern of its files, and their digest."""
 
     name: str
     url: str
-    wanted: str  # a regular expression of paths inside the archive; its group is the path that a file gets
+    pattern: str  # a regular expression of paths inside the archive; its group is the path that a file gets
     digest: str  # see `digest_of`
 
     def folder(self, path: str | None) -> Path:
-        """The folder that `path` names, or that of the download, made if need be; raises DataError."""
+        """The folder `path`, or that of the download (None); raises DataError if there is none."""
         if path:
             folder = user_path(path)
             if not folder.is_dir():
                 raise DataError(f"no such folder: {folder} (dataset.path); expected the unpacked files of {self.url}")
             return folder
-        return self.fetched()
+        return self.fetch()
 
-    def fetched(self, cache: Path | None = None) -> Path:
-        """The downloaded folder; DataError if it can't be had, or isn't what it was."""
+    def fetch(self, cache: Path | None = None) -> Path:
+        """Download the files once, and return their folder; raises DataError if that fails or their digest differs."""
         target = (cache or cache_folder()) / "datasets" / self.name
         if target.is_dir():
             return target
@@ -45,13 +45,13 @@ class Source:
         part = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=target.parent))
         try:
             for name, data in members(self.url, download(self.url, self.name)):
-                match = re.search(self.wanted, name)
+                match = re.search(self.pattern, name)
                 if match and ".." not in match[1].split("/"):  # the archive chooses no place outside the folder
                     (part / match[1]).parent.mkdir(parents=True, exist_ok=True)
                     (part / match[1]).write_bytes(data)
-            if (found := digest_of(part)) != self.digest:
+            if (digest := digest_of(part)) != self.digest:
                 raise DataError(
-                    f"dataset {self.name}: the files of {self.url} have the digest {found[:12]}, expected "
+                    f"dataset {self.name}: the files of {self.url} have the digest {digest[:12]}, expected "
                     f"{self.digest[:12]}: they have changed; give the original ones with dataset.path=<folder>"
                 )
             part.replace(target)
@@ -69,10 +69,10 @@ def digest_of(folder: Path) -> str:
     return total.hexdigest()
 
 
-def spread(n: int, wanted: int | None, key: str) -> list[int]:
-    """Which of n things: all, or `wanted` evenly spaced ones; ConfigError below 1."""
-    if wanted is not None and wanted < 1:
-        raise ConfigError(f"{key}={wanted}: expected a positive number, or null for all")
-    if wanted is None or wanted >= n:
+def evenly_spaced(n: int, most: int | None, key: str) -> list[int]:
+    """Numbers of `most` evenly spaced of n things (None: of all); raises ConfigError for `most` below 1."""
+    if most is not None and most < 1:
+        raise ConfigError(f"{key}={most}: expected a positive number, or null for all")
+    if most is None or most >= n:
         return list(range(n))
-    return [i * n // wanted for i in range(wanted)]
+    return [i * n // most for i in range(most)]

@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, near
-from ctxexp_senses.corpora.public import Source, spread
+from ctxexp.files.paths import no_device
+from ctxexp_senses.corpora.public import PublicArchive, evenly_spaced
 
 Part = Literal["semcor", "masc"]
 BREAKS = ("SENTENCE_BREAK", "PARAGRAPH_BREAK")
-SOURCE = Source(
+SOURCE = PublicArchive(
     "google_wsd",
     "https://github.com/google-research-datasets/word_sense_disambigation_corpora/archive/refs/heads/master.tar.gz",
     r"^[^/]+/((?:semcor|masc)/.*\.xml)$",
@@ -36,7 +37,7 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: int | N
             f"no XML file in {folder}: dataset.path is the folder that holds {part}, with a file a document"
         )
     read = _Read()
-    for number, i in enumerate(spread(len(files), documents, "dataset.documents")):
+    for number, i in enumerate(evenly_spaced(len(files), documents, "dataset.documents")):
         read.document(number, files[i])
     choices = {"part": part, "documents": str(documents)}
     return Corpus(
@@ -50,7 +51,7 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: int | N
 
 
 class _Read:
-    """What was read so far."""
+    """Reader of XML files, which collects sentences, senses, lemmas and parts of speech."""
 
     def __init__(self) -> None:
         self.sentences: list[Sentence] = []
@@ -62,7 +63,7 @@ class _Read:
     def document(self, number: int, path: Path) -> None:
         """Take the sentences of one file."""
         try:
-            root = ElementTree.parse(path).getroot()
+            root = ElementTree.parse(no_device(path)).getroot()
         except (ElementTree.ParseError, OSError) as error:
             raise DataError(f"{path}: not readable as XML: {error}") from None
         waiting: list[ElementTree.Element] = []
@@ -77,16 +78,18 @@ class _Read:
             self._sentence(number, waiting)
 
     def _sentence(self, document: int, words: list[ElementTree.Element]) -> None:
-        text, spans, said = "", [], []
+        text, spans, words_read = "", [], []
         for word in words:
             spelled = (word.get("text") or "").strip()
             text += " " if text and word.get("break_level") != "NO_BREAK" else ""
             spans.append((len(text), len(text) + len(spelled)))
             text += spelled
-            said.append(spelled)
+            words_read.append(spelled)
             if (sense := word.get("sense")) and (lemma := word.get("lemma")):
-                self.senses.append(Sense(len(self.sentences), len(said) - 1, f"{lemma}.{sense.rsplit('/', 1)[-1]}"))
-        self.sentences.append(Sentence(text, tuple(said), tuple(spans)))
+                self.senses.append(
+                    Sense(len(self.sentences), len(words_read) - 1, f"{lemma}.{sense.rsplit('/', 1)[-1]}")
+                )
+        self.sentences.append(Sentence(text, tuple(words_read), tuple(spans)))
         self.documents.append(document)
         tagged = [word.get("sense") and word.get("lemma") and word.get("pos") for word in words]
         self.lemmas.append(tuple((w.get("lemma") or "") if t else "" for w, t in zip(words, tagged, strict=True)))

@@ -1,4 +1,4 @@
-"""Usages of words: a corpus whose data say something of single occurrences, and of pairs and groups of these."""
+"""Usages of words: a corpus with annotated occurrences, and annotated pairs and groups of these."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError
 
 USAGE, WORD, PERIOD = "usage", "lemma", "period"
-"""Kinds of tags: a usage's name, the word that it is a usage of, the period that it is from."""
+"""Kinds of tags: a usage's name, its word, and its period."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Two usages of a word, by their tags, and what people said of them: 1 for the same sense, 0 for another."""
+    """Two usages of a word, by their tags, with people's judgement `gold`: 1 for the same sense, 0 for another."""
 
     first: str
     second: str
@@ -31,7 +31,7 @@ class Usages(Corpus):
 
 
 def tags_of(sentences: Sequence[Sentence], marks: Mapping[tuple[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """A label a word; marks are by sentence and word."""
+    """One label for each word of each sentence, "" for none; marks are by sentence and word."""
     rows = [[""] * len(sentence) for sentence in sentences]
     for (sentence, position), label in marks.items():
         rows[sentence][position] = label
@@ -39,7 +39,7 @@ def tags_of(sentences: Sequence[Sentence], marks: Mapping[tuple[int, int], str])
 
 
 def usages_in(corpus: Corpus, what: str, dataset: str) -> Usages:
-    """The corpus as one of usages; DataError naming who needs it and a data set that has them."""
+    """The corpus, as one of usages; raises DataError, which names its user (`what`) and a data set with usages."""
     if not isinstance(corpus, Usages) or USAGE not in corpus.tags:
         raise DataError(f"{what}, but corpus {corpus.name!r} has none; choose a data set that does, as {dataset}")
     return corpus

@@ -7,10 +7,10 @@ from pathlib import Path
 from ctxexp.dataset import Sentence
 from ctxexp.errors import DataError
 from ctxexp.files.text_lines import text_lines
-from ctxexp_senses.corpora.public import Source
+from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import USAGE, WORD, Compared, Usages, tags_of
 
-SOURCE = Source(
+SOURCE = PublicArchive(
     "wic", "https://pilehvar.github.io/wic/package/WiC_dataset.zip", r"((?:train|dev|test)/.*\.(?:data|gold)\.txt)$",
     "dc2e78028814a0b4ea1132dabe819b9fe0d57b5f6b782d7234b815a0835b15a4",
 )  # fmt: skip
@@ -29,7 +29,7 @@ def wic(*, path: str | None = None) -> Usages:
     usages: dict[tuple[int, int], str] = {}
     words: dict[tuple[int, int], str] = {}
     pos: dict[tuple[int, int], str] = {}
-    compared: list[Compared] = []
+    pairs: list[Compared] = []
     for part in PARTS:
         data, gold = (_lines(folder / part / f"{part}.{kind}.txt") for kind in ("data", "gold"))
         if len(data) != len(gold):
@@ -43,11 +43,11 @@ def wic(*, path: str | None = None) -> Usages:
                 where = (sentences.setdefault(Sentence.of(tokens), len(sentences)), at)
                 names.append(usages.setdefault(where, str(len(usages))))
                 words[where], pos[where] = word, tag
-            compared.append(Compared(names[0], names[1], GOLD[answer], part))
+            pairs.append(Compared(names[0], names[1], GOLD[answer], part))
     all_of = tuple(sentences)
     kinds = {USAGE: usages, WORD: words, "pos": pos}
     tags = {kind: tags_of(all_of, marks) for kind, marks in kinds.items()}
-    return Usages("wic", all_of, choices={"tokens": "blanks"}, tags=tags, compared=tuple(compared))
+    return Usages("wic", all_of, choices={"tokens": "blanks"}, tags=tags, compared=tuple(pairs))
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:

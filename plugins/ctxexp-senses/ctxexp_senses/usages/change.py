@@ -1,4 +1,4 @@
-"""Lexical semantic change: how far a word's usages of two periods lie apart, against periods that mean nothing."""
+"""Lexical semantic change: distance between a word's usages of two periods, against permuted periods."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.correlation import percentiles, resampled_spearman, resamples, spearman
+from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Estimate
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD
-from ctxexp_senses.usages.collected import UsageMetric, unit
+from ctxexp_senses.usages.metric import UsageMetric, normalized
 
 MEASURES = ("apd", "prt", "prt_distance", "jsd")
 LEAST = 2  # usages of a period
-NULL = 10  # the stream of permuted periods, beside a word's own
 
 
 @dataclass(frozen=True)
@@ -78,33 +78,34 @@ class SemanticChange(UsageMetric):
         """Every word with enough usages in either period, alphabetically."""
         if self._words is None:
             self._words = [
-                self._measured(word, periods, rows)
+                self._measure(word, periods, rows)
                 for word, (periods, rows) in sorted(self._usages().items())
                 if np.bincount(periods, minlength=2).min() >= LEAST
             ]
         return self._words
 
     def _usages(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Of each word, its usages' periods (0 the earlier by name) and rows of x; those without a vector left out."""
+        """By word: the periods of its usages (0 the earlier by name) and their rows of x; those without a vector left
+        out."""
         assert self.corpus is not None
         number = {name: i for i, name in enumerate(self.names)}
-        found: dict[str, list[tuple[str, int]]] = {}
+        usages: dict[str, list[tuple[str, int]]] = {}
         periods: dict[str, None] = {}
         tags = (self.corpus.tags[kind] for kind in (USAGE, WORD, PERIOD))
         for labels in zip(*tags, strict=True):
             for usage, word, period in zip(*labels, strict=True):
                 if usage in number and np.isfinite(self.x[number[usage]]).all():
-                    found.setdefault(word, []).append((period, number[usage]))
+                    usages.setdefault(word, []).append((period, number[usage]))
                     periods.setdefault(period)
         order = {period: i for i, period in enumerate(sorted(periods))}
         return {
-            word: (np.array([order[p] for p, _ in of]), np.array([row for _, row in of])) for word, of in found.items()
+            word: (np.array([order[p] for p, _ in of]), np.array([row for _, row in of])) for word, of in usages.items()
         }
 
-    def _measured(self, word: str, periods: np.ndarray, rows: np.ndarray) -> Word:
-        rng = np.random.default_rng([self.seed, NULL, zlib.crc32(word.encode())])
-        drawn = rng.permuted(np.tile(periods, (self.permutations, 1)), axis=1)
-        values = measures(self.x[rows], np.stack([periods, *drawn]))
+    def _measure(self, word: str, periods: np.ndarray, rows: np.ndarray) -> Word:
+        rng = np.random.default_rng([self.seed, Stream.PERIODS, zlib.crc32(word.encode())])
+        permuted_periods = rng.permuted(np.tile(periods, (self.permutations, 1)), axis=1)
+        values = measures(self.x[rows], np.stack([periods, *permuted_periods]))
         counts = np.bincount(periods, minlength=2)
         return Word(word, values[0], values[1:], (int(counts[0]), int(counts[1])))
 
@@ -115,12 +116,12 @@ class SemanticChange(UsageMetric):
         value = np.array([w.values for w in words]).reshape(len(words), len(MEASURES))
         null = np.array([_mean(w.permuted) for w in words]).reshape(value.shape)
         gold = np.array([self.corpus.change.get(w.word, np.nan) for w in words])
-        found: dict[str, float | Estimate] = {"n": float(len(words))}
+        statistics: dict[str, float | Estimate] = {"n": float(len(words))}
         seed = int(self._rng.integers(2**63))  # the same words for every measure
         for i, name in enumerate(MEASURES):
             beyond = [np.mean(w.permuted[:, i] >= w.values[i]) < RARE if len(w.permuted) else np.nan for w in words]
             by_chance = [_beyond_by_chance(np.append(w.permuted[:, i], w.values[i])) for w in words]
-            found |= {
+            statistics |= {
                 name: _of(value[:, i]),
                 f"{name}_null": _of(null[:, i]),
                 f"{name}_adjusted": _of(value[:, i] - null[:, i]),
@@ -129,22 +130,22 @@ class SemanticChange(UsageMetric):
                 f"{name}_spearman": self._spearman(value[:, i], gold, seed),
                 f"{name}_adjusted_spearman": self._spearman(value[:, i] - null[:, i], gold, seed),
             }
-        return found
+        return statistics
 
     def _spearman(self, value: np.ndarray, gold: np.ndarray, seed: int) -> Estimate:
-        known = np.isfinite(value) & np.isfinite(gold)
-        x, y, nan = value[known], gold[known], float("nan")
+        is_defined = np.isfinite(value) & np.isfinite(gold)
+        x, y, nan = value[is_defined], gold[is_defined], float("nan")
         if len(x) < 2:
             return Estimate(nan, nan, nan)
         drawn_words = resamples([len(x)], self._replicates, np.random.default_rng(seed))
         draws = [resampled_spearman([x, y], counts)[:, 0, 1] for counts in drawn_words]
-        drawn = np.concatenate([np.empty(0), *draws])
-        return Estimate(spearman(x, y), *percentiles(drawn), drawn)
+        replicates = np.concatenate([np.empty(0), *draws])
+        return Estimate(spearman(x, y), *percentiles(replicates), replicates)
 
-    def table_rows(self) -> list[dict[str, object]]:
-        """A row a word: its usages in either period, graded change, and each measure with its null."""
+    def outputs(self) -> dict[str, list[dict[str, object]]]:
+        """The table, a row a word: its usages in either period, graded change, and each measure with its null."""
         if self.corpus is None:
-            return []
+            return {}
         rows: list[dict[str, object]] = []
         for w in self.words():
             row: dict[str, object] = {"word": w.word, "earlier": w.counts[0], "later": w.counts[1]}
@@ -152,12 +153,12 @@ class SemanticChange(UsageMetric):
             for i, name in enumerate(MEASURES):
                 row |= {name: float(w.values[i]), f"{name}_null": float(_mean(w.permuted)[i])}
             rows.append(row)
-        return rows
+        return {"table": rows}
 
 
 def measures(x: np.ndarray, periods: np.ndarray) -> np.ndarray:
     """The four measures of usages x (n, d) under each labelling (k, n) of 0 and 1: (k, 4) float64; see MEASURES."""
-    u, x = unit(x), x.astype(np.float64)
+    u, x = normalized(x), x.astype(np.float64)
     later = periods == 1
     n1, n0 = later.sum(axis=1), (~later).sum(axis=1)
     sums = [mask.astype(np.float64) @ u for mask in (~later, later)]
@@ -165,7 +166,7 @@ def measures(x: np.ndarray, periods: np.ndarray) -> np.ndarray:
         apd = 1 - np.vecdot(*sums) / (n0 * n1)
         means = [mask.astype(np.float64) @ x for mask in (~later, later)]
         cosine = np.vecdot(*means) / np.sqrt(np.vecdot(means[0], means[0]) * np.vecdot(means[1], means[1]))
-        clusters = clustered(u)
+        clusters = cluster_labels(u)
         hot = (clusters[:, None] == np.unique(clusters)).astype(np.float64)
         shares = [(mask @ hot) / mask.sum(axis=1, keepdims=True) for mask in (~later, later)]
         # a similarity of 0 or less has no inverse that means anything
@@ -182,9 +183,9 @@ def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return result
 
 
-def clustered(u: np.ndarray) -> np.ndarray:
-    """(n,) the cluster of each row by affinity propagation; all in one where it settles on none, or rows aren't
-    finite."""
+def cluster_labels(u: np.ndarray) -> np.ndarray:
+    """(n,) the cluster of each row by affinity propagation; one cluster where it doesn't converge, or where rows are
+    equal or aren't finite."""
     from sklearn.cluster import AffinityPropagation
     from sklearn.exceptions import ConvergenceWarning
 
@@ -209,12 +210,12 @@ def _beyond_by_chance(values: np.ndarray) -> float:
 
 def _mean(permuted: np.ndarray) -> np.ndarray:
     """(measures,) the mean over permutations of what is defined."""
-    known = np.isfinite(permuted)
+    is_defined = np.isfinite(permuted)
     with np.errstate(invalid="ignore"):
-        result: np.ndarray = np.where(known, permuted, 0).sum(axis=0) / known.sum(axis=0)
+        result: np.ndarray = np.where(is_defined, permuted, 0).sum(axis=0) / is_defined.sum(axis=0)
     return result
 
 
 def _of(values: np.ndarray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else float("nan")

@@ -1,4 +1,4 @@
-"""Word in Context by layer: does the cosine of two usages tell whether they have one sense?"""
+"""Word in Context by layer: accuracy at telling from the cosine of two usages whether they have one sense."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxexp.errors import DataError
 from ctxexp.maths.correlation import percentiles, resamples
 from ctxexp.metric import Estimate
 from ctxexp_senses.corpora.usages import USAGE, Compared
-from ctxexp_senses.usages.collected import UsageMetric, unit
+from ctxexp_senses.usages.metric import UsageMetric, normalized
 
 TRAIN = "train"
 
@@ -49,29 +49,30 @@ class Wic(UsageMetric):
         pairs, ends, places = self._pairs()
         gold = np.array([pair.gold > 0.5 for pair in pairs], bool)
         subset = np.array([pair.subset for pair in pairs])
-        u = unit(self.x)
+        u = normalized(self.x)
         words = [self.corpus.sentences[s].words[p].casefold() for s, p in places]
         scores = {
             "accuracy": np.vecdot(u[ends[:, 0]], u[ends[:, 1]]) if len(ends) else np.empty(0),
             "form": np.array([words[i] == words[j] for i, j in ends.tolist()], np.float64),
             "position": -np.abs(np.array([places[i][1] - places[j][1] for i, j in ends.tolist()], np.float64)),
         }
-        known = np.isfinite(scores["accuracy"])
-        found: dict[str, float | Estimate] = {}
-        train = known & (subset == TRAIN)
+        is_defined = np.isfinite(scores["accuracy"])
+        statistics: dict[str, float | Estimate] = {}
+        train = is_defined & (subset == TRAIN)
         fitted = {name: threshold(score[train], gold[train]) for name, score in scores.items()}
         for part in dict.fromkeys(pair.subset for pair in self.corpus.compared):
-            mine = known & (subset == part)
+            mine = is_defined & (subset == part)
             for name, score in scores.items():
                 right = (score[mine] >= fitted[name]) == gold[mine]
-                found[f"{part}/{name}"] = self._share(right) if name == "accuracy" else _mean(right)
-            found[f"{part}/n"] = float(mine.sum())
+                statistics[f"{part}/{name}"] = self._share(right) if name == "accuracy" else _mean(right)
+            statistics[f"{part}/n"] = float(mine.sum())
             of_part = sum(pair.subset == part for pair in self.corpus.compared)
-            found[f"{part}/undefined"] = float(of_part - mine.sum())
-        return {**found, "threshold": fitted["accuracy"]}
+            statistics[f"{part}/undefined"] = float(of_part - mine.sum())
+        return {**statistics, "threshold": fitted["accuracy"]}
 
     def _pairs(self) -> tuple[Sequence[Compared], np.ndarray, list[tuple[int, int]]]:
-        """The pairs whose usages were both met, their usages' numbers (n, 2), and every usage's sentence and word."""
+        """The pairs whose usages are both among `names`, their usages' numbers (n, 2), and every usage's sentence and
+        word."""
         assert self.corpus is not None
         number = {name: i for i, name in enumerate(self.names)}
         pairs = [p for p in self.corpus.compared if p.first in number and p.second in number]
@@ -87,8 +88,8 @@ class Wic(UsageMetric):
         if not len(right):
             return Estimate(float("nan"), float("nan"), float("nan"))
         draws = [counts @ right / len(right) for counts in resamples([len(right)], self._replicates, self._rng)]
-        drawn = np.concatenate([np.empty(0), *draws])
-        return Estimate(_mean(right), *percentiles(drawn), drawn)
+        replicates = np.concatenate([np.empty(0), *draws])
+        return Estimate(_mean(right), *percentiles(replicates), replicates)
 
 
 def threshold(score: np.ndarray, gold: np.ndarray) -> float:

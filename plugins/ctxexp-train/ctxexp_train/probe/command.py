@@ -14,21 +14,21 @@ from ctxexp.models.elmo.factory import elmo
 from ctxexp_train.probe import Settings, Task, probe, table
 
 
-def run(use: Sequence[str], settings: Settings, out: Path | None, **chosen: Any) -> None:
+def run(use: Sequence[str], settings: Settings, out: Path | None, **options: Any) -> None:
     """Print the table, write it where asked; `chosen` are ELMo's arguments."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    encoder = cast(ElmoEncoder, elmo(**chosen))  # what the factory makes; its type says any encoder
+    encoder = cast(ElmoEncoder, elmo(**options))  # what the factory makes; its type says any encoder
     network = encoder._network  # read and copied, never changed
     task = Task.of(polysemy())
     scores = probe(task, network, use, settings)
-    found = table(task, scores, settings.seed)
+    scores_table = table(task, scores, settings.seed)
     choices = " ".join(f"{key}={value}" for key, value in asdict(settings).items())
     print(f"{encoder.details['checkpoint']}: {encoder.name}")
     print(f"{len(task):,} occurrences of {len(task.words)} words, {len(task.senses)} senses; {choices}")
-    n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in found.columns)
+    n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in scores_table.columns)
     print(f"  {'use':<16}{'layer':<6} accuracy  95% interval     less the mix's           s_0..s_L, gamma")
-    for line in found.to_dict("records"):
+    for line in scores_table.to_dict("records"):
         text = f"  {line['use']:<16}{line['layer']:<6}   {line['accuracy']:.3f}   "
         text += f"[{line['ci_low']:.3f}, {line['ci_high']:.3f}]"
         if line["minus_mix"] == line["minus_mix"]:
@@ -40,5 +40,5 @@ def run(use: Sequence[str], settings: Settings, out: Path | None, **chosen: Any)
     print("intervals: bootstrap over words, of other words like these; not of other folds, seeds or rates")
     if out is not None:
         path = out / "probe.csv"
-        write_csv(found.assign(model=encoder.name, choices=choices), path)
+        write_csv(scores_table.assign(model=encoder.name, choices=choices), path)
         print(f"table: {path}")

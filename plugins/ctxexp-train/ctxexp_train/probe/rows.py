@@ -19,7 +19,7 @@ LayersOf = Callable[[Tensor], Tensor]
 """Rows (b,) -> their layers (n_layers, b, dim)."""
 
 
-class Rows:
+class OccurrenceLayers:
     """The task's rows as ELMo's layers: called with row numbers (b,), gives (n_layers, b, dim)."""
 
     def __init__(self, network: ElmoNetwork, task: Task) -> None:
@@ -28,7 +28,7 @@ class Rows:
         self._row_of = {word: row for row, word in enumerate(vocabulary)}
         self._characters = torch.from_numpy(character_ids(vocabulary, network.options.word_width))
 
-    def of(self, network: ElmoNetwork) -> Rows:
+    def of(self, network: ElmoNetwork) -> OccurrenceLayers:
         """The same rows through another network of the same shape."""
         other = copy.copy(self)
         other.network = network

@@ -37,16 +37,16 @@ class ScalarMix(nn.Module):
             raise ModelError(f"the scalar mix has weights for {len(self.w)} layers, but got {len(layers)}")
         if self.layer_norm:
             layers = _normalise(layers, mask)
-        mixed: Tensor = torch.tensordot(self.s, layers, dims=1)
-        return self.gamma * mixed
+        mix: Tensor = torch.tensordot(self.s, layers, dims=1)
+        return self.gamma * mix
 
 
 def _normalise(layers: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         mask = layers.new_ones(layers.shape[1:-1], dtype=torch.bool)
-    kept = mask.unsqueeze(-1).to(layers.dtype)  # (..., 1)
+    weight = mask.unsqueeze(-1).to(layers.dtype)  # (..., 1)
     over = tuple(range(1, layers.dim()))
-    number = kept.sum() * layers.shape[-1]
-    mean = (layers * kept).sum(over, keepdim=True) / number
-    variance = (((layers - mean) * kept) ** 2).sum(over, keepdim=True) / number
+    number = weight.sum() * layers.shape[-1]
+    mean = (layers * weight).sum(over, keepdim=True) / number
+    variance = (((layers - mean) * weight) ** 2).sum(over, keepdim=True) / number
     return (layers - mean) / torch.sqrt(variance + EPSILON)

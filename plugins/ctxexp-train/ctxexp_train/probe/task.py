@@ -1,4 +1,4 @@
-"""The probe's task: which sense has this occurrence, of its word's senses? Folds, baselines and intervals."""
+"""The probe's task, to tell the sense of an occurrence among its word's senses: folds, baselines and intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Task:
-    """Labelled occurrences as rows: where each is, its word, its sense, and which sentences are one."""
+    """Labelled occurrences as rows: sentence, position, word, sense, and a number that equal sentences share."""
 
     sentences: tuple[Sentence, ...]  # one a row, so repeated where a sentence has several labels
     positions: np.ndarray  # (n,) of the occurrence among its sentence's words
@@ -43,16 +43,16 @@ class Task:
                     "expected one word a sense"
                 )
         number = Counter(word_of.values())
-        kept = [(s, word) for s, word in labelled if number[word] > 1]
-        if not kept:
+        ambiguous = [(s, word) for s, word in labelled if number[word] > 1]
+        if not ambiguous:
             raise DataError(f"{corpus.name}: no word with two labelled senses; the probe needs dataset polysemy's kind")
-        words = tuple(sorted({word for _, word in kept}))
-        senses = tuple(sorted({s.label for s, _ in kept}))
+        words = tuple(sorted({word for _, word in ambiguous}))
+        senses = tuple(sorted({s.label for s, _ in ambiguous}))
         row_of_word, row_of_sense = ({name: i for i, name in enumerate(names)} for names in (words, senses))
-        sentences = tuple(corpus.sentences[s.sentence] for s, _ in kept)
+        sentences = tuple(corpus.sentences[s.sentence] for s, _ in ambiguous)
         same: dict[tuple[str, ...], int] = {}
         group = [same.setdefault(tuple(w.lower() for w in s.words), len(same)) for s in sentences]
-        contexts = Counter(label for label, _ in {(s.label, g) for (s, _), g in zip(kept, group, strict=True)})
+        contexts = Counter(label for label, _ in {(s.label, g) for (s, _), g in zip(ambiguous, group, strict=True)})
         rare = [label for label in senses if contexts[label] < 2]
         if rare:
             raise DataError(f"{corpus.name}: sense {rare[0]!r} has a single sentence; expected at least 2 a sense")
@@ -61,14 +61,14 @@ class Task:
             own[row_of_word[word_of[label]], row_of_sense[label]] = True
         return cls(
             sentences,
-            np.array([s.position for s, _ in kept]),
+            np.array([s.position for s, _ in ambiguous]),
             words,
             senses,
-            np.array([row_of_word[word] for _, word in kept]),
-            np.array([row_of_sense[s.label] for s, _ in kept]),
+            np.array([row_of_word[word] for _, word in ambiguous]),
+            np.array([row_of_sense[s.label] for s, _ in ambiguous]),
             np.array(group),
             own,
-            len(labelled) - len(kept),
+            len(labelled) - len(ambiguous),
         )
 
     def __len__(self) -> int:
@@ -84,14 +84,14 @@ class Task:
         Counted in the other folds; with None over all rows, those asked for among them: an upper bound. In balanced
         data the first falls *below* chance: a row that is held out leaves its own sense rarer in what remains.
         """
-        found = np.empty(len(self))
+        share = np.empty(len(self))
         for k in [None] if fold is None else list(np.unique(fold)):
             test = np.ones(len(self), bool) if k is None or fold is None else fold == k
             train = test if k is None else ~test
             counts = np.where(self.own, np.bincount(self.sense[train], minlength=len(self.senses)), -1)
             top = counts == counts.max(axis=1, keepdims=True)  # (n_words, n_senses)
-            found[test] = (top / top.sum(axis=1, keepdims=True))[self.word[test], self.sense[test]]
-        return found
+            share[test] = (top / top.sum(axis=1, keepdims=True))[self.word[test], self.sense[test]]
+        return share
 
 
 def folds_of(task: Task, folds: int, seed: int) -> np.ndarray:

@@ -14,9 +14,10 @@ from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp_train.probe.rows import AT_ONCE, LayersOf, Rows
+from ctxexp_train.probe.rows import AT_ONCE, LayersOf, OccurrenceLayers
 from ctxexp_train.probe.scalar_mix import ScalarMix
 from ctxexp_train.probe.task import Task, folds_of, word_bootstrap
+from ctxexp_train.recurrence import make_trainable
 
 USES = ("frozen", "mix", "all")
 DECAY = 0.01  # AdamW's, of the linear layer's matrix alone
@@ -24,7 +25,7 @@ DECAY = 0.01  # AdamW's, of the linear layer's matrix alone
 
 @dataclass(frozen=True)
 class Settings:
-    """How the probe learns; fixed beforehand, not chosen by the scores."""
+    """Settings of the probe's training; fixed beforehand, not chosen by the scores."""
 
     folds: int = 5
     epochs: int = 40  # of the linear layer and the mix
@@ -44,8 +45,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Score:
-    """One line of the result: a use, its layer where it has one, and what it got right."""
+class ProbeScore:
+    """One row of the result: a use, its layer where it has one, and its correct answers."""
 
     use: str
     layer: str
@@ -97,29 +98,29 @@ def fit(
 ) -> Probe:
     """A probe of the frozen `layers` (k, n, dim), learnt from the rows `train`; its mix learns if `mixed`."""
     rows = torch.from_numpy(train)
-    found = Probe(layers[:, rows.to(layers.device)], task.own, mixed=mixed)
-    _descend(found, lambda part: layers[:, part.to(layers.device)], task, rows, found.groups(settings.rate),
+    model = Probe(layers[:, rows.to(layers.device)], task.own, mixed=mixed)
+    _descend(model, lambda part: layers[:, part.to(layers.device)], task, rows, model.groups(settings.rate),
              settings.epochs, settings, place)  # fmt: skip
-    return found
+    return model
 
 
 def tune(
-    task: Task, rows_of: Rows, start: Probe, train: np.ndarray, settings: Settings, *, place: str = "probe"
+    task: Task, rows_of: OccurrenceLayers, start: Probe, train: np.ndarray, settings: Settings, *, place: str = "probe"
 ) -> tuple[Probe, ElmoNetwork]:
     """Probe and network trained together from `start`, a fitted mix; the given ones stay as they are.
 
     First the head, then everything (Kumar et al. 2022): a head that starts at 0 would first spoil the network.
     """
-    network, found = copy.deepcopy(rows_of.network), copy.deepcopy(start)
+    network, model = make_trainable(copy.deepcopy(rows_of.network)), copy.deepcopy(start)
     network.requires_grad_(True).train()
-    groups = [*found.groups(settings.rate / 10), {"params": list(network.parameters()), "lr": settings.tune_rate,
+    groups = [*model.groups(settings.rate / 10), {"params": list(network.parameters()), "lr": settings.tune_rate,
               "weight_decay": 0.0}]  # fmt: skip
-    _descend(found, rows_of.of(network), task, torch.from_numpy(train), groups, settings.tune_epochs, settings, place)
-    return found, network.requires_grad_(False).eval()
+    _descend(model, rows_of.of(network), task, torch.from_numpy(train), groups, settings.tune_epochs, settings, place)
+    return model, network.requires_grad_(False).eval()
 
 
 def _descend(
-    found: Probe,
+    model: Probe,
     layers_of: LayersOf,
     task: Task,
     rows: Tensor,
@@ -128,14 +129,14 @@ def _descend(
     settings: Settings,
     place: str,
 ) -> None:
-    device = found.own.device
+    device = model.own.device
     word, sense = (torch.from_numpy(a).to(device) for a in (task.word, task.sense))
     generator = torch.Generator().manual_seed(settings.seed)
     optimiser = torch.optim.AdamW(list(groups))
     for epoch in range(1, epochs + 1):
         for part in torch.split(rows[torch.randperm(len(rows), generator=generator)], settings.batch):
             there = part.to(device)
-            loss = functional.cross_entropy(found(layers_of(part), word[there]), sense[there])
+            loss = functional.cross_entropy(model(layers_of(part), word[there]), sense[there])
             if not torch.isfinite(loss):
                 raise MetricError(
                     f"{place}: the loss is {loss.item()} in epoch {epoch}, expected a finite number; lower rate="
@@ -147,54 +148,54 @@ def _descend(
 
 
 @torch.no_grad()
-def right(found: Probe, layers_of: LayersOf, task: Task, rows: np.ndarray) -> np.ndarray:
+def right(model: Probe, layers_of: LayersOf, task: Task, rows: np.ndarray) -> np.ndarray:
     """(len(rows),) whether the likeliest sense is the labelled one."""
-    device, guesses = found.own.device, []
+    device, guesses = model.own.device, []
     for part in torch.split(torch.from_numpy(rows), AT_ONCE):
-        guesses.append(found(layers_of(part), torch.from_numpy(task.word)[part].to(device)).argmax(1).cpu().numpy())
+        guesses.append(model(layers_of(part), torch.from_numpy(task.word)[part].to(device)).argmax(1).cpu().numpy())
     return np.asarray(np.concatenate(guesses) == task.sense[rows])
 
 
-def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Settings) -> list[Score]:
+def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Settings) -> list[ProbeScore]:
     """Cross-validated scores: chance, majority, each frozen layer, the mix, everything; `network` isn't changed."""
     for use in uses:
         if use not in USES:
             raise UnknownName("use", use, USES)
     fold = folds_of(task, settings.folds, settings.seed)
     scores = [
-        Score("chance", "", task.chance()),
-        Score("majority", "", task.majority(fold)),
-        Score("majority of all", "", task.majority(None)),
+        ProbeScore("chance", "", task.chance()),
+        ProbeScore("majority", "", task.majority(fold)),
+        ProbeScore("majority of all", "", task.majority(None)),
     ]
-    rows_of = Rows(network, task)
+    rows_of = OccurrenceLayers(network, task)
     layers = rows_of.all()
-    learnt = [(use, str(j)) for use in ("frozen",) if use in uses for j in range(len(layers))]
-    learnt += [(use, "0-" + str(len(layers) - 1)) for use in ("mix", "all") if use in uses]
-    correct = {key: np.zeros(len(task)) for key in learnt}
+    cases = [(use, str(j)) for use in ("frozen",) if use in uses for j in range(len(layers))]
+    cases += [(use, "0-" + str(len(layers) - 1)) for use in ("mix", "all") if use in uses]
+    correct = {key: np.zeros(len(task)) for key in cases}
     weights: dict[str, list[tuple[np.ndarray, float]]] = {"frozen": [], "mix": [], "all": []}
     for k in range(settings.folds):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         place = f"probe, fold {k + 1} of {settings.folds}"
         start: Probe | None = None
-        for use, layer in learnt:
-            chosen = layers[int(layer)][None] if use == "frozen" else layers
-            source: LayersOf = _table(chosen)
+        for use, layer in cases:
+            inputs = layers[int(layer)][None] if use == "frozen" else layers
+            source: LayersOf = _table(inputs)
             if use == "frozen":
-                found = fit(task, chosen, train, settings, mixed=False, place=f"{place}, layer {layer}")
+                fitted_probe = fit(task, inputs, train, settings, mixed=False, place=f"{place}, layer {layer}")
             else:
-                start = start or fit(task, chosen, train, settings, mixed=True, place=f"{place}, mix")
-                found = start
+                start = start or fit(task, inputs, train, settings, mixed=True, place=f"{place}, mix")
+                fitted_probe = start
             if use == "all" and start is not None:
-                found, tuned = tune(task, rows_of, start, train, settings, place=f"{place}, all")
+                fitted_probe, tuned = tune(task, rows_of, start, train, settings, place=f"{place}, all")
                 source = rows_of.of(tuned)
-            correct[use, layer][test] = right(found, source, task, test)
-            weights[use].append((found.mix.s.detach().cpu().numpy(), float(found.mix.gamma.detach())))
-    for use, layer in learnt:
+            correct[use, layer][test] = right(fitted_probe, source, task, test)
+            weights[use].append((fitted_probe.mix.s.detach().cpu().numpy(), float(fitted_probe.mix.gamma.detach())))
+    for use, layer in cases:
         if use == "frozen":
-            scores.append(Score(use, layer, correct[use, layer]))
+            scores.append(ProbeScore(use, layer, correct[use, layer]))
         else:
             s, gamma = zip(*weights[use], strict=True)
-            scores.append(Score(use, layer, correct[use, layer], np.stack(s), np.array(gamma)))
+            scores.append(ProbeScore(use, layer, correct[use, layer], np.stack(s), np.array(gamma)))
     return scores
 
 
@@ -202,7 +203,7 @@ def _table(layers: Tensor) -> LayersOf:
     return lambda part: layers[:, part.to(layers.device)]
 
 
-def table(task: Task, scores: Sequence[Score], seed: int) -> pd.DataFrame:
+def table(task: Task, scores: Sequence[ProbeScore], seed: int) -> pd.DataFrame:
     """A row a score: accuracy in [0, 1] and its interval, the same less the mix's, s and gamma averaged over folds."""
     mix = next((score for score in scores if score.use == "mix"), None)
     n_layers = max(score.s.shape[1] for score in scores)

@@ -1,0 +1,222 @@
+"""Damage to cached vectors: each is noticed, the sentences are encoded again, and the numbers are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.store import Store
+
+from . import Silent
+
+Damage = Callable[[Path, Path, np.random.Generator], object]  # to an entry, beside which another one lies
+
+
+class Drawn(Encoder):
+    """An encoder whose vectors are drawn from a sentence's words, another draw a name."""
+
+    n_layers, dim = 3, 32
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        for s in batch:
+            rng = np.random.default_rng(zlib.crc32(f"{self.name} {s.text}".encode()))
+            yield EncodedSentence(s.words, rng.normal(size=(3, len(s), 32)).astype(np.float32))
+
+
+CORPORA = {name: Corpus.of(name, [(name, *"abcdefg"[: i % 7], str(i)) for i in range(80)]) for name in ("one", "two")}
+
+
+def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every kind of damage in turn, at drawn places."""
+    kinds = [list(DAMAGES.items())[i] for i in np.random.default_rng(seed).permutation(len(DAMAGES))]
+    for place in range(count):
+        name, damage = kinds[place % len(kinds)]
+        yield name, lambda place=place, damage=damage: tried(folder / str(place), damage, seed, place)
+
+
+def tried(cache: Path, damage: Damage, seed: int, place: int) -> None:
+    """Makes two entries, damages one, and opens it again."""
+    made, other = (opened(cache, name).path for name in CORPORA)
+    before = content(made)
+    damage(made, other, np.random.default_rng([seed, place]))
+    changed = content(made) != before
+    with heard() as words:
+        store = opened(cache, "one")
+    if bool(store.n_encoded) != changed:
+        raise Silent("the damage was not noticed" if changed else "an undamaged entry was encoded again")
+    words = [line for line in words if "vectors of one take up to" not in line]  # what encoding again needs
+    if len(words) != changed or not all(w.endswith("encoding again") and "\n" not in w for w in words):
+        raise Silent(f"expected one line that says so, got {words}")
+    check(store)
+    again = opened(cache, "one")
+    if again.n_encoded:
+        raise Silent("the entry was not made whole")
+    check(again)
+    shutil.rmtree(cache)
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """What is logged inside, which nobody else hears."""
+    words: list[str] = []
+    log, handler = logging.getLogger("ctxexp"), logging.Handler()
+    handler.emit = lambda record: words.append(record.getMessage())  # type: ignore[method-assign]
+    before = log.handlers, log.propagate
+    log.handlers, log.propagate = [handler], False
+    try:
+        yield words
+    finally:
+        log.handlers, log.propagate = before
+
+
+def opened(cache: Path, name: str) -> Store:
+    return open_store(CORPORA[name], Drawn(name), cache=cache)
+
+
+def check(store: Store) -> None:
+    """Raises Silent unless every row is its word's vector."""
+    for i, expected in enumerate(Drawn("one").encode(CORPORA["one"].sentences)):
+        s = store.stored_of[i]
+        own = slice(store.offsets[s], store.offsets[s + 1])
+        if tuple(store.vocabulary[code] for code in store.unit_codes[own]) != expected.units:
+            raise Silent(f"sentence {i} has other words")
+        if any(not np.array_equal(store.layer(k)[own], expected.layers[k]) for k in range(3)):
+            raise Silent(f"sentence {i} has other vectors")
+
+
+def content(entry: Path) -> str:
+    """What tells the entry's bytes from others."""
+    found = hashlib.sha256()
+    for path in sorted(entry.iterdir()):
+        found.update(path.name.encode() + (path.read_bytes() if path.is_file() else b"/"))
+    return found.hexdigest()
+
+
+def a_file(entry: Path, rng: np.random.Generator, pattern: str = "*") -> Path:
+    return Path(rng.choice(sorted(map(str, entry.glob(pattern)))))
+
+
+def edited(pattern: str, edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
+    """Damage to the bytes of one file."""
+
+    def damage(entry: Path, other: Path, rng: np.random.Generator) -> None:
+        path = a_file(entry, rng, pattern)
+        data = bytearray(path.read_bytes())
+        edit(data, rng)
+        path.write_bytes(data)
+
+    return damage
+
+
+def flip(data: bytearray, rng: np.random.Generator) -> None:
+    data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+
+
+def flip_two_words(data: bytearray, rng: np.random.Generator) -> None:
+    byte, bit = rng.integers(8), 1 << rng.integers(8)
+    for word in rng.choice(len(data) // 8, 2, replace=False):
+        data[word * 8 + byte] ^= bit
+
+
+def swap(data: bytearray, rng: np.random.Generator) -> None:
+    size = int(rng.choice([size for size in (4, 8, 128, 512, 4096) if 2 * size <= len(data)]))
+    a, b = rng.choice(len(data) // size, 2, replace=False) * size
+    data[a : a + size], data[b : b + size] = data[b : b + size], data[a : a + size]
+
+
+def blank(data: bytearray, rng: np.random.Generator) -> None:
+    at = int(rng.integers(len(data)))
+    data[at : at + 512] = bytes(len(data[at : at + 512]))
+
+
+def cut(data: bytearray, rng: np.random.Generator) -> None:
+    del data[rng.integers(len(data)) :]
+
+
+def shift(data: bytearray, rng: np.random.Generator) -> None:
+    at = int(rng.integers(len(data)))
+    data[at:at] = data.pop().to_bytes()
+
+
+def grow(data: bytearray, rng: np.random.Generator) -> None:
+    data += rng.bytes(int(rng.integers(1, 5000)))
+
+
+def said(text: bytes) -> Damage:
+    return lambda entry, other, rng: (entry / "meta.json").write_bytes(text)
+
+
+def of_the_other(pattern: str) -> Damage:
+    """A file of the other entry in the place of the same one here."""
+
+    def damage(entry: Path, other: Path, rng: np.random.Generator) -> None:
+        path = a_file(entry, rng, pattern)
+        shutil.copy(other / path.name, path)
+
+    return damage
+
+
+def page_of_the_other(entry: Path, other: Path, rng: np.random.Generator) -> None:
+    path = a_file(entry, rng, "layer_*")
+    data, foreign = bytearray(path.read_bytes()), (other / path.name).read_bytes()
+    at = int(rng.integers(1, len(data) // 512)) * 512
+    data[at : at + 512] = foreign[at : at + 512]
+    path.write_bytes(data)
+
+
+def layers_swapped(entry: Path, other: Path, rng: np.random.Generator) -> None:
+    a, b = (entry / f"layer_{i:02d}.npy" for i in rng.choice(3, 2, replace=False))
+    a.rename(entry / "x")
+    b.rename(a)
+    (entry / "x").rename(b)
+
+
+def entries_swapped(entry: Path, other: Path, rng: np.random.Generator) -> None:
+    entry.rename(entry.with_name("x"))
+    other.rename(entry)
+    entry.with_name("x").rename(other)
+
+
+def now_a_folder(entry: Path, other: Path, rng: np.random.Generator) -> None:
+    path = a_file(entry, rng)
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: dict[str, Damage] = {
+    "a bit of any file": edited("*", flip),
+    "a bit of a layer": edited("layer_*", flip),
+    "the same bit of two words": edited("layer_*", flip_two_words),
+    "two pages swapped": edited("layer_*", swap),
+    "two pages of a small file swapped": edited("[uop]*.npy", lambda data, rng: swap(data, rng)),
+    "a page of nulls": edited("*", blank),
+    "cut": edited("*", cut),
+    "a byte slipped": edited("*", shift),
+    "longer": edited("*", grow),
+    "emptied": edited("*", lambda data, rng: data.clear()),
+    "missing": lambda entry, other, rng: a_file(entry, rng).unlink(),
+    "a folder for a file": now_a_folder,
+    "layers swapped": layers_swapped,
+    "a file of another entry": of_the_other("*"),
+    "a page of another entry": page_of_the_other,
+    "another entry's meta": of_the_other("meta.json"),
+    "entries swapped": entries_swapped,
+    "meta is empty": said(b"{}"),
+    "meta is null": said(b"null"),
+    "meta is no JSON": said(b'{"meta": {'),
+    "meta is no UTF-8": said(b"\xff\xfe"),
+    "meta without a seal": said(b'{"meta": {"format": 2}, "seal": ""}'),
+}

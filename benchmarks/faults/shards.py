@@ -1,0 +1,229 @@
+"""Sums of one pass, shard by shard, that are swapped, foreign, cut or changed before their run goes on: it gives the
+numbers of an undisturbed run, or is refused. (Shards of vectors are attacked by `identity`.)"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import unittest
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.controls.no_first import NoFirst
+from ctxexp.dataset import Corpus
+from ctxexp.datasets.streamed import ShardOptions
+from ctxexp.engines.local import Local
+from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.progress import Silent as NoProgress
+from ctxexp.results import Results
+
+from . import Lost, Silent
+from .damage import Drawn, heard
+
+METRICS = {"anisotropy": Anisotropy, "self_similarity": SelfSimilarity, "word_norm": WordNorm}
+SHARDS = 6
+Damage = Callable[[Path, Path, Path, np.random.Generator], object]  # to a shard, beside another and a foreign one
+
+
+def text(name: str, n: int = 60) -> Corpus:
+    rng = np.random.default_rng(len(name))
+    return Corpus.of(name, [[*(f"w{i}" for i in rng.integers(0, 9, 1 + j % 7)), name, str(j)] for j in range(n)])
+
+
+def measured(folder: Path, run: str) -> Results:
+    """The results of a run by its name: the one that is attacked, or one that differs from it in a single choice."""
+    if find_spec("ctxexp_scale") is None:
+        raise unittest.SkipTest("the plugin ctxexp-scale is not installed")
+    from ctxexp_scale.one_pass.sharded import shard_text
+
+    words = WordFilter(min_contexts=3 if run == "another bound" else 2)
+    corpus = text("others" if run == "another text" else "one", 90 if run == "a longer text" else 60)
+    options = ShardOptions(shards=SHARDS - (run == "fewer shards"), form=words.form, min_contexts=words.min_contexts)
+    choices = {"control": NoFirst(first=1)} if run == "another control" else {}
+    study = Study(
+        corpus=corpus,
+        encoder=Drawn("two" if run == "another model" else "one"),
+        metrics=METRICS,
+        words=words,
+        bootstrap=20,
+        **choices,
+    )
+    folder.mkdir(exist_ok=True)
+    with heard():
+        in_shards = shard_text(corpus, options, Local(), NoProgress())
+        return replace(study, corpus=in_shards).run(Vectors(cache=folder, batch_tokens=20), folder=folder)
+
+
+FOREIGN = ("another text", "a longer text", "another model", "another bound", "another control", "fewer shards")
+
+
+@cache
+def whole(folder: Path, run: str) -> tuple[Path, Results]:
+    """The folder of an undisturbed run's shards, and its results."""
+    place = folder / run.replace(" ", "-")
+    found = measured(place, run)
+    (shards,) = place.glob("sums-*")
+    return shards, found
+
+
+def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every damage in turn, to one to three shards of a run, some of which are still to come."""
+    for place in range(count):
+        rng = np.random.default_rng([seed, place])
+        name = list(DAMAGES)[place % len(DAMAGES)]
+        run = FOREIGN[place // len(DAMAGES) % len(FOREIGN)]
+        title = f"{name} of {run}" if name == "a foreign shard" else name
+        yield title, lambda name=name, run=run, rng=rng, own=folder / str(place): tried(name, run, rng, own)
+
+
+def tried(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
+    """Spoil shards of a run that was stopped, and let it go on."""
+    shards, expected = whole(own.parent, "whole")
+    foreign, _ = whole(own.parent, run)
+    here = own / shards.name
+    shutil.copytree(shards, here)
+    present = sorted(here.iterdir())
+    hit = rng.choice(len(present), int(rng.integers(1, 4)), replace=False)
+    others = sorted(foreign.iterdir())
+    for at in hit:
+        neighbour = shards / present[(at + int(rng.integers(1, SHARDS))) % SHARDS].name
+        DAMAGES[name](present[at], neighbour, others[min(at, len(others) - 1)], rng)
+    for at in set(range(SHARDS)) - set(hit.tolist()):
+        if rng.random() < 0.3:
+            present[at].unlink()  # the run was stopped before it
+    found = measured(own, "whole")
+    agree(found, expected)
+    if found.info.encoded > expected.info.encoded:
+        raise Silent(f"{found.info.encoded} sentences were encoded of {expected.info.encoded}")
+    agree(again := measured(own, "whole"), expected)
+    if again.info.encoded:
+        raise Lost("the shards were not made whole")
+    if left := {path.name for path in here.iterdir()} - {path.name for path in shards.iterdir()}:
+        raise Lost(f"left over: {left}")
+    shutil.rmtree(own)
+
+
+def agree(found: Results, expected: Results) -> None:
+    """Raise Silent unless every value, interval and count is the undisturbed run's."""
+    if found.info.corpus != expected.info.corpus:
+        raise Silent(f"another text: {found.info.corpus}, not {expected.info.corpus}")
+    if not found.frame.equals(expected.frame):
+        both = found.frame.merge(expected.frame, on=["measure", "statistic", "layer"], suffixes=("", "_right"))
+        other = both[(both.value != both.value_right) & ~(both.value.isna() & both.value_right.isna())]
+        raise Silent(f"other numbers: {other.head(3).to_dict('records')}")
+    for name, table in expected.tables.items():
+        if not found.tables[name].equals(table):
+            raise Silent(f"another table {name}")
+
+
+# ------------------------------------------------------------------ damages
+
+
+def edited(edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
+    def damage(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
+        data = bytearray(shard.read_bytes())
+        edit(data, rng)
+        shard.write_bytes(data)
+
+    return damage
+
+
+def flip(data: bytearray, rng: np.random.Generator) -> None:
+    for at in rng.integers(len(data), size=rng.integers(1, 9)):
+        data[at] ^= int(rng.integers(1, 256))
+
+
+def cut(data: bytearray, rng: np.random.Generator) -> None:
+    del data[int(rng.integers(len(data))) :]
+
+
+def blank(data: bytearray, rng: np.random.Generator) -> None:
+    at = int(rng.integers(len(data)))
+    data[at : at + 256] = bytes(len(data[at : at + 256]))
+
+
+def grow(data: bytearray, rng: np.random.Generator) -> None:
+    data += rng.bytes(int(rng.integers(1, 3000)))
+
+
+def splice(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
+    """A stretch of another shard's bytes at the same place."""
+    data, other = bytearray(shard.read_bytes()), neighbour.read_bytes()
+    at = int(rng.integers(min(len(data), len(other)) - 64))
+    n = int(rng.integers(1, 512))
+    data[at : at + n] = other[at : at + n]
+    shard.write_bytes(data)
+
+
+def rewritten(choose: Callable[[str, zipfile.ZipFile, zipfile.ZipFile], bytes | None]) -> Damage:
+    """An archive without a flaw, each member of which is chosen from the shard's own and another's."""
+
+    def damage(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
+        with zipfile.ZipFile(shard) as own, zipfile.ZipFile(neighbour) as other:
+            members = {name: choose(name, own, other) for name in own.namelist()}
+        with zipfile.ZipFile(shard, "w") as file:
+            for name, content in members.items():
+                if content is not None:
+                    file.writestr(name, content)
+
+    return damage
+
+
+def swap(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
+    """Two shards of this run in each other's place."""
+    there = shard.with_name(neighbour.name)
+    if there.exists():
+        first = shard.read_bytes()
+        shard.write_bytes(there.read_bytes())
+        there.write_bytes(first)
+
+
+def twice(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
+    """The other's arrays behind the own ones, under the same names, in one archive."""
+    with zipfile.ZipFile(neighbour) as other, zipfile.ZipFile(shard, "a") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that names come twice
+        for name in other.namelist():
+            if name != "identity.json":
+                file.writestr(name, other.read(name))
+
+
+def instead(make: Callable[[Path], object]) -> Damage:
+    def damage(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
+        shard.unlink(missing_ok=True)
+        make(shard)
+
+    return damage
+
+
+DAMAGES: dict[str, Damage] = {
+    "a foreign shard": lambda shard, neighbour, foreign, rng: shutil.copy(foreign, shard),
+    "a neighbour's copy": lambda shard, neighbour, foreign, rng: shutil.copy(neighbour, shard),
+    "two in each other's place": swap,
+    "bytes flipped": edited(flip),
+    "cut": edited(cut),
+    "a neighbour's stretch": splice,
+    "a stretch of nulls": edited(blank),
+    "longer": edited(grow),
+    "a neighbour's arrays": rewritten(lambda name, own, other: (own if name == "identity.json" else other).read(name)),
+    "a neighbour's counts": rewritten(lambda name, own, other: (other if "counts" in name else own).read(name)),
+    "a neighbour's identity": rewritten(
+        lambda name, own, other: (other if name == "identity.json" else own).read(name)
+    ),
+    "without an identity": rewritten(lambda name, own, other: None if name == "identity.json" else own.read(name)),
+    "without a layer": rewritten(lambda name, own, other: None if "word/1" in name else own.read(name)),
+    "arrays twice": twice,
+    "empty": edited(lambda data, rng: data.clear()),
+    "a folder": instead(lambda path: path.mkdir()),
+    "a pipe": instead(os.mkfifo),
+    "a killed worker's rest": lambda shard, n, f, rng: shard.with_suffix(".killed-1.npz").write_bytes(rng.bytes(99)),
+}

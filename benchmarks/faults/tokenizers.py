@@ -1,0 +1,313 @@
+"""Tokenizers of other models, changed pieces and forged weights: refused or doubted aloud, and never in a verdict."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import tiny_models
+
+from ctxexp.model import Encoder
+from ctxexp.models import bert, gpt2, minis
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer import checkpoints
+
+from . import Lost, Silent
+from .damage import heard
+
+KINDS = ("bert", "roberta", "gpt2", "qwen2", "llama", "t5")
+CLASSES = {
+    "bert": "BertTokenizer", "roberta": "RobertaTokenizer", "gpt2": "GPT2Tokenizer", "qwen2": "Qwen2Tokenizer",
+    "t5": "T5Tokenizer",
+}  # fmt: skip
+ROWS = 230  # of each table here: all vocabularies that are tried have from half of it to as many pieces
+FILES = ("tokenizer.json", "tokenizer_config.json")
+PAPERS = {"bert": bert.bert, "gpt2": gpt2.gpt2}
+
+
+def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Each kind of exchange in turn; models, pieces and weights are drawn."""
+    whole = functools.cache(lambda kind: checkpoint(kind, folder / "whole" / kind))
+    for place in range(count):
+        rng = np.random.default_rng([seed, place])
+        name, change = list(CHANGES.items())[place % len(CHANGES)]
+        own = folder / str(place)
+
+        def attempt(change: Any = change, rng: np.random.Generator = rng, own: Path = own) -> None:
+            own.mkdir()
+            with mock.patch.dict(os.environ, CTXEXP_CACHE=str(own / "cache")):  # no earlier load's description
+                change(whole, own, rng)
+            shutil.rmtree(own)
+
+        yield name, attempt
+
+
+def checkpoint(kind: str, folder: Path) -> Path:
+    """A checkpoint whose table has ROWS rows, which other models' pieces fit, and whose config has its own numbers."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tiny_models.make(kind, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder)
+    model.resize_token_embeddings(max(ROWS, len(tokenizer)))
+    for role in ("pad", "bos", "eos"):
+        setattr(model.config, f"{role}_token_id", getattr(tokenizer, f"{role}_token_id"))
+    model.save_pretrained(folder)
+    return folder
+
+
+def load(folder: Path) -> tuple[Encoder, list[str]]:
+    """The folder's encoder, and what was said while it was loaded."""
+    with heard() as lines:
+        encoder = huggingface(checkpoint=str(folder), device="cpu")
+        encoder.details  # noqa: B018  # which loads it
+    return encoder, lines
+
+
+def require_doubt(folder: Path) -> None:
+    """Raises Silent unless the checkpoint is refused, or its tokenizer doubted aloud and in what runs say of it."""
+    encoder, lines = load(folder)
+    doubt = str(encoder.details.get("tokenizer_doubt", ""))
+    if not doubt or not any(doubt in line for line in lines):
+        raise Silent(f"measured without a word: {doubt!r}, {lines}")
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+Whole = Callable[[str], Path]
+
+# ------------------------------------------------------------------ another model's tokenizer
+
+
+def foreign(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """The pieces of another kind of model beside the weights, as files of no class or of the class that is usual."""
+    kind, other = rng.permutation(KINDS)[:2]
+    while "qwen2" in (kind, other) and "gpt2" in (kind, other):  # whose tokenizers here are one
+        kind, other = rng.permutation(KINDS)[:2]
+    target = shutil.copytree(whole(kind), own / "model")
+    for name in FILES:
+        shutil.copy(whole(other) / name, target)
+    if rng.random() < 0.5 and other in CLASSES:
+        edit(target / FILES[1], lambda settings: settings.update(tokenizer_class=CLASSES[other]))
+    if rng.random() < 0.3 and kind in CLASSES:
+        edit(target / "config.json", lambda config: config.update(tokenizer_class=CLASSES[kind]))
+    require_doubt(target)
+
+
+def half(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """Only one of the tokenizer's two files is another model's."""
+    kind, other = rng.permutation(["bert", "roberta", "llama", "t5"])[:2]
+    target = shutil.copytree(whole(kind), own / "model")
+    shutil.copy(whole(other) / FILES[0], target)
+    if kind in CLASSES:
+        edit(target / FILES[1], lambda settings: settings.update(tokenizer_class=CLASSES[kind]))
+    require_doubt(target)
+
+
+def mini_foreign(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """The shipped models with each other's pieces, all or those that fit."""
+    kind, other = rng.permutation(["bert", "gpt2"])
+    target = shutil.copytree(minis.folder(kind), own / "model")
+    for name in FILES:
+        shutil.copy(minis.folder(other) / name, target)
+    require_doubt(target)
+
+
+def own_tokenizer(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """A model with its own pieces is measured without a word, whatever its folder is called."""
+    kind = str(rng.choice([*KINDS, "mini bert", "mini gpt2"]))
+    source = minis.folder(kind.removeprefix("mini ")) if kind.startswith("mini") else whole(kind)
+    encoder, lines = load(shutil.copytree(source, own / f"bert-base-cased-{rng.integers(99)}"))
+    if lines or "tokenizer_doubt" in encoder.details:
+        raise Lost(f"{kind}'s own tokenizer is doubted: {lines}")
+
+
+# ------------------------------------------------------------------ changed special pieces
+
+
+def numbers(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """config.json or the template around text says another number of a special piece than the vocabulary."""
+    kind = str(rng.choice(["bert", "roberta", "llama", "t5"]))
+    target = shutil.copytree(whole(kind), own / "model")
+    content = json.loads((target / FILES[0]).read_text(encoding="utf-8"))
+    template = content["post_processor"]
+    template = template if "special_tokens" in template else template["processors"][-1]
+    pieces = list(template["special_tokens"])
+    if rng.random() < 0.5:
+        piece = pieces[rng.integers(len(pieces))]
+        template["special_tokens"][piece]["ids"] = [int(rng.integers(8, 100))]
+        (target / FILES[0]).write_text(json.dumps(content), encoding="utf-8")
+    else:
+        role = {"bert": ["pad"], "t5": ["pad", "eos"]}.get(kind, ["pad", "bos", "eos"])
+        key = f"{role[rng.integers(len(role))]}_token_id"
+        edit(target / "config.json", lambda config: config.update({key: int(rng.integers(8, 100))}))
+    require_doubt(target)
+
+
+def vocabulary_swap(folder: Path, rng: np.random.Generator, special: list[str]) -> None:
+    """Exchange the numbers of two pieces in tokenizer.json, special ones or not, and all that it says of them."""
+    content = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
+    vocabulary = content["model"]["vocab"]
+    ordinary = [piece for piece in vocabulary if piece not in special]
+    one = str(rng.choice(special if rng.random() < 0.6 else ordinary))
+    other = str(rng.choice([piece for piece in [*special, *rng.choice(ordinary, 3)] if piece != one]))
+    vocabulary[one], vocabulary[other] = vocabulary[other], vocabulary[one]
+    for piece in content.get("added_tokens", []):
+        piece["id"] = vocabulary.get(piece["content"], piece["id"])
+    template = content.get("post_processor") or {}
+    for piece, said in template.get("special_tokens", {}).items():
+        said["ids"] = [vocabulary.get(piece, said["ids"][0])]
+    (folder / FILES[0]).write_text(json.dumps(content), encoding="utf-8")
+
+
+# ------------------------------------------------------------------ papers' models
+
+
+@contextmanager
+def hub(own: Path, kind: str) -> Iterator[Path]:
+    """A hub's cache with the shipped model under the name and commit of the paper's; its snapshot's folder."""
+    from huggingface_hub import constants
+
+    paper = checkpoints.PUBLISHED_CHECKPOINTS[kind]
+    snapshot = own / "hub" / f"models--{paper.ids[0].replace('/', '--')}" / "snapshots" / paper.revision
+    shutil.copytree(minis.folder(kind), snapshot, ignore=shutil.ignore_patterns("*.md", "*.csv", "run.json"))
+    with (
+        mock.patch.object(constants, "HF_HUB_CACHE", str(own / "hub")),
+        mock.patch.object(constants, "HF_HUB_OFFLINE", True),
+    ):
+        yield snapshot
+
+
+def pinned(snapshot: Path, kind: str) -> checkpoints.PublishedCheckpoint:
+    """What would be on record if the paper's model were this one."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    from ctxexp.models.transformer.tokenizer_checks import vocabulary_sha256
+
+    tokenizer = AutoTokenizer.from_pretrained(snapshot)
+    pieces = {piece: tokenizer.get_vocab()[piece] for piece in tokenizer.all_special_tokens}
+    rows = AutoConfig.from_pretrained(snapshot).vocab_size
+    return replace(
+        checkpoints.PUBLISHED_CHECKPOINTS[kind],
+        weights_sha256=checkpoints.describe(snapshot, source="").weights_sha256,
+        special_pieces=pieces,
+        vocabulary_sha256=vocabulary_sha256(tokenizer, rows),
+    )
+
+
+def paper_pieces(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """The paper's very weights beside pieces of which two have each other's numbers: refused, in a folder as well."""
+    kind = str(rng.choice(list(PAPERS)))
+    with hub(own, kind) as snapshot:
+        right = pinned(snapshot, kind)
+        with mock.patch.dict(checkpoints.PUBLISHED_CHECKPOINTS, {kind: right}), heard() as lines:
+            if "tokenizer_doubt" in PAPERS[kind](weights="published", device="cpu").details or lines:
+                raise Lost(f"the paper's own pieces are doubted: {lines}")
+            vocabulary_swap(snapshot, rng, list(right.special_pieces))
+            if rng.random() < 0.5:
+                huggingface(checkpoint=str(shutil.copytree(snapshot, own / "mine")), device="cpu").details  # noqa: B018
+            else:
+                PAPERS[kind](weights="published", device="cpu").details  # noqa: B018
+        raise Silent("changed pieces beside the paper's weights are measured")
+
+
+def forged(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """Other weights under the pinned snapshot's names, which claims give no verdict on."""
+    kind = str(rng.choice(list(PAPERS)))
+    with hub(own, kind) as snapshot:
+        forge(snapshot, kind, rng)
+        with heard():
+            encoder = PAPERS[kind](weights="published", device="cpu")
+            details = dict(encoder.details)
+    no_verdict(kind, details)
+
+
+def forge(snapshot: Path, kind: str, rng: np.random.Generator) -> None:
+    """Changes nothing, one number, all, or the layers' order; the file may be a link named by the true digest."""
+    from safetensors.numpy import load_file, save_file
+
+    file = snapshot / "model.safetensors"
+    weights = load_file(file)
+    names = sorted(name for name in weights if weights[name].dtype == np.float16)  # as they are shipped
+    how = rng.integers(4)
+    if how == 1:
+        flat = weights[names[rng.integers(len(names))]].reshape(-1)
+        flat[rng.integers(len(flat))] += 1e-3
+    elif how == 2:
+        scale = np.float16(rng.uniform(0.5, 1.5))
+        weights = {name: value * scale if name in names else value for name, value in weights.items()}
+    elif how == 3:
+        two = [name for name in names if weights[name].shape == weights[names[-1]].shape][:2]
+        weights[two[0]], weights[two[-1]] = weights[two[-1]], weights[two[0]]
+    save_file(weights, file, {"format": "pt"})
+    if rng.random() < 0.5:
+        blob = snapshot.parents[1] / "blobs" / checkpoints.PUBLISHED_CHECKPOINTS[kind].weights_sha256
+        blob.parent.mkdir()
+        file.rename(blob)
+        file.symlink_to(blob)
+
+
+def no_verdict(kind: str, details: dict[str, Any]) -> None:
+    """Raises Silent if claims about the model hold or fail, on text and protocol that are the paper's."""
+    try:
+        from ctxexp_papers.claims import report
+        from ctxexp_papers.claims.paper import families
+        from ctxexp_papers.claims.provenance import TEXT
+    except ImportError:
+        raise unittest.SkipTest("the plugin ctxexp-papers is not installed") from None
+    from ctxexp.metrics.anisotropy import Anisotropy
+    from ctxexp.results.described import describe
+    from tests.made import results_with, told
+
+    curve = np.linspace(0.1, 0.6, 13)
+    named = {"anisotropy/mean_cosine": curve}
+    named |= {"anisotropy/mean_cosine_ci_low": curve - 0.01, "anisotropy/mean_cosine_ci_high": curve + 0.01}
+    info = told(
+        name=kind, title=kind, weights="published", corpus="sts_2012_2016", fingerprint=TEXT, n_layers=13,
+        measures={"anisotropy": describe("anisotropy", Anisotropy())}, min_contexts=5, details=details,
+    )  # fmt: skip
+    made = report.build(families([(results_with(named, info=info), "")]))
+    if odd := [v.words for v in made.verdicts if v.outcome != "none"]:
+        raise Silent(f"a verdict on {details.get('weights_sha256')}: {odd}")
+    if not any("not the paper's" in verdict.words or "not verified" in verdict.words for verdict in made.verdicts):
+        raise Silent("no verdict, and nothing says why")
+
+
+def doubtful(whole: Whole, own: Path, rng: np.random.Generator) -> None:
+    """The paper's digest in what a run says, beside a tokenizer that is doubted: no verdict."""
+    kind = str(rng.choice(list(PAPERS)))
+    target = shutil.copytree(minis.folder(kind), own / "model")
+    content = json.loads((target / "config.json").read_text())
+    roles = [role for role in ("pad", "bos", "eos") if isinstance(content.get(f"{role}_token_id"), int)]
+    key = f"{roles[rng.integers(len(roles))]}_token_id"
+    edit(target / "config.json", lambda config: config.update({key: config[key] + int(rng.integers(1, 50))}))
+    encoder, _ = load(target)
+    if "tokenizer_doubt" not in encoder.details:
+        raise Silent(f"{key} of another number is not noticed")
+    no_verdict(kind, dict(encoder.details) | {"weights_sha256": checkpoints.PUBLISHED_CHECKPOINTS[kind].weights_sha256})
+
+
+CHANGES: dict[str, Callable[[Whole, Path, np.random.Generator], None]] = {
+    "another model's tokenizer": foreign,
+    "its own tokenizer": own_tokenizer,
+    "forged weights": forged,
+    "another number of a special piece": numbers,
+    "the paper's weights, changed pieces": paper_pieces,
+    "a shipped model's tokenizer": mini_foreign,
+    "half a tokenizer": half,
+    "a doubted tokenizer": doubtful,
+}

@@ -1,0 +1,309 @@
+"""The parts of a config, each built once; the study that they make, and its results under the config's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from ctxexp.baseline import Baseline
+from ctxexp.command.config import Config, Part, part_of
+from ctxexp.command.labels import run_info, run_title
+from ctxexp.command.names import load_plugin_files, plugin_files, registry
+from ctxexp.command.options import SHARDS
+from ctxexp.control import Control
+from ctxexp.dataset import Corpus, TextStream
+from ctxexp.datasets.checks import check_contexts, check_corpus, check_sentences
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.deduplicate import deduplicate
+from ctxexp.datasets.download import vector_folder
+from ctxexp.datasets.sentences import files_of, sentences_of
+from ctxexp.datasets.streamed import Sharder, ShardOptions, load_sharder
+from ctxexp.engine import Engine
+from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
+from ctxexp.files.paths import user_path
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.measuring.study import SentencePooling, Study, Vectors, WordFilter
+from ctxexp.measuring.words import Observer
+from ctxexp.metric import RUN, Metric
+from ctxexp.model import Encoder, contract_violation
+from ctxexp.models.choices import check_arguments
+from ctxexp.progress import Progress, Silent
+from ctxexp.report.explorer import TABLE, load_explorer
+from ctxexp.results import Results
+from ctxexp.results.objective import Objective
+from ctxexp.transform import Calibration
+from ctxexp.vectors.cache import disk_limit
+from ctxexp.vectors.device import check_device
+from ctxexp.vectors.pool import POOLINGS
+from ctxexp.vectors.shards import EncodingWorkers
+
+
+class Built:
+    """The parts of a config, each built once, and the study of them.
+
+    Control, engine and sinks are built at once, since they judge their own values; the others when they are first
+    needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `probes` one of each.
+    """
+
+    def __init__(self, config: Config, progress: Progress | None = None) -> None:
+        self.config, self.progress = config, progress or Silent()
+        self.control: Control = config.control.make()
+        self.engine: Engine = config.engine.make()
+        self.sinks = sinks_of(config.sink)
+        self.metrics: dict[str, Callable[[], Metric]] = {label: part.make for label, part in config.metric.items()}
+        self.objective = Objective.read(config.objective) if config.objective else None
+        self.title = run_title(config, self.control)
+        self.words = WordFilter(
+            min_contexts=config.min_contexts,
+            punctuation=config.words.punctuation == "keep",
+            fold_case=config.words.fold_case,
+        )
+
+    @cached_property
+    def baseline(self) -> Baseline:
+        """The configured baseline."""
+        baseline: Baseline = self.config.baseline.make()
+        return baseline
+
+    def named_baseline(self, name: str) -> Baseline:
+        """The registered baseline of the name, with its defaults. Raises UnknownName."""
+        baseline: Baseline = part_of("baseline", "baseline", {"name": name}, self.config.model.registry).make()
+        return baseline
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The configured transform, before it is fitted."""
+        part = self.config.transform
+        with part.plugin_call():
+            return Calibration(part.make, part.name)
+
+    @cached_property
+    def probes(self) -> dict[str, Metric]:
+        """One of each metric, by label."""
+        return {label: factory() for label, factory in self.metrics.items()}
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The configured model, loaded."""
+        part = self.config.model
+        encoder: Encoder = part.make()
+        with part.plugin_call():
+            if wrong := contract_violation(encoder):
+                raise ModelError(f"model {part.name!r} {wrong}")
+        return encoder
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The configured data set, deduplicated if the config says so, changed by the control, and with
+        `words.max_contexts` only what that leaves of it."""
+        return self._load_corpus()
+
+    def _load_corpus(self, **others: object) -> Corpus:
+        """The same, with `others` in place of arguments of the data set."""
+        part, words, control = self.config.dataset, self.config.words, self.control
+        shards = self.config.shards
+        in_parts = words.max_contexts or shards
+        if in_parts and "stream" in (part.signature() or {}) and not control.changes_text:
+            others = {"stream": True, **others}
+        text = part.make(**others)
+        with part.plugin_call():
+            if not isinstance(text, Corpus | TextStream):
+                raise DataError(f"dataset {part.name!r}: expected a Corpus or TextStream, got {type(text).__name__}")
+            if isinstance(text, Corpus):
+                check_corpus(text)
+            elif not in_parts or control.changes_text:
+                why = f"control={control.name} changes" if in_parts else "needs words.max_contexts, such as 256, or"
+                message = f"streams a text: {why} all of it in memory, dataset.stream=false"
+                raise ConfigError(f"dataset {part.name!r} {message}")
+        if isinstance(text, Corpus):
+            text = self._change(deduplicate(text) if words.deduplicate else text)
+            if not in_parts:
+                return text
+        options: dict[str, Any] = {
+            "min_contexts": self.words.min_contexts,
+            "form": self.words.form,
+            "sample": words.sample,
+            "seed": self.config.seed,
+        }
+        with part.plugin_call():
+            if shards:
+                shard_options = ShardOptions(shards=shards, **options)
+                return self.sharder.shard_text(text, shard_options, self.engine, self.progress)
+            assert words.max_contexts
+            bounds = BoundOptions(max_contexts=words.max_contexts, max_sentences=words.max_sentences, **options)
+            corpus = bound_corpus(text, bounds, engine=self.engine, progress=self.progress)
+            check_sentences(corpus)
+            return corpus
+
+    def _change(self, corpus: Corpus) -> Corpus:
+        """The corpus as the control changes it."""
+        with self.config.control.plugin_call():
+            changed: object = self.control.corpus(corpus, self.config.seed)
+            if not isinstance(changed, Corpus):
+                got = type(changed).__name__
+                raise DataError(f"control {self.control.label!r}: corpus() gave {got}; expected a Corpus")
+            if changed is not corpus:
+                check_corpus(changed)
+        return changed
+
+    @cached_property
+    def load_fit_text(self) -> Callable[[], Corpus] | None:
+        """The function that loads the text which the transform is fitted on; None where that is the measured text
+        itself, or nothing is fitted (`none`, `rank`).
+
+        Raises ConfigError for a data set without splits, DataError where no file is.
+        """
+        config, dataset = self.config, self.config.dataset
+        fit_on = config.fit_on
+        if fit_on == "target" or not self.calibration.needs_fit:
+            return None
+        if fit_on.startswith("nli:"):
+            files_of(path := fit_on.removeprefix("nli:"))
+            return partial(sentences_of, path, config.words.tokenizer, lower=config.words.lower)
+        signature = dataset.signature() or {}
+        if "split" not in signature:
+            raise ConfigError(
+                f"fit_on={fit_on}: dataset {dataset.name!r} has no splits; use fit_on=target (the measured text "
+                "itself), or fit_on=nli:<path> with a file of sentences"
+            )
+        same = dataset.arguments.get("split", signature["split"][1]) == fit_on
+        return None if same else partial(self._load_corpus, split=fit_on)
+
+    def check(self) -> None:
+        """Raise CtxexpError for the first thing that a run would fail at. A run may fail in spite of it: files are not
+        read to their end."""
+        config = self.config
+        for device in (config.device, config.model.arguments.get("device"), config.transform.arguments.get("device")):
+            if isinstance(device, str):
+                check_device(device)
+        _ = self.baseline, self.calibration
+        self._check_shards()
+        for name, metric in self.probes.items():
+            if isinstance(metric, Metric) and isinstance(metric.sample, int) and metric.sample < 1:
+                raise ConfigError(f"metric.{name}.sample={metric.sample}: expected at least 1, or null for all")
+            for other in {*metric.baselines} - {RUN} if isinstance(metric, Metric) else ():
+                self.named_baseline(other)
+        if config.dataset.offer.builtin:
+            self._check_data()
+        if config.model.offer.builtin:  # a plugin's may have other arguments and poolings
+            check_arguments(config.model.arguments)
+            if (pooling := config.sentence.pooling) not in POOLINGS:
+                raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, POOLINGS)}")
+        _ = self.load_fit_text
+
+    def check_objective(self, corpus: Corpus | None = None) -> None:
+        """Raise ConfigError for an objective that no run of this config has; of some the corpus tells."""
+        if self.objective:
+            self.objective.check(self.metrics, corpus)
+
+    def _check_shards(self) -> None:
+        """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
+        if self.config.shards is None:
+            return
+        self.sharder.check_parts(self.probes, self.baseline, self.calibration.probe, self.control)
+        if self.config.model.arguments.get("pooling") == "pieces":
+            raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
+
+    @cached_property
+    def sharder(self) -> Sharder:
+        """The plugin's part that measures without storing a row. Raises ConfigError where that isn't installed."""
+        return load_sharder(SHARDS)
+
+    def _check_data(self) -> None:
+        """A data set with a limit is read to its first sentence, of others the path must be there."""
+        part = self.config.dataset
+        if "limit" in (part.signature() or {}):
+            limit = part.arguments.get("limit")
+            part.make(limit=1 if limit is None else min(limit, 1))
+        elif (path := part.arguments.get("path")) and not user_path(path).exists():
+            raise DataError(f"no such file or folder: {user_path(path)} (dataset.path)")
+
+    @cached_property
+    def study(self) -> Study:
+        """The study that the config describes, its texts and its model loaded. Raises CtxexpError."""
+        self._check_shards()
+        config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
+        corpus = self.corpus
+        self.check_objective(corpus)
+        probes = [probe for probe in self.probes.values() if isinstance(probe, Metric)]  # the study refuses others
+        if not config.shards and any(probe.over == "word" for probe in probes):
+            check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
+        encoder = self.encoder
+        if self.objective:
+            self.objective.require(encoder.layer_numbers)
+        return Study(
+            corpus=corpus,
+            fit_on=deduplicate(load_fit_text()) if load_fit_text else None,
+            encoder=encoder,
+            metrics=self.metrics,
+            baseline=self.baseline,
+            named_baseline=self.named_baseline,
+            transform=calibration.factory,
+            transform_name=calibration.name,
+            control=self.control,
+            words=self.words,
+            pooling=SentencePooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
+            seed=config.seed,
+            bootstrap=config.bootstrap,
+            observers=self._observers,
+            model=config.model.name,
+            title=self.title,
+        )
+
+    @property
+    def _observers(self) -> dict[str, Callable[..., Observer]]:
+        """The page's word explorer, where one is installed and wanted."""
+        most = self.config.figures.explorer
+        explorer = load_explorer() if most else None
+        return {TABLE: partial(explorer.observe, most=most)} if explorer else {}
+
+    @property
+    def vectors(self) -> Vectors:
+        """How vectors are computed and kept."""
+        config, source = self.config, self.config.model.source
+        cache, limit = vector_folder(config.cache.folder), config.cache.limit_gb
+        return Vectors(
+            cache=cache,
+            limit_bytes=disk_limit(cache) if limit == "auto" else None if limit is None else int(limit * 1e9),
+            batch_tokens=config.batch_tokens,
+            version=f"{source.plugin} {source.version}" if source else "",
+            workers=EncodingWorkers(self.engine, _encoder_factory(config.model)),
+            sweep=config.tracking.sweep or "",
+        )
+
+    def run(self, folder: Path) -> Results:
+        """The study's results under the names of the config, for the caller to save; metrics may leave files of their
+        own in `folder`."""
+        config, study = self.config, self.study
+        try:
+            results = study.run(self.vectors, folder=folder, progress=self.progress)
+        except CtxexpError as error:
+            kind, label = error.part or ("", "")
+            part = config.metric.get(label) if kind == "metric" else vars(config).get(kind)
+            if not isinstance(part, Part):
+                raise
+            with part.plugin_call():
+                raise
+        return replace(results, info=results.info | run_info(config, study.title, results.info.transform.fit))
+
+
+def sinks_of(parts: Mapping[str, Part]) -> Sinks:
+    """The sinks that a config names, by label."""
+    plugins = {label: str(part.source) for label, part in parts.items() if part.source}
+    return Sinks({label: part.make() for label, part in parts.items()}, plugins)
+
+
+def _encoder_factory(model: Part) -> Callable[[], Encoder] | None:
+    """A factory that builds the configured model in another process; None for an object of Python."""
+    if model.offer.plugin == "python":
+        return None
+    return partial(_build_encoder, [str(file) for file in plugin_files()], model.name, dict(model.arguments))
+
+
+def _build_encoder(files: list[str], name: str, arguments: Mapping[str, object]) -> Encoder:
+    load_plugin_files(files)
+    encoder: Encoder = part_of("model", "model", {"name": name, **arguments}, registry()).make()
+    return encoder

@@ -1,0 +1,153 @@
+"""The config's own keys, typed: each key of config.yaml with its type and range."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
+
+from ctxexp.errors import ConfigError, near, short
+from ctxexp.files.paths import user_path
+from ctxexp.plugins.types import Seed
+from ctxexp.results.objective import Objective
+from ctxexp.vectors.mixes import check_mixes
+
+DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
+FIT_ON = ("target", "train", "all", "nli:<path>")
+SHARDS = "one_pass.shards"
+RENAMED = {"words.one_pass": SHARDS}  # keys by their former name
+RENAMED_ARGUMENTS = {"size_matched": "baselines", "baseline": "baselines"}  # arguments, of metrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordOptions:
+    """From text to words, the same for every model."""
+
+    tokenizer: Literal["english", "unicode", "whitespace"]
+    lower: bool
+    fold_case: bool
+    punctuation: Literal["drop", "keep"]
+    deduplicate: bool
+    max_contexts: Annotated[int | None, Ge(2)]
+    max_sentences: Annotated[int, Ge(2)]
+    sample: Annotated[int | None, Ge(1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePassOptions:
+    """Whether a text is measured while it is encoded, without storing a row."""
+
+    shards: Annotated[int | None, Ge(1), Le(4096)] = None  # of the text; None: rows are stored
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolingOptions:
+    """How a sentence gets one vector."""
+
+    pooling: str
+    mixes: list[Any]
+
+    def __post_init__(self) -> None:
+        check_mixes(self.mixes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """Where vectors are kept, and how many."""
+
+    folder: str | None
+    limit_gb: Annotated[float, Ge(0), Le(10**9)] | Literal["auto"] | None  # no disk holds more
+
+    def __post_init__(self) -> None:
+        _check_folder("cache.folder", self.folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracking:
+    """Where results go."""
+
+    folder: str
+    sweep: str | None
+
+    def __post_init__(self) -> None:
+        _check_folder("tracking.folder", self.folder)
+        if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
+            raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Contents of figures beside the run itself."""
+
+    published: bool
+    explorer: Annotated[int, Ge(0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Which checkpoints models take."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The config's own keys."""
+
+    seed: Seed
+    device: str
+    dtype: Literal["float32", "bfloat16", "float16"]
+    batch_tokens: Annotated[int, Ge(1)]
+    min_contexts: Annotated[int, Ge(2)]
+    bootstrap: Annotated[int, Ge(0), Le(10**6)]  # what no memory holds
+    resume: bool
+    fit_on: str
+    sentence: PoolingOptions
+    words: WordOptions
+    cache: Cache
+    tracking: Tracking
+    figures: Figures
+    weights: Weights
+    plugins: list[str]
+    one_pass: OnePassOptions = OnePassOptions()
+    objective: str | None = None
+    experiment: object = None
+
+    @property
+    def shards(self) -> int | None:
+        """The number of shards of a text that is measured without storing a row; None: rows are stored."""
+        return self.one_pass.shards
+
+    def __post_init__(self) -> None:
+        self._check_bounds()
+        most = self.words.max_contexts
+        if most is not None and most < self.min_contexts:
+            raise ConfigError(
+                f"words.max_contexts={most} is below min_contexts={self.min_contexts}: no word could have enough"
+            )
+        if not re.fullmatch(r"target|train|all|nli:(?!<).+", self.fit_on):
+            raise ConfigError(f"fit_on={short(self.fit_on)}: no such choice{near(self.fit_on, FIT_ON)}")
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
+            raise ConfigError(f"device={short(self.device)}: no such choice{near(self.device, DEVICES)}")
+        if self.objective is not None:
+            Objective.read(self.objective)
+
+    def _check_bounds(self) -> None:
+        """Raise ConfigError for bounds of the text that exclude each other."""
+        words = self.words
+        bounds = {"words.max_contexts": words.max_contexts, SHARDS: self.shards}
+        keys = [key for key, value in bounds.items() if value is not None]
+        if not keys and words.sample is not None:
+            raise ConfigError(f"words.sample={words.sample} needs words.max_contexts, such as 256: both bound the text")
+        if len(keys) == 2:
+            raise ConfigError(f"{SHARDS} takes all contexts, words.max_contexts bounds them; leave one out")
+        if keys and not words.deduplicate:
+            raise ConfigError(f"{keys[0]} counts equal sentences as one context: leave deduplicate=false out")
+
+
+def _check_folder(key: str, folder: str | None) -> None:
+    if folder is not None and not folder.strip():
+        raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
+    user_path(folder or ".")

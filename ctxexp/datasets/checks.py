@@ -1,0 +1,93 @@
+"""Checks of a corpus, whose classes trust their maker."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import chain
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import DataError, is_text
+
+
+def check_corpus(corpus: Corpus) -> None:
+    """Raise `DataError` unless the corpus is as `ctxexp.dataset` describes it."""
+    if not isinstance(corpus.name, str) or not corpus.name.strip() or not is_text(corpus.name):
+        raise DataError(f"a corpus's name is {corpus.name!r}; expected a text for charts and tables")
+    if not isinstance(corpus.sentences, tuple) or not corpus.sentences:
+        raise DataError(f"corpus {corpus.name!r}: expected a tuple of sentences, got {str(corpus.sentences)[:40]}")
+    if wrong := {k: v for k, v in corpus.choices.items() if not isinstance(k, str) or not isinstance(v, str)}:
+        raise DataError(f"corpus {corpus.name!r}: choices are texts by name, got {str(wrong)[:80]}")
+    if corpus.documents is not None and len(corpus.documents) != len(corpus.sentences):
+        raise DataError(
+            f"corpus {corpus.name!r}: documents of {len(corpus.documents)} sentences, but it has "
+            f"{len(corpus.sentences)}; expected one document number a sentence, or none at all"
+        )
+    check_sentences(corpus)
+    check_gold(corpus)
+    for kind, tags in corpus.tags.items():
+        if list(map(len, tags)) != list(map(len, corpus.sentences)):
+            raise DataError(f"corpus {corpus.name!r}: tags {kind!r} are not one a word of each of its sentences")
+
+
+def check_sentences(corpus: Corpus) -> None:
+    """Raise `DataError` unless each word of each sentence is what the text has at its span, and no text is damaged."""
+    checked_ids: set[int] = set()
+    for i, sentence in enumerate(corpus.sentences):
+        if id(sentence) not in checked_ids:
+            checked_ids.add(id(sentence))
+            if wrong := _wrong(sentence):
+                raise DataError(f"corpus {corpus.name!r}, sentence {i}{wrong}")
+
+
+def check_contexts(sentences: int, min_contexts: int) -> None:
+    """Raise `DataError` if the measured words stand in one of so many distinct sentences, or in none."""
+    if sentences < 2:
+        raise DataError(
+            f"0 words reach min_contexts={min_contexts} distinct sentences: all measured words stand in "
+            f"{sentences} (equal sentences count once); use a corpus of more sentences"
+        )
+
+
+_NO_TEXT = re.compile("[\\0\ud800-\udfff]")
+
+
+def _wrong(sentence: object) -> str:
+    """An error message on a sentence, to stand after its number; empty if it is valid."""
+    if not isinstance(sentence, Sentence):
+        return f": expected a ctxexp.Sentence, got {type(sentence).__name__}"
+    parts: tuple[object, object, object] = (
+        sentence.text,
+        sentence.words,
+        sentence.spans,
+    )  # annotations hold nobody to them
+    text, words, spans = parts
+    if not isinstance(text, str) or not isinstance(words, tuple) or not isinstance(spans, tuple):
+        return ": expected a text, a tuple of words and a tuple of spans"
+    where = f", {text[:40]!r}"
+    if _NO_TEXT.search(text):
+        return f"{where}: it holds a NUL or half of a surrogate pair, which no text does; was it decoded as what it is?"
+    try:
+        slices = tuple(text[a:b] for a, b in spans)
+        ends = list(chain.from_iterable(spans))
+    except (TypeError, ValueError):
+        return f"{where}: a span is a pair of whole numbers, the first and the one after the last character"
+    if slices != words:
+        k = next(k for k, (a, b) in enumerate(zip(slices, words, strict=True)) if a != b)
+        return f"{where}: the span {spans[k]} holds {slices[k]!r}, the word is {words[k]!r}"
+    if not all(map(str.strip, words)) or ends != sorted(ends) or (ends and (ends[0] < 0 or ends[-1] > len(text))):
+        return f"{where}: spans ascend without overlap within the text, and no word is blank; got {spans[:8]}"
+    return ""
+
+
+def check_gold(corpus: Corpus) -> None:
+    """Raise `DataError` unless pairs and senses point to sentences and words that are there, and gold is a number."""
+    n = len(corpus.sentences)
+    for pair in corpus.pairs:
+        if not (0 <= pair.first < n and 0 <= pair.second < n and math.isfinite(pair.gold)):
+            raise DataError(
+                f"corpus {corpus.name!r}: {pair} points outside the {n} sentences, or its gold is no number"
+            )
+    for sense in corpus.senses:
+        if not 0 <= sense.sentence < n or not 0 <= sense.position < len(corpus.sentences[sense.sentence]):
+            raise DataError(f"corpus {corpus.name!r}: {sense} points to no word of the corpus")

@@ -1,0 +1,158 @@
+"""One job from start to end: its study, its results on disk and in the sinks, its failure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.command.build import Built
+from ctxexp.command.names import registry
+from ctxexp.errors import CtxexpError, line
+from ctxexp.files.paths import user_path
+from ctxexp.files.writing import is_disk_full
+from ctxexp.jobs.credentials import info_as_written, mask, with_references
+from ctxexp.jobs.finished_runs import reuse
+from ctxexp.jobs.job import describe, job, new_run
+from ctxexp.jobs.key import key_of
+from ctxexp.jobs.process import plain_interrupts
+from ctxexp.measuring.study import Study
+from ctxexp.progress import show
+from ctxexp.report.figures import run_figures
+from ctxexp.report.sweep_tables import table_texts, write_tables
+from ctxexp.report.wording import main_curves, text_start
+from ctxexp.results import Results
+
+_printed_errors: set[str] = set()  # errors that this process has printed
+_failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """A job to execute: its parts, its folder, and its config as it was written."""
+
+    built: Built
+    folder: Path
+    overrides: Sequence[str]
+    params: Mapping[str, object]  # the config as written, less what says nothing about the numbers
+    text: str  # the whole config as written, as YAML
+    environment: Mapping[str, str]  # texts that the environment gave, each to its reference
+
+
+def print_error_once(error: str) -> None:
+    """Print an error on stderr, unless this process has printed it before."""
+    error = mask(error)
+    if error not in _printed_errors:
+        _printed_errors.add(error)
+        show(f"error: {error}", sys.stderr)
+
+
+def has_failures() -> bool:
+    """Whether a job of this process has failed."""
+    return bool(_failed)
+
+
+def execute(read: Callable[[], JobSpec]) -> float | None:
+    """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
+    goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
+    try:
+        with plain_interrupts():
+            value = _execute(read())
+        return None if value is None or math.isnan(value) else value
+    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
+        _failed.append(f"{type(error).__name__}: {error}")
+        message = describe(error)
+        if isinstance(error, CtxexpError) or is_disk_full(error):
+            print_error_once(line(message))
+        else:
+            show(mask(message), sys.stderr)
+    return None
+
+
+def _execute(spec: JobSpec) -> float | None:
+    built, folder, sinks = spec.built, spec.folder, spec.built.sinks
+    config, objective = built.config, built.objective
+    sweep, store = config.tracking.sweep, user_path(config.tracking.folder).resolve()
+    if not sweep:
+        sinks.prepare_all(store)
+    study = _load(built)
+    run_of = new_run(
+        folder,
+        store,
+        name=with_references(built.title, spec.environment),
+        key=key_of(config, study) if isinstance(study, Study) else "",
+        params=spec.params,
+        config=spec.text,
+        sweep=sweep,
+    )
+    if config.resume and run_of.key and (earlier := reuse(run_of, sinks, overrides=spec.overrides)):
+        show(f"{run_of.name}: finished before, results in {earlier}")
+        return objective.of(Results.load(earlier)) if objective else None
+    with job(run_of, sinks, overrides=spec.overrides) as running:
+        if not isinstance(study, Study):
+            raise study
+        results = built.run(folder)
+        named = replace(results.info, protocol=_protocol(run_of.params), objective=config.objective or "")
+        results = replace(results, info=info_as_written(named, spec.environment))
+        running.save(results)
+        run_figures(results, folder / "figures", published=config.figures.published)
+        if not sweep:
+            write_tables([(run_of.name, results)], folder, registry())
+        running.log(results)
+        value = objective.of(results) if objective else None
+    show(summary(results))
+    if value is not None:
+        show(f"objective {config.objective}: {value:.6g}")
+    if not sweep:
+        for table in table_texts(folder):
+            show(f"\n{table}")
+        show(f"results: {folder}" + (f"\nrun:     {running.link}" if running.link else ""))
+    return value
+
+
+def _load(built: Built) -> Study | CtxexpError:
+    """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
+    try:
+        built.check()
+        return built.study
+    except CtxexpError as error:
+        return error
+
+
+def summary(results: Results) -> str:
+    """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
+    some = results.info.model.layers
+    layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
+    lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
+    for key in main_curves(results):
+        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in results.measured_values(key))
+        for mix in results.info.pooling.mixes:
+            estimates = results.by_key.get(key._replace(place=mix))
+            values += f"  {mix} {estimates.value[0]:.3f}" if estimates else ""
+        lines.append(f"  {key.subject + ' ' + key.name:<44}{values}")
+    text, pooling = results.info.corpus, results.info.pooling
+    if note := results.info.control_note:
+        lines.append(f"  {results.info.control}: {note}")
+    if first := text_start(results):
+        lines.append(f"  stands first: {first}")
+    if n := text.skipped:
+        lines.append(f"  without a vector, not measured: {n:,} words ({text.skipped_share:.1%} of the text)")
+    if text.pieces:
+        note = f"{text.unknown:,} of {text.pieces:,} pieces ({text.unknown_share:.1%})"
+        lines.append(f"  unknown to the model's tokenizer: {note}")
+    if pooling.name:
+        lines.append(f"  sentence vectors: {pooling.name}")
+        lines += [f"  mix {mix}" for mix in pooling.mixes.values()]
+    return "\n".join(lines)
+
+
+def _protocol(params: Mapping[str, object]) -> str:
+    """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
+    text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

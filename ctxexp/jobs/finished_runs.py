@@ -1,0 +1,121 @@
+"""Finished jobs, on disk and in the sinks, which need not run again, and how a sweep takes them over."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxexp.errors import TrackingError
+from ctxexp.files.manifest import find_damage
+from ctxexp.files.paths import user_path
+from ctxexp.jobs.job import describe_sinks, load_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import RUN, STATE, State, mark_killed_jobs, read_json, read_state, write_state
+from ctxexp.progress import show
+from ctxexp.results import FILE, Results
+from ctxexp.sink import Run
+
+_log = logging.getLogger("ctxexp")
+
+
+class FinishedJob(NamedTuple):
+    """A finished job: its folder, its status.json, and the folder of its results, which may be that of an earlier job
+    that it took over."""
+
+    folder: Path
+    state: State
+    results: Path
+
+
+def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[FinishedJob]:
+    """Finished jobs under `<store>/results`, the newest first; `sweep`: of that one only, "last" the last."""
+    states = sorted((user_path(store).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True)
+    group = states[0].parent.parent.name if states and sweep == "last" else sweep
+    for path in states:
+        state = read_state(path.parent) if group in (None, path.parent.parent.name) else State()
+        results = Path(state.get("results") or path.parent)
+        if state.get("status") == "FINISHED" and (results / FILE).exists():
+            yield FinishedJob(path.parent, state, results)
+
+
+def finished_results(store: Path | str, *, sweep: str | None = None) -> Iterator[tuple[FinishedJob, Results]]:
+    """Finished jobs with their results, the newest first; results that can't be read are left out, with a warning."""
+    for job in finished_jobs(store, sweep=sweep):
+        try:
+            results = Results.load(job.results)
+        except TrackingError as error:
+            show(f"warning: left out: {error}", sys.stderr)
+            continue
+        yield job, results
+
+
+def finished_on_disk(store: Path, key: str) -> Path | None:
+    """The newest folder under `<store>/results` with whole results of a finished job of this `key`."""
+    for job in finished_jobs(store):
+        if job.state.get("key") == key and job.results == job.folder:
+            if not (what := _unfit(job.folder, key)):
+                return job.folder
+            _log.warning("warning: results in %s are damaged (%s); they are not used", job.folder, what)
+    return None
+
+
+def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | None:
+    """The folder with the results of a finished job of the run's key, or None: then it has to run.
+
+    The sinks count that job to the present sweep, so that its charts and its end are whole; `run.folder`, where the job
+    would have written, notes where the results are. Results that are not on disk, or damaged there, are fetched from a
+    sink into `run.folder`.
+    """
+    if run.sweep is None:  # a sweep does it once, before its jobs
+        mark_killed_jobs(run.store)
+    folder = finished_on_disk(run.store, run.key)
+    if folder is None:
+        if not _fetch(sinks, run):
+            return None
+        folder = run.folder
+    sinks.adopt(run, load_run(folder, run.store))
+    write_state(
+        run.folder,
+        status="FINISHED",
+        key=run.key,
+        name=read_json(folder / RUN).get("name"),  # an earlier sweep's end may have told its run from namesakes
+        overrides=list(overrides),
+        measured=True,
+        logged=True,
+        reused=True,
+        results=str(folder),
+    )
+    describe_sinks(run.folder, sinks)
+    return folder
+
+
+def _unfit(folder: Path, key: str) -> str | None:
+    """The reason why the results there can't be taken for those of job `key`; None if they can."""
+    if what := find_damage(folder):
+        return what
+    if read_json(folder / RUN).get("key") != key:
+        return f"{RUN} names another job"
+    try:
+        Results.load(folder)
+    except TrackingError as error:
+        return str(error)
+    return None
+
+
+def _fetch(sinks: Sinks, run: Run) -> bool:
+    """Whether a sink had the files of a finished job, which are in its folder then; says why if they can't be used."""
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            what = _unfit(Path(place), run.key) if sinks.fetch(run, Path(place)) else ""
+        except TrackingError as error:
+            what = str(error)
+        if what is None:
+            shutil.copytree(place, run.folder, dirs_exist_ok=True)
+        elif what:
+            _log.warning("warning: a finished run of this job is computed again, since it can't be used: %s", what)
+    return what is None

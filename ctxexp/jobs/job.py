@@ -1,0 +1,155 @@
+"""One job: its folder on disk, its run in the sinks, and how it ends.
+
+A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
+and status.json, which says how the job stands without asking any sink.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.files.manifest import MANIFEST, seal
+from ctxexp.files.writing import is_disk_full, write_error, write_text
+from ctxexp.jobs.credentials import mask, mask_document
+from ctxexp.jobs.environment import environment, source
+from ctxexp.jobs.process import defer_signals, process_tags, sigterm_as_interrupt
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import RUN, mark_killed_jobs, read_json, try_state, write_json, write_state
+from ctxexp.results import FILE, Results
+from ctxexp.sink import Run, Status
+
+
+def new_run(
+    folder: Path,
+    store: Path,
+    *,
+    name: str,
+    key: str,
+    params: Mapping[str, object],
+    config: str,
+    sweep: str | None = None,
+) -> Run:
+    """A run that begins now, for the job in `folder`; credentials are masked."""
+    return Run(
+        name=name,
+        key=key,
+        id=secrets.token_hex(16),
+        folder=folder,
+        store=store,
+        began=int(time.time() * 1000),
+        params=mask_document(dict(params)),
+        config=mask(config),
+        source=mask_document(source()),
+        sweep=sweep,
+    )
+
+
+def load_run(folder: Path, store: Path) -> Run:
+    """Load the run of the job in this folder. Raises TrackingError where its run.json is missing or damaged."""
+    document, config = read_json(folder / RUN), folder / "config.yaml"
+    try:
+        return Run(
+            **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
+            began=int(document["began"]),
+            folder=folder,
+            store=store,
+            config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
+
+
+@dataclass
+class Job:
+    """A running job: where its files go, and its sinks."""
+
+    run: Run
+    sinks: Sinks
+    link: str = ""
+    is_saved: bool = False
+
+    def save(self, results: Results) -> None:
+        """Put the results on disk: from here on nothing is lost."""
+        results.save(self.run.folder)
+        seal(self.run.folder)
+        self.is_saved = True
+        write_state(self.run.folder, measured=True)
+
+    def log(self, results: Results) -> None:
+        """Send results and folder to the sinks; saves them first where that was not done."""
+        if not self.is_saved:
+            self.save(results)
+        self.sinks.log(results, self.run.folder)
+        write_state(self.run.folder, logged=True)
+
+
+@contextlib.contextmanager
+def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Job]:
+    """Run the block as one job and record how it ends: FINISHED, FAILED with its error, or KILLED."""
+    folder = run.folder
+    if run.sweep is None:  # a sweep does it once, before its jobs
+        mark_killed_jobs(run.store)
+    for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
+        (folder / stale).unlink(missing_ok=True)
+    description = {key: value for key, value in vars(run).items() if key not in ("folder", "store", "config")}
+    write_text(folder / "config.yaml", run.config)
+    write_json(folder / "environment.json", environment())
+    write_json(folder / RUN, {**description, "overrides": list(overrides)})
+    write_state(
+        folder,
+        fresh=True,
+        status="RUNNING",
+        name=run.name,
+        key=run.key,
+        overrides=list(overrides),
+        process=process_tags(),
+    )
+    status: Status = "FINISHED"
+    error: str | None = None
+    with sigterm_as_interrupt():
+        try:
+            sinks.start(run)
+            yield Job(run, sinks, describe_sinks(folder, sinks))
+        except Exception as raised:
+            status, error = "FAILED", describe(raised)
+            raise
+        except BaseException as raised:
+            status, error = "KILLED", f"interrupted ({type(raised).__name__})"
+            raise
+        finally:
+            with defer_signals():
+                _finish(sinks, folder, status, error)
+
+
+def describe_sinks(folder: Path, sinks: Sinks) -> str:
+    """Note in status.json how the sinks describe the run; returns the first link to it, empty if none has one."""
+    descriptions = sinks.descriptions()
+    link = next((about["link"] for about in descriptions.values() if about.get("link")), "")
+    write_state(folder, sinks=descriptions, link=link)
+    return link
+
+
+def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:
+    """Close the run and say on disk how the job ended."""
+    try:
+        sinks.finish(status, error)
+    except TrackingError as refused:
+        if error is None:
+            status, error = "FAILED", str(refused)
+            raise
+    finally:
+        (try_state if error else write_state)(folder, status=status, error=error)
+
+
+def describe(error: BaseException) -> str:
+    """The message of an error that ctxexp raises on purpose, or that a full disk raises; else the whole traceback."""
+    if isinstance(error, OSError) and is_disk_full(error):
+        return write_error(error)
+    return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))

@@ -1,0 +1,87 @@
+"""The key of a job, equal for jobs with equal numbers: config, contents of texts and files, model, code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import is_dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from ctxexp.command.config import PLACES, Config, Part
+from ctxexp.command.labels import supplied_by
+from ctxexp.errors import ConfigError
+from ctxexp.files.paths import user_path
+from ctxexp.measuring.study import Study
+from ctxexp.plugins.registry import GROUP
+from ctxexp.vectors.code_version import __version__, package_version
+
+CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
+
+
+def key_of(config: Config, study: Study) -> str:
+    """The job's key: a finished job of the same key stands for this one. It covers all that the numbers come from."""
+    read = study.corpus.content + (study.fit_on.content if study.fit_on else "") + files_digest(config)
+    return job_key(config, read, study.encoder.name, CODE)
+
+
+def job_key(config: Config, read: str, encoder: str, version: str) -> str:
+    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
+
+    `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
+    its path. Of plugins that supply something to the job versions and code count.
+    """
+    decisive = {key: value for key, value in vars(config).items() if key not in PLACES}
+    others = sorted((p.plugin, p.version, code_of(p.plugin)) for p in supplied_by(config))
+    text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def code_of(plugin: str) -> str:
+    """Hex digits that change with the code of an installed plugin, which is edited under one version in a checkout;
+    empty for a file, whose version is its content."""
+    modules = {entry.module.partition(".")[0] for entry in entry_points(group=GROUP, name=plugin)}
+    files = [Path(spec.origin) for module in sorted(modules) if (spec := find_spec(module)) and spec.origin]
+    return " ".join(package_version(file.parent if file.name == "__init__.py" else file) for file in files)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Part):
+        return {"name": value.name, **value.arguments}
+    return vars(value) if is_dataclass(value) else str(value)
+
+
+def files_digest(config: Config) -> str:
+    """Hex digest (16 digits) that changes with what lies at the paths among the arguments of a config's metrics,
+    transform, baseline and control: a file's bytes; of a folder's files their names, sizes and times. A file that
+    can't be read says so where it is used."""
+    digest = hashlib.blake2b(digest_size=8)
+    parts = [part for part in config.parts() if part.kind not in ("dataset", "model")]  # these tell of their content
+    for path in sorted(set(_paths([dict(part.arguments) for part in parts]))):
+        digest.update(f"{path}\0".encode())
+        with suppress(OSError):
+            if path.is_file():
+                digest.update(path.read_bytes())
+            for file in sorted(path.rglob("*")):
+                status = file.lstat()
+                digest.update(f"{file.relative_to(path)}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return digest.hexdigest()
+
+
+def _paths(value: object) -> Iterator[Path]:
+    """The paths among these values at which a file or folder exists."""
+    if isinstance(value, dict):
+        yield from _paths(list(value.values()))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _paths(one)
+    elif isinstance(value, str) and value:
+        try:
+            path = user_path(value)
+            if path.exists():
+                yield path
+        except (ConfigError, OSError):
+            return

@@ -1,0 +1,168 @@
+"""Which process works on a run, and whether it still lives."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctxexp.errors import Terminated
+
+HOST, PID, STARTED = "ctxexp.host", "ctxexp.pid", "ctxexp.process_started"
+
+
+def process_tags() -> dict[str, str]:
+    """Tags that identify this process: host, number, and its start, since numbers are reused."""
+    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: process_start(os.getpid()) or ""}
+
+
+def process_start(pid: int) -> str | None:
+    """A text that changes when another process gets the number `pid`; empty if there is none, None if unknown."""
+    proc = Path("/proc")
+    if (proc / "self" / "stat").exists():  # Linux
+        try:
+            fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
+        except OSError:
+            return ""
+        return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"  # state; start time in ticks since the boot
+    return _start_elsewhere(pid)
+
+
+def _start_elsewhere(pid: int) -> str | None:
+    """The same on macOS, Windows and the BSDs; on Linux psutil's time would shift with the clock."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.0f}"
+    except psutil.NoSuchProcess:
+        return ""
+    except psutil.Error:
+        return None
+
+
+def is_gone(host: str | None, pid: str | None, start: str | None) -> str | None:
+    """The reason why the process can't be running any more; None if it may be, or runs on another machine."""
+    if host != platform.node() or not (pid or "").isdigit():
+        return None
+    now = process_start(int(pid or 0))
+    if now is None:
+        return None
+    if now == "":
+        return f"process {pid} on {host} is gone"
+    return f"process {pid} on {host} is another one now" if start and now != start else None
+
+
+def _stops() -> list[int]:
+    """The signals that ask a process to end: a cluster's, a closed terminal's; not those that it was told to ignore."""
+    signals = (signal.Signals.__members__.get(name) for name in ("SIGTERM", "SIGHUP"))
+    return [number for number in signals if number and signal.getsignal(number) not in (signal.SIG_IGN, None)]
+
+
+@contextlib.contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM, a cluster's way to stop a job, unwinds the block as Ctrl-C does instead of ending the process."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Terminated(128 + number)
+
+    main = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _stops() if main and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def defer_signals() -> Iterator[None]:
+    """Defer signals that ask the process to end until the block is over; a second one takes effect at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def hear(number: int, frame: object) -> None:
+        if heard:
+            heard.clear()
+            answer(number)
+        heard.append(number)
+
+    def answer(number: int) -> None:
+        restore()
+        signal.raise_signal(number)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    interrupts = [] if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None) else [signal.SIGINT]
+    before = {number: signal.getsignal(number) for number in (*interrupts, *_stops())}
+    for number in before:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        restore()
+        if heard:
+            answer(heard[0])
+
+
+@contextlib.contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """Raise an interrupt again where a library turned it into another exception: Python keeps the exception that was
+    being handled when another is raised."""
+    try:
+        yield
+    except Exception as error:
+        before = error.__context__
+        while before is not None:
+            if isinstance(before, KeyboardInterrupt | Terminated):
+                raise before from None
+            before = before.__context__
+        raise
+
+
+def watch_parent() -> None:
+    """Start a thread that ends this worker, with its job KILLED, once the process that started it is gone."""
+    parent = multiprocessing.parent_process()  # not os.getppid(): the parent may be gone by now
+    assert parent is not None, "joblib's workers know theirs"
+
+    def watch() -> None:
+        while os.getppid() == parent.pid:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)
+        os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=watch, name="watch parent", daemon=True).start()
+
+
+def watch_parent_in_workers() -> None:
+    """Let joblib's workers watch their parent from their start: one without a job would outlive it by five minutes."""
+    from joblib.parallel import LokyBackend, register_parallel_backend
+
+    class Workers(LokyBackend):  # type: ignore[misc]
+        def configure(self, *args: object, **kwargs: object) -> int:
+            return int(super().configure(*args, **{"initializer": watch_parent, **kwargs}))
+
+    register_parallel_backend("loky", Workers)
+
+
+def end_workers() -> None:
+    """End joblib's idle workers: an interrupt while the interpreter's exit ends them would wait for five minutes."""
+    if "joblib.externals.loky.reusable_executor" in sys.modules:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True)

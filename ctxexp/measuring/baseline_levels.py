@@ -1,0 +1,167 @@
+"""The baselines that each measure is held against: its groups' own where there are such, else the sample's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, ScoredGroups, Subject
+from ctxexp.errors import MetricError, plugin_call, short
+from ctxexp.maths.prepared import PreparedRows
+from ctxexp.measuring.bootstrap import Curve
+from ctxexp.measuring.levels import Level, mean_cosine_level
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import WordReader
+from ctxexp.measuring.streams import Stream
+from ctxexp.metric import RUN, Metric, Over, has_scores
+
+FIRST = ""  # the baseline of a measure's `baseline` and `adjusted`
+
+
+class SampleBaseline:
+    """The values of measures on the first of the run's random groups, or their expectation over all of them."""
+
+    def __init__(self, baseline: Baseline, occurrences: Occurrences, rng: np.random.Generator) -> None:
+        self.expectation, self.occurrences = baseline.expectation, occurrences
+        self.samples = random_groups(baseline, occurrences, rng)
+        self._levels: dict[str, list[Level]] = {}
+
+    def baseline_source(self, metric: Metric) -> str:
+        """The source of the measure's baseline: `exact`, `drawn`, or nothing where it has none to speak of."""
+        return "exact" if self.expectation and metric.cosine_statistic else "drawn" if metric.has_baseline else ""
+
+    def observe_layer(self, reader: WordReader, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+        """Take one layer's value of each measure; with `influence`, that of clusters on it too."""
+        cosine = None
+        if self.expectation and any(metric.cosine_statistic for metric in metrics.values()):
+            cosine = mean_cosine_level(reader.blocks_of, self.occurrences, self.expectation)
+        group = PreparedRows(reader.gather(self.samples[0][None]), reader.eps)  # (1, n, d)
+        for label, metric in metrics.items():
+            exact = cosine if metric.cosine_statistic else None
+            level = exact or self._on_sample(reader, label, metric, group, influence=influence)
+            self._levels.setdefault(label, []).append(level)
+
+    def _on_sample(
+        self, reader: WordReader, label: str, metric: Metric, group: PreparedRows, *, influence: bool
+    ) -> Level:
+        rows, units = self.samples[0], self.occurrences.units
+        value = float(reader.guard(label, metric, "baseline group 0", partial(_value, metric, group)))
+        by_cluster = np.full(units.n_blocks, np.nan)
+        if influence and np.isfinite(value):
+            of_row = reader.guard(label, metric, "baseline group 0", partial(_influence, metric, group))
+            if of_row is not None:
+                by_cluster = units.summed(units.of_row[rows], of_row)
+        return Level(value, by_cluster, len(rows))
+
+    def curve(self, label: str) -> Curve:
+        """The measure's baseline by layer."""
+        levels = self._levels[label]
+        return Curve(np.array([level.value for level in levels]), np.stack([level.moved for level in levels]))
+
+    def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
+        """The same for every group."""
+        curve = self.curve(label)
+        return BaselineValues(curve.value, curve)
+
+    def sizes(self, label: str) -> np.ndarray:
+        """(n_layers,) how many sentences or occurrences the value is over."""
+        return np.array([float(level.n) for level in self._levels[label]])
+
+
+def _value(metric: Metric, group: PreparedRows) -> float:
+    """The metric's `baseline_value` of a group (1, n, d), by work that others share where that is its score."""
+    if has_scores(metric) and metric.baseline_is_score and group.x.shape[1] >= metric.min_rows:
+        return float(group.apply(metric.score)[0])
+    return metric.baseline_value(group.x[0])
+
+
+def _influence(metric: Metric, group: PreparedRows) -> np.ndarray | None:
+    """The same of `baseline_influence`."""
+    if has_scores(metric) and metric.baseline_is_score:
+        return group.apply(metric.influence)
+    return metric.baseline_influence(group.x[0])
+
+
+MAX_GROUPS = 20_000  # of a baseline: 160 MB of them, of 1,000 rows each
+
+
+def random_groups(baseline: Baseline, occurrences: Occurrences, rng: np.random.Generator) -> list[np.ndarray]:
+    """The baseline's random groups, checked; MetricError names the baseline."""
+    part = f"baseline {baseline.name!r}"
+    with plugin_call("baseline", baseline.name):
+        groups = islice(baseline.groups(occurrences, rng), MAX_GROUPS + 1)  # it may never end
+        samples = [np.asarray(rows) for rows in groups]
+        if len(samples) > MAX_GROUPS:
+            most = f"{MAX_GROUPS:,} groups: a first one and redraws of it are expected"
+            raise MetricError(f"{part} gave more than {most}")
+        if not samples or min(rows.size for rows in samples) < 1:
+            raise MetricError(f"{part} gave no group, or an empty one")
+        last = len(occurrences.places) - 1
+        for rows in samples:  # what is gathered isn't checked again
+            if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() > last:
+                raise MetricError(f"{part} gave {short(rows)}; expected numbers of rows, from 0 to {last:,}")
+    return samples
+
+
+class BaselineLevels:
+    """The baselines of all measures of words, in all layers: by name, `FIRST` that of `adjusted`.
+
+    Draws the random groups once, at construction, so that every layer uses the same rows.
+    """
+
+    def __init__(
+        self,
+        occurrences: Occurrences,
+        baseline: Baseline,
+        named: Callable[[str], Baseline],
+        probes: Mapping[str, Metric],
+        indices: Mapping[str, np.ndarray | None],
+        seed: int,
+    ) -> None:
+        self.occurrences, self.seed, self.probes, self.indices = occurrences, seed, probes, indices
+        self.sample = SampleBaseline(baseline, occurrences, np.random.default_rng([seed, Stream.BASELINE]))
+        self._schemes = {RUN: baseline, baseline.name: baseline}
+        self._named, self._drawn = named, dict[tuple[str, Over], GroupBaseline | None]()
+        self.of_groups = {label: self._resolve(probe) if probe.scored else {} for label, probe in probes.items()}
+
+    def _resolve(self, probe: Metric) -> dict[str, GroupBaseline]:
+        """A measure's baselines of single groups, by name."""
+        first = RUN if self._of_groups(RUN, probe.over) else probe.baselines[0]
+        main = self._of_groups(first, probe.over)
+        others = {name: self._of_groups(name, probe.over) for name in probe.baselines if name not in (RUN, first)}
+        found = {name: each for name, each in others.items() if each and each is not main}
+        return {FIRST: main, **found} if main else found
+
+    def _of_groups(self, name: str, over: Over) -> GroupBaseline | None:
+        """The named baseline of groups of a kind, drawn once; None where it gives groups none of their own."""
+        scheme = self._schemes.get(name) or self._schemes.setdefault(name, self._named(name))
+        if (scheme.name, over) not in self._drawn:
+            self._drawn[scheme.name, over] = scheme.group_baseline(self.occurrences, over, self.seed)
+        return self._drawn[scheme.name, over]
+
+    def observe_layer(self, reader: WordReader, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+        """Take one layer's baselines; each random group is gathered once for all measures."""
+        of_sample = {label: metric for label, metric in metrics.items() if FIRST not in self.of_groups[label]}
+        self.sample.observe_layer(reader, of_sample, influence=influence)
+        for baseline in dict.fromkeys(each for by_name in self.of_groups.values() for each in by_name.values()):
+            subjects = {
+                label: Subject(metric, self.indices[label])
+                for label, metric in metrics.items()
+                if baseline in self.of_groups[label].values() and has_scores(metric)
+            }
+            baseline.observe_layer(reader, subjects, influence=influence)
+
+    def values(self, label: str, groups: ScoredGroups) -> dict[str, BaselineValues]:
+        """The baselines of a measure's groups, by name, the first first."""
+        of_groups = self.of_groups[label]
+        sources: dict[str, SampleBaseline | GroupBaseline] = {FIRST: self.sample, **of_groups}
+        return {name: source.values(label, groups) for name, source in sources.items()}
+
+    def baseline_source(self, label: str) -> str:
+        """The source of the measure's first baseline: `exact`, `drawn`, `size-matched`, or nothing where it has none to
+        speak of."""
+        first = self.of_groups[label].get(FIRST)
+        return (first or self.sample).baseline_source(self.probes[label])

@@ -1,0 +1,263 @@
+"""A study: sentences, a model, metrics and a chance level, measured layer by layer.
+
+The command builds one from a config, a notebook by hand; neither knows more than the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.baseline import Baseline
+from ctxexp.baselines import builtin_baseline
+from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.control import Control
+from ctxexp.controls.none import Uncontrolled
+from ctxexp.dataset import Corpus, overlap
+from ctxexp.datasets.streamed import EncodingRecord, StreamedCorpus
+from ctxexp.datasets.words import is_punctuation
+from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
+from ctxexp.measuring.measure import build, measure
+from ctxexp.measuring.occurrences import Occurrences, Text
+from ctxexp.measuring.pairs import PairRows, require_pairs
+from ctxexp.measuring.rows import Rows
+from ctxexp.measuring.tables import TableRows
+from ctxexp.measuring.words import Observer, WordRows
+from ctxexp.metric import RUN, Metric
+from ctxexp.model import Encoder
+from ctxexp.progress import Progress, Silent
+from ctxexp.results import Results
+from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
+from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
+from ctxexp.transforms.none import Nothing as Untransformed
+from ctxexp.vectors.code_version import __version__
+from ctxexp.vectors.layers import Layers
+from ctxexp.vectors.pool import WORDS
+from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.stores import Stores
+
+# Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
+PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordFilter:
+    """Which of a sentence's words are measured, and which are one word."""
+
+    min_contexts: int = 5  # distinct sentences that a word needs
+    punctuation: bool = False  # whether marks are measured (they are always encoded)
+    fold_case: bool = False  # whether "The" and "the" are one word
+
+    def form(self, unit: str) -> str | None:
+        """The word that a unit counts for; None where it isn't measured."""
+        if not self.punctuation and is_punctuation(unit):
+            return None
+        return unit.casefold() if self.fold_case else unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentencePooling:
+    """How a sentence gets one vector, for metrics over sentence pairs."""
+
+    name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
+    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.mixes.layer_mixes` reads them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """How vectors are computed and kept; nothing here moves a number but by rounding."""
+
+    cache: Path  # the folder that holds them
+    limit_bytes: int | None = None  # of the whole cache: the least recently used go first
+    batch_tokens: int = 2048
+    version: str = ""  # of the code that made the encoder, where its name doesn't tell
+    workers: EncodingWorkers | None = None  # who encodes; None: this process
+    sweep: str = ""  # whose run this is: what its runs read stays in the cache, if anything can, while it lasts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A text, an encoder, metrics, a transform and a baseline: everything that decides the numbers of a run.
+
+    `metrics` and `transform` are factories: one instance serves one layer. `fit_on` is the text that the transform is
+    fitted on (None: the measured one). `named_baseline` gives the baselines that metrics name beside the run's
+    (`Metric.baselines`), by name. `model` is what messages call the encoder, `title` what figures call the run.
+    """
+
+    corpus: Corpus
+    encoder: Encoder
+    metrics: Mapping[str, Callable[[], Metric]]
+    baseline: Baseline = field(default_factory=partial(OnePerSentence, exact=True))
+    named_baseline: Callable[[str], Baseline] = builtin_baseline
+    transform: Callable[[], Transform] = Untransformed
+    transform_name: str = "none"
+    fit_on: Corpus | None = None
+    control: Control = field(default_factory=Uncontrolled)
+    words: WordFilter = field(default_factory=WordFilter)
+    pooling: SentencePooling = field(default_factory=SentencePooling)
+    seed: int = 0
+    bootstrap: int = 1000
+    observers: Mapping[str, Callable[..., Observer]] = field(default_factory=dict)  # of the words' layers, by table
+    model: str = ""
+    title: str = ""
+
+    def run(self, vectors: Vectors, *, folder: Path, progress: Progress | None = None) -> Results:
+        """Encode (or read the cache), index, calibrate and measure every layer.
+
+        `folder` is where metrics may leave files of their own. Raises CtxexpError; its `part` names the cause, by
+        kind and label, where that is known.
+        """
+        probes = {label: build(label, factory) for label, factory in self.metrics.items()}
+        self._require_baselines(probes)
+        self.control.require(self.encoder)
+        if isinstance(self.corpus, StreamedCorpus):
+            results, metadata = self.corpus.measure(self, vectors, progress or Silent())
+            return replace(results, info=results.info | self._info(metadata, fitted=False, pooled=False))
+        self._require_gold(probes)
+        pairs = any(probe.over == "pair" for probe in probes.values())
+        stores = Stores(self, vectors, progress or Silent(), sentences=pairs)
+        calibrations: dict[str, Calibration] = {}
+        sources: list[Rows] = []
+        if any(probe.over != "pair" for probe in probes.values()):
+            calibrations["words"] = Calibration(self.transform, self.transform_name)
+            sources.append(self._words(stores, calibrations["words"]))
+        if pairs:
+            calibrations["sentences"] = Calibration(self.transform, self.transform_name)
+            sources.append(self._pairs(stores, calibrations["sentences"]))
+        if any(probe.tables for probe in probes.values()) and (tables := self._tables()):
+            sources.append(tables)
+        results = measure(
+            sources,
+            self.metrics,
+            seed=self.seed,
+            bootstrap=self.bootstrap,
+            progress=stores.progress,
+            folder=folder,
+            title=self.title or self.encoder.name,
+        )
+        fits = fit_table({over: calibration.records for over, calibration in calibrations.items()})
+        return replace(
+            results,
+            tables=results.tables if fits is None else {**results.tables, "transform_fit": fits},
+            info=results.info
+            | self._info(stores, fitted=any(c.needs_fit for c in calibrations.values()), pooled=pairs),
+        )
+
+    def _require_baselines(self, probes: Mapping[str, Metric]) -> None:
+        """Before anything is encoded: a plugin's factory may build anything."""
+        names = {name for probe in probes.values() for name in probe.baselines if name != RUN}
+        baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
+        for baseline in baselines:
+            if not isinstance(baseline, Baseline):
+                with plugin_call("baseline"):
+                    raise MetricError(f"expected a ctxexp.Baseline, got {type(baseline).__name__}: derive it from that")
+
+    def _require_gold(self, probes: Mapping[str, Metric]) -> None:
+        """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
+        if pairs := [label for label, probe in probes.items() if probe.over == "pair"]:
+            require_pairs(self.corpus.unbounded, pairs)
+        for label, probe in probes.items():
+            probe.require(self.corpus.unbounded if probe.over == "pair" else self.corpus)
+            if not self.corpus.senses and probe.over == "sense":
+                raise DataError(
+                    f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
+                    "none; choose a data set that labels senses, such as dataset=polysemy"
+                )
+
+    def _words(self, stores: Stores, calibration: Calibration) -> Rows:
+        """The measured words, in the space that the transform makes."""
+        store, occurrences = stores.words(self.corpus)
+        space = self._calibrated(stores, calibration)
+        half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
+        observers = {n: make(store, occurrences, self.corpus, dim=space.dim) for n, make in self.observers.items()}
+        text = Text(self.corpus, store, occurrences, self.encoder)
+        return WordRows(
+            space,
+            occurrences,
+            self.baseline,
+            named_baseline=self.named_baseline,
+            seed=self.seed,
+            eps=half,
+            observers=observers,
+            text=text,
+        )
+
+    def _calibrated(self, stores: Stores, calibration: Calibration) -> Layers:
+        """The word rows as they are measured."""
+        text = MeasuredRows(*stores.words(self.fit_on)) if self.fit_on else None
+        return transform_layers(*stores.words(self.corpus), calibration, text=text)
+
+    def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
+        """The word vectors that `run` measures: layers, occurrences (which rows belong together), each row's word in
+        its sentence (n_rows,), -1 where units aren't words. Raises ConfigError for a text of which no row is stored."""
+        if isinstance(self.corpus, StreamedCorpus):
+            raise ConfigError("one pass stores no rows, which are compared here; use words.max_contexts=256")
+        stores = Stores(self, vectors, progress or Silent(), sentences=False)
+        layers = self._calibrated(stores, Calibration(self.transform, self.transform_name))
+        store, occurrences = stores.words(self.corpus)
+        return layers, occurrences, store.positions
+
+    def _pairs(self, stores: Stores, calibration: Calibration) -> Rows:
+        """The sentences of the gold pairs, each layer and mix in a space of its own."""
+        text = stores.sentences(self.fit_on.unbounded) if self.fit_on else None
+        corpus = self.corpus.unbounded
+        return PairRows(stores.sentences(corpus), corpus, mixes=stores.mixes, calibration=calibration, text=text)
+
+    def _tables(self) -> Rows | None:
+        """The model's embedding tables, as they are; None without any."""
+        with plugin_call("model"):
+            tables = list(self.encoder.tables(self.corpus.running))
+            return TableRows(tables, encoder=self.encoder.name) if tables else None
+
+    def _fit_info(self) -> FitInfo:
+        """The text on which the transform was fitted."""
+        text = self.fit_on
+        share = 1.0 if text is None else overlap(text, self.corpus)
+        return FitInfo(
+            text="target" if text is None else text.name,
+            transductive=share == 1,
+            overlap=share,
+            sentences=len(set(self.corpus.sentences) if text is None else text.sentences),
+        )
+
+    def _info(self, stores: EncodingRecord, *, fitted: bool, pooled: bool) -> RunInfo:
+        """The run's metadata, as far as the study knows it."""
+        corpus, encoder = self.corpus, self.encoder
+        unknown, pieces = stores.unknown(corpus)
+        skipped, skipped_share = stores.skipped_words(corpus)
+        return RunInfo(
+            title=self.title or self.model or encoder.name,
+            model=ModelInfo(
+                encoder=encoder.name,
+                dtype=encoder.dtype,
+                causal=encoder.causal,
+                start=encoder.start,
+                details=dict(encoder.details),
+            ),
+            corpus=CorpusInfo(
+                name=corpus.name,
+                fingerprint=corpus.fingerprint,
+                choices=dict(corpus.choices),
+                sentences=len(corpus.sentences),
+                min_contexts=self.words.min_contexts,
+                max_contexts=bound.max_contexts if (bound := corpus.bound) else None,
+                text_sentences=bound.text_sentences if bound else 0,
+                text_words=bound.text_words if bound else 0,
+                left_out=stores.left_out.get(corpus.fingerprint, 0),
+                skipped=skipped,
+                skipped_share=skipped_share,
+                unknown=unknown,
+                pieces=pieces,
+            ),
+            control=self.control.label or "none",
+            control_note=self.control.note(encoder.start),
+            transform=TransformInfo(name=self.transform_name, fit=self._fit_info() if fitted else None),
+            pooling=stores.pooling_info if pooled else PoolingInfo(),
+            seed=self.seed,
+            encoded=stores.n_encoded,
+            version=__version__,
+        )

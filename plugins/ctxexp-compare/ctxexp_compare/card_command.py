@@ -1,0 +1,144 @@
+"""`ctxexp card RUN` and `ctxexp diff A B`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+
+from ctxexp.command.arguments import model_args
+from ctxexp.command.face import load, measure
+from ctxexp.errors import DiskError, TrackingError
+from ctxexp.files.paths import user_path
+from ctxexp.files.tables import write_csv
+from ctxexp.progress import show
+from ctxexp.report.side_by_side import number
+from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.results import FILE, Results
+from ctxexp_compare.gate import MARGIN, POWER, Gate
+from ctxexp_compare.gate import diff as compare_runs
+from ctxexp_compare.model_card import card as card_of
+from ctxexp_compare.model_card import write
+
+STATUS = {"held": 0, "moved": 1, "open": 3}  # 2 is the command's own for what can't be done
+MOST, FEW = 20, 4  # rows on the terminal: of what moved, or if nothing did
+
+
+def card(run: str, *, options: str = "", title: str = "", out: Path = Path("card")) -> None:
+    """Write a model's geometry card: Markdown for its hub page, JSON, and the curves as SVG.
+
+    run: a run's folder, or a model, quoted with its words: "minilm dataset=text dataset.path=sentences.txt"
+    options: more of these words
+    title: what the card calls the model; empty: what the run does
+    out: the folder for card.md, card.json and card.svg
+    """
+    model_card = card_of(_results(run, options), title)
+    try:
+        for path in write(model_card, out):
+            print(path)
+    except OSError as error:
+        raise DiskError(f"{error} (out=)") from error
+    for line in model_card.warnings:
+        show(f"warning: {line}")
+
+
+def diff(
+    a: str,
+    b: str,
+    *,
+    options: str = "",
+    margin: float = MARGIN,
+    measures: str = "",
+    test: Literal["equivalence", "difference"] = "equivalence",
+    same_text: bool = True,
+    independent_sentences: bool = False,
+    out: Path | None = None,
+) -> int:
+    """Say whether all curves of b certainly lie within the margin of a's: a gate for CI.
+
+    Intervals are simultaneous over all curves and layers, on the same resamples of one text. The exit status is 0 where
+    all of them lie inside the margin, 1 where one lies outside (moved for certain), 3 where neither is certain, and 2
+    where the two can't be compared. The last line says how far a curve would have to move to be found on this text.
+
+    a: a run's folder, or a model, quoted with its words: "minilm", "huggingface model.checkpoint=./new"
+    b: likewise: "minilm dtype=bfloat16"
+    options: words for both models, such as "dataset=text dataset.path=sentences.txt"
+    margin: how far a curve may move, in its own unit (cosines and shares)
+    measures: these, by comma; empty: anisotropy and the paper's three, adjusted
+    test: equivalence: only what certainly lies within the margin passes; difference: what may have moved passes too
+    same_text: false: runs over different texts are compared too, as independent ones
+    independent_sentences: true: takes a text without documents, on your word that its sentences are independent
+    out: a CSV with every value
+    """
+    names = [name.strip() for name in measures.split(",") if name.strip()]
+    one, other = _results(a, options), _results(b, options)
+    gate = compare_runs(
+        one,
+        other,
+        margin=margin,
+        measures=names,
+        same_text=same_text,
+        independent_sentences=independent_sentences,
+    )
+    if out is not None:
+        try:
+            write_csv(gate.frame, out)
+        except OSError as error:
+            raise DiskError(f"{error} (out=)") from error
+    show(report(gate, one, other))
+    passes = gate.verdict == "open" and test == "difference"
+    return STATUS["held" if passes else gate.verdict]
+
+
+def report(gate: Gate, a: Results, b: Results) -> str:
+    """The values that moved or may have, the furthest first, and the verdict."""
+    values = [*gate.outside, *gate.open] or list(gate.values)
+    most = MOST if gate.outside or gate.open else FEW
+    rows = sorted(values, key=lambda one: (one.verdict != "moved", -abs(np.nan_to_num(one.difference))))[:most]
+    cells = [
+        [str(one.key), str(one.layer), number(one.a), number(one.b), f"{one.difference:+.4f}",
+         f"[{one.low:+.4f}, {one.high:+.4f}]", {"held": "", "open": "may have", "moved": "moved"}[one.verdict]]
+        for one in rows
+    ]  # fmt: skip
+    columns = ["curve", "layer", "a", "b", "b - a", "95%, simultaneous", f"beyond {gate.margin:g}"]
+    title = f"a: {a.info.title or a.info.model.name}; b: {b.info.title or b.info.model.name}; {a.info.corpus.name}"
+    table = markdown(SweepTable(title, gate.frame, columns, cells, list(gate.notes)))
+    return "\n".join([table, _verdict(gate), *_smallest(gate)])
+
+
+def _verdict(gate: Gate) -> str:
+    outside, may, n = len(gate.outside), len(gate.open), len(gate.values)
+    if gate.verdict == "held":
+        return f"held: all {n} are certainly within {gate.margin:g}"
+    if gate.verdict == "open":
+        return f"open: nothing moved for certain, but {may} of {n} may have moved by more than {gate.margin:g}"
+    return f"moved: {outside} of {n} values, by more than {gate.margin:g}" + (f"; {may} more may have" if may else "")
+
+
+def _smallest(gate: Gate) -> list[str]:
+    """The smallest change that this text can find, and the smallest margin at which it can pass."""
+    top = gate.smallest
+    if top is None:
+        return []
+    where = f"{top.key}, layer {top.layer}"
+    if not gate.widest:
+        return ["both are equal in every resample: this says nothing of what the text would find between other models"]
+    return [
+        f"smallest move that this text would find in any value, in {POWER:.0%} of texts like it: {top.smallest:.2g} "
+        f"({where}); intervals are up to ±{gate.widest:.2g}, and no smaller margin can pass"
+    ]
+
+
+def _results(run: str, options: str) -> Results:
+    """A run's results from its folder, or a model measured now. Raises ConfigError for what is neither."""
+    folder = user_path(run)
+    if folder.is_dir() or "/" in run.partition("=")[0]:
+        if not (folder / FILE).exists():
+            raise TrackingError(f"no {FILE} in {folder}: name a finished run's folder in <tracking.folder>/results")
+        return load(folder)
+    model, own = model_args(run)
+    with TemporaryDirectory() as place:
+        return measure(model, options=[*shlex.split(options), *own], folder=place)

@@ -1,0 +1,27 @@
+"""The hook of this distribution: measures of two spaces, by plugins that know it."""
+
+from __future__ import annotations
+
+from ctxexp.plugins import Register
+from ctxexp.plugins.hookspecs import hookspec
+
+COMPARISON = "comparison"
+
+
+class ComparisonHooks:
+    """Hooks that a plugin may implement where this distribution is installed; marked `optionalhook=True`, anywhere."""
+
+    @hookspec
+    def register_comparisons(self, register: Register) -> None:
+        """Offer measures of two spaces.
+
+        Args:
+            register: Takes a name and its factory(**arguments) -> ctxexp_compare.TwoSpaces.
+
+        Example:
+            >>> from ctxexp import hookimpl
+            >>> class Plugin:
+            ...     @hookimpl(optionalhook=True)
+            ...     def register_comparisons(self, register):
+            ...         register("mine", "my_package.comparisons:mine")
+        """

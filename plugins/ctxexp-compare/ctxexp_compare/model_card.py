@@ -1,0 +1,271 @@
+"""The geometry card of a model: its curves, chance levels, sinks and best layers, all of them a run's own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.report.charts import PAPER
+from ctxexp.report.differences import difference
+from ctxexp.report.negative_controls import control_lines, controls_of_run
+from ctxexp.report.side_by_side import full_title, number
+from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.wording import (
+    baseline_label,
+    baseline_phrase,
+    cluster_count,
+    main_curves,
+    measure_info,
+    shared_facts,
+)
+from ctxexp.results import Results
+from ctxexp.results.values import Key
+from ctxexp.vectors.batches import MANY
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMAT = 1  # of the JSON
+ANISOTROPIC = 0.5  # mean cosine of unrelated words from which a card warns
+SINK = 1.0  # standard deviation of word lengths in their median, likewise
+WIDE = 0.05  # half an interval, likewise
+FEW_WORDS, FEW_UNITS = 100, 100
+
+
+@dataclass(frozen=True)
+class Card:
+    """A run as a card; everything that it says is made of the run's numbers."""
+
+    results: Results
+    title: str
+
+    @property
+    def keys(self) -> list[Key]:
+        """The main curves, the paper's first; of variants of a measure the plain one (the JSON has every curve)."""
+        every = [key for key in main_curves(self.results) if not measure_info(self.results, key.measure).variant]
+        return sorted(every, key=lambda key: PAPER.index(key.measure) if key.measure in PAPER else len(PAPER))
+
+    @property
+    def table(self) -> SweepTable:
+        """Every main curve with the chance level that it is adjusted for, a row a layer."""
+        import pandas as pd
+
+        layers = self._layers()
+        numbers = {"layer": np.array(layers)}
+        heads, cells = ["layer"], [[str(i) for i in layers]]
+        for key in self.keys:
+            values, level = self.results.by_key[key].value, self._level(key)
+            numbers[self._name(key)] = values[layers]
+            heads.append(self._name(key) + (" (chance)" if level is not None else ""))
+            if level is not None:
+                numbers[f"{self._name(key)}: chance"] = level[layers]
+            cells.append([_cell(values[i]) + ("" if level is None else f" ({_cell(level[i])})") for i in layers])
+        return SweepTable("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
+
+    @property
+    def best(self) -> list[str]:
+        """A line a main curve: its highest and lowest layer with intervals, and how far it is above the last."""
+        return [line for key in self.keys if (line := self._best(key))]
+
+    @property
+    def sinks(self) -> list[str]:
+        """Lines on sinks, from the lengths of vectors, and from the largest dimensions where they were measured."""
+        return list(self._sinks())
+
+    @property
+    def controls(self) -> list[str]:
+        """A line a main curve: the last layer beside what it would be without context (`negative_controls`); and one
+        on the controls that need runs of their own."""
+        lines = control_lines([(self.title, self.results)], {key.measure for key in self.keys})
+        return [*lines, *filter(None, [controls_of_run(self.results)])]
+
+    @property
+    def warnings(self) -> list[str]:
+        """One line each: what a reader should know before using a number of these."""
+        return list(self._warnings())
+
+    def markdown(self, picture: str) -> str:
+        """The card as a section of a model hub's README; `picture` is the address of its figure."""
+        facts = [*shared_facts([(self.title, self.results)]), *_amounts(self.results)]
+        parts = [
+            "## Geometry of the word vectors",
+            *([f"![Curves of {self.title} by layer]({picture})"] if self.drawable else []),
+            f"{self.title}: {'; '.join(facts)}. In brackets 95% intervals. Made by ctxexp {self.results.info.version}. "
+            "It is of one training run: another of the same recipe may lie further off than these intervals reach.",
+        ]
+        for head, lines in (
+            ("Before you use these numbers", self.warnings),
+            ("Best layers", self.best),
+            ("Sinks", self.sinks),
+            ("Without context", self.controls),
+        ):
+            if lines:
+                parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
+        parts += ["**By layer** (layer 0 is the input layer)", markdown(self.table).partition("\n\n")[2].strip()]
+        definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
+        return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
+
+    def json(self) -> dict[str, Any]:
+        """The same in JSON's types: every curve whole, with intervals."""
+        info = self.results.info
+        curves = {}
+        for key, estimates in self.results.by_key.items():
+            ends = {name: [_plain(v) for v in getattr(estimates, name)] for name in estimates._fields}
+            curves[str(key)] = ends if np.isfinite(estimates.low).any() else {"value": ends["value"]}
+        return {
+            "format": FORMAT,
+            "title": self.title,
+            "warnings": self.warnings,
+            "best": self.best,
+            "sinks": self.sinks,
+            "controls": self.controls,
+            "curves": curves,
+            "run": info.to_json(),
+        }
+
+    @property
+    def drawable(self) -> bool:
+        """Whether any curve has a value."""
+        return any(np.isfinite(self.results.by_key[key].value).any() for key in main_curves(self.results))
+
+    def figure(self) -> Figure:
+        """The headline curves. Raises MetricError where none has a value."""
+        return self.results.plot()
+
+    def _layers(self) -> list[int]:
+        return list(self.results.info.model.layers) or list(range(self.results.n_layers))
+
+    def _level(self, key: Key) -> np.ndarray | None:
+        """The chance level that an adjusted curve is less."""
+        level = self.results.by_key.get(key._replace(statistic="baseline"))
+        return level.value if level is not None and key.name == "adjusted" else None
+
+    def _about(self, key: Key) -> str:
+        definition = measure_info(self.results, key.measure).definition
+        level = f"; chance: {baseline_phrase(self.results, key.measure)}" if baseline_label(self.results, key) else ""
+        return definition and definition + level
+
+    def _name(self, key: Key) -> str:
+        title = full_title(key.measure, key.task, [self.results])
+        return f"{title}, {key.name}" if key.statistic == "adjusted" else title
+
+    def _best(self, key: Key) -> str:
+        estimates = self.results.by_key[key]
+        if np.isfinite(estimates.value).sum() < 2:
+            return ""
+        last = max(i for i in self._layers() if np.isfinite(estimates.value[i]))
+        top, bottom = int(np.nanargmax(estimates.value)), int(np.nanargmin(estimates.value))
+        sentence = f"{self._name(key)}: highest in layer {top}, {self._value(key, top)}, "
+        sentence += f"lowest in layer {bottom}, {self._value(key, bottom)}"
+        if top == last:
+            return f"{sentence}; the last layer is the highest"
+        above = difference(self.results, self.results, key, layers=[top], others=[last])
+        if not np.isfinite(above.low[0]):
+            return f"{sentence}; {number(above.value[0])} above the last"
+        ends = f"[{number(above.low[0])}, {number(above.high[0])}]"
+        return f"{sentence}; {number(above.value[0])} {ends} above the last"
+
+    def _value(self, key: Key, layer: int) -> str:
+        estimates = self.results.by_key[key]
+        value, low, high = (float(part[layer]) for part in estimates)
+        return f"{number(value)} [{number(low)}, {number(high)}]" if np.isfinite(low) else number(value)
+
+    def _sinks(self) -> Iterator[str]:
+        median, sd = (self.results.values("word_norm", statistic) for statistic in ("median", "sd"))
+        if median is not None and sd is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                spread = sd / median
+            if np.isfinite(spread).any():
+                top = int(np.nanargmax(spread))
+                long_layers = [i for i in range(len(spread)) if spread[i] > SINK]
+                where = (
+                    f"in layers {_ranges(long_layers)} some words are far longer than others"
+                    if long_layers
+                    else "none in the lengths"
+                )
+                yield (
+                    f"{where}: these spread by {spread[top]:.2f} times their median in layer {top}, where that is "
+                    "largest"
+                )
+        for label, measure in self.results.info.measures.items():
+            share = self.results.values(label, "top_1")
+            if measure.name == "rogue_dimensions" and share is not None and np.isfinite(share).any():
+                top = int(np.nanargmax(share))
+                yield f"one dimension makes {share[top]:.0%} of the mean cosine in layer {top}, where that is most"
+
+    def _warnings(self) -> Iterator[str]:
+        info = self.results.info
+        empty = [key for key in self.keys if not np.isfinite(self.results.by_key[key].value).any()]
+        if empty:
+            yield f"undefined in every layer, for want of contexts: {', '.join(map(self._name, empty))}"
+        cosine = self.results.values("anisotropy", "mean_cosine")
+        if cosine is not None and (high := [i for i in range(len(cosine)) if cosine[i] >= ANISOTROPIC]):
+            yield (
+                f"in layers {_ranges(high)} the cosine of unrelated words is {number(min(cosine[high]))} to "
+                f"{number(max(cosine[high]))}: read a cosine only against that"
+            )
+        if (share := info.corpus.unknown_share) is not None and share > MANY:
+            yield f"{share:.1%} of the pieces are unknown to the model's tokenizer: this text is not its own"
+        if info.corpus.skipped_share > MANY:
+            yield f"{info.corpus.skipped_share:.1%} of the words have no vector"
+        if 0 < info.corpus.words < FEW_WORDS:
+            yield f"only {info.corpus.words} words have {info.corpus.min_contexts} contexts"
+        if 0 < info.resampled.n < FEW_UNITS:
+            yield f"only {cluster_count(info.resampled)}: intervals speak of other text like this"
+        for key in self.keys:
+            estimates = self.results.by_key[key]
+            half = (estimates.high - estimates.low) / 2
+            if np.isfinite(half).any() and np.nanmax(half) > WIDE and abs(np.nanmax(estimates.value)) < 10:
+                yield f"{self._name(key)}: half an interval is up to {number(np.nanmax(half))}"
+        if info.model.dtype in ("float16", "bfloat16"):
+            yield f"computed in {info.model.dtype}"
+        if any(line for line in self.sinks if line.startswith("in layers")):
+            yield "a few vectors are far longer than the rest (sinks): means over words are mostly theirs"
+
+
+def card(results: Results, title: str = "") -> Card:
+    """The card of a run."""
+    return Card(results, title or results.info.title or results.info.model.name or "model")
+
+
+def write(model_card: Card, folder: Path) -> list[Path]:
+    """Write card.md, card.json and, where any curve has a value, card.svg; the paths."""
+    import json
+
+    from ctxexp.files.writing import write_text
+    from ctxexp.report.frame import save_figure
+
+    paths = [
+        write_text(folder / "card.md", model_card.markdown("card.svg")),
+        write_text(folder / "card.json", json.dumps(model_card.json(), indent=1, ensure_ascii=False, allow_nan=False)),
+    ]
+    return [*paths, *(save_figure(model_card.figure(), folder, "card", kinds=("svg",)) if model_card.drawable else ())]
+
+
+def _amounts(results: Results) -> list[str]:
+    text = results.info.corpus
+    amounts = f"{text.sentences:,} sentences, {text.occurrences:,} occurrences, {text.words:,} words with "
+    return [f"{amounts}{text.min_contexts} contexts", f"seed {results.info.seed}"]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`2 to 5, 7`"""
+    runs: list[list[int]] = []
+    for i in numbers:
+        if runs and i == runs[-1][-1] + 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+
+
+def _cell(value: float) -> str:
+    return number(value) if np.isfinite(value) else ""
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,280 @@
+"""The gate: a model never drifts from itself, planted drifts are found; statuses, intervals, refusals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ctxexp_compare.card_command import report
+from ctxexp_compare.gate import MARGIN, CurveDifference, Gate, diff
+from ctxexp_compare.gate import diff as compared
+
+import ctxexp
+from ctxexp.command.cli import command
+from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError
+from ctxexp.results import Results
+from ctxexp.results.values import Key
+from docs.numbers.marked import marked
+from docs.numbers.planted_gate import planted
+from tests.made import results_with, told
+
+LAYERS, R = 7, 250
+CURVES = ("anisotropy/mean_cosine", "self_similarity/adjusted")
+MEASURES = {
+    "anisotropy": {"name": "anisotropy", "main": "mean_cosine", "title": "Anisotropy", "unit": "cosine"},
+    "self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine"},
+}
+
+
+def run(seed: int, *, spread: float = 0.01, shift: float = 0.0, layer: int = 3, **info: Any) -> Results:
+    """A run of two flat curves with error of its own, of which its replicates know the spread; one value is shifted."""
+    rng = np.random.default_rng(seed)
+    curves, replicates = {}, {}
+    for key in CURVES:
+        value = 0.4 + spread * rng.normal(size=LAYERS)
+        value[layer] += shift
+        curves[key] = value
+        replicates[key] = (value[:, None] + spread * rng.normal(size=(LAYERS, R))).astype(np.float32)
+    said = {"n_layers": LAYERS, "measures": MEASURES, "fingerprint": "f", "seed": 0, "bootstrap": R, "title": "m"}
+    said |= {"corpus": "text", "resampled": "document", "n_resampled": 200}
+    return results_with(curves, replicates=replicates, info=told(**{**said, **info}))
+
+
+def test_equal_models_fail_at_the_nominal_share() -> None:
+    """At a margin of 0, of 200 texts: 5% and three standard errors are 19. Without documents most fail: refused."""
+    rng = np.random.default_rng(1)
+    told_of = [diff(*planted(rng, "document"), margin=0).verdict for _ in range(200)]
+    assert told_of.count("moved") <= 19
+    assert "held" not in told_of
+    untold = [diff(*planted(rng, "sentence"), margin=0, independent_sentences=True) for _ in range(50)]
+    assert sum(found.verdict == "moved" for found in untold) >= 25
+    pair = planted(rng, "sentence")
+    with pytest.raises(ConfigError, match="the documents of text are not known, so that its sentences"):
+        diff(*pair)
+
+
+def test_a_move_passes_only_within_the_margin() -> None:
+    """.0097 of .01, where intervals are wide: open, unless the text shows more than it can. So with .0103."""
+    rng = np.random.default_rng(2)
+    for shift, never in ((0.0097, "held"), (0.0103, "held"), (0.0097, "moved")):
+        found = [diff(*planted(rng, "document", shift=shift, spread=0.01)).verdict for _ in range(100)]
+        assert found.count(never) <= 5 + 7, (shift, never)  # 5% and three standard errors
+        assert found.count("open") >= 85
+    narrow = diff(*planted(rng, "document", shift=0.0097, spread=1e-4))
+    assert narrow.verdict == "held"  # a text that can tell
+
+
+def test_the_smallest_move_is_found_as_often_as_it_says() -> None:
+    """What texts name for one value on average, planted there, is found in 80% of them, the largest named oftener."""
+    rng = np.random.default_rng(3)
+
+    def texts(n: int, shift: float) -> list[CurveDifference]:
+        found = [diff(*planted(rng, "document", shift=shift, spread=0.02)) for _ in range(n)]
+        assert all(gate.smallest == max(gate.values, key=lambda one: one.smallest) for gate in found)
+        return [one for gate in found for one in gate.values if one.layer == 3]
+
+    smallest = float(np.mean([one.smallest for one in texts(20, 0)]))
+    assert 0.01 < smallest < 0.05
+    seen = [one.verdict == "moved" for one in texts(150, smallest)]
+    assert len(seen) == 300
+    assert 0.72 <= np.mean(seen) <= 0.88
+
+
+def test_one_model_over_two_texts_fails_at_the_stated_level() -> None:
+    """200 pairs of runs of one truth, at a margin of 0: at most 5% (and three standard errors, 9.6%) fail."""
+    failed = sum(bool(diff(run(2 * i), run(2 * i + 1), margin=0, same_text=False).outside) for i in range(200))
+    assert failed <= 19
+    assert sum(bool(diff(run(2 * i), run(2 * i + 1), same_text=False).outside) for i in range(200)) <= 1
+
+
+def test_a_run_against_itself_is_equal_everywhere() -> None:
+    one = run(0)
+    found = diff(one, one, margin=0)
+    assert not found.outside
+    assert found.verdict == "held"
+    assert all(value.low == value.high == 0 for value in found.values)
+    assert len(found.values) == 2 * LAYERS
+
+
+def test_a_shift_is_found_only_beyond_the_margin() -> None:
+    for shift, verdict in ((0.1, "moved"), (0.004, "held")):
+        found = diff(run(1, spread=0.001), run(2, spread=0.001, shift=shift), same_text=False)
+        assert {(v.key.measure, v.layer) for v in found.values if v.verdict != "held"} == (
+            {("anisotropy", 3), ("self_similarity", 3)} if verdict == "moved" else set()
+        )
+    near = diff(run(1), run(2, shift=0.012), same_text=False)
+    assert near.open
+    frame = near.frame
+    assert (frame.low < frame.difference).all()
+    assert (frame.difference < frame.high).all()
+    assert frame.curve.tolist()[0] == "anisotropy/mean_cosine"
+
+
+def test_what_both_owe_to_the_same_sentences_cancels() -> None:
+    """Noise that both runs share says nothing of their difference."""
+    a = run(3)
+    b = run(3, shift=0.03)  # the same noise
+    assert {v.layer for v in diff(a, b, margin=0.029).outside} == {3}
+    assert not diff(a, b, margin=0.029, same_text=True).open
+    apart = diff(a, run(3, shift=0.03, fingerprint="g"), margin=0.029, same_text=False)
+    assert not apart.outside
+    assert apart.open
+
+
+def test_what_is_defined_in_one_run_alone_has_moved() -> None:
+    a, b = run(4), run(4)
+    b.by_key[next(iter(b.by_key))].value[2] = np.nan
+    [one] = diff(a, b).outside
+    assert one.layer == 2
+
+
+def test_the_report_names_what_moved_and_what_else_differs() -> None:
+    a, b = run(5, spread=1e-4), run(6, spread=1e-4, shift=0.1, transform="center")
+    said = report(diff(a, b), a, b)
+    assert "moved: 2 of 14 values, by more than 0.01" in said
+    assert "smallest move that this text would find in any value, in 80% of texts like it: 0.01" in said
+    assert "intervals are up to ±0.000" in said
+    assert "transform differs: none and center" in said
+    assert said.count("| moved") == 2
+    assert "held: all 14 are certainly within 0.01\nboth are equal in every resample" in report(diff(a, a), a, a)
+    wide = report(diff(a, run(6, spread=0.008, fingerprint="g"), same_text=False), a, b)
+    assert "open: nothing moved for certain, but" in wide
+
+
+def bare(*curves: str) -> Results:
+    said = told(n_layers=2, measures=MEASURES, fingerprint="f", resampled="document", n_resampled=200)
+    return results_with({name: np.zeros(2) for name in curves or CURVES[:1]}, info=said)
+
+
+def part(keep: int) -> Results:
+    """A run with so many replicates of each curve."""
+    made = run(0, bootstrap=keep)
+    return replace(made, replicates={key: drawn[:, :keep] for key, drawn in made.replicates.items()})
+
+
+def without(kind: str) -> Results:
+    """A run without the second curve (`value`), or without its replicates."""
+    made = run(0)
+    second = Key.of(*CURVES[1].split("/"))
+    if kind == "replicates":
+        return replace(made, replicates={key: drawn for key, drawn in made.replicates.items() if key != second})
+    return replace(made, frame=made.frame[made.frame.measure != second.measure])
+
+
+REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
+    (lambda: diff(run(0), run(0), margin=-1), ConfigError, "margin=-1: expected 0 or more"),
+    (lambda: diff(run(0), run(1, fingerprint="g")), ConfigError, "the texts differ"),
+    (lambda: diff(run(0), run(1, bootstrap=5)), ConfigError, "resamples differ (seed 0 and 0, bootstrap 250 and 5"),
+    (lambda: diff(run(0), bare()), ConfigError, "7 layers against 2: curves of equally deep models are compared"),
+    (lambda: diff(bare(), bare()), DataError, "no curve of these runs has bootstrap replicates"),
+    (lambda: diff(part(1), part(1)), DataError, "bootstrap=1: expected 100 replicates or more"),
+    (lambda: diff(part(99), part(99)), DataError, "bootstrap=99: expected 100 replicates or more"),
+    (lambda: diff(run(0), run(0, layers=(2, 3))), ConfigError, "layers differ (model.layers: all and [2, 3])"),
+    (lambda: diff(run(0), run(0, resampled="sentence")), ConfigError, "resamples differ"),
+    (lambda: diff(*[run(0, resampled="sentence")] * 2), ConfigError, "say independent_sentences=true if no two"),
+    (lambda: diff(*[run(0, n_resampled=19)] * 2), DataError, "text has 19 documents: expected 20 or more"),
+    (lambda: diff(run(0), without("value")), MetricError, "only one of the runs has self_similarity/adjusted: measure"),
+    (lambda: diff(without("value"), run(0)), MetricError, "only one of the runs has self_similarity/adjusted: measure"),
+    (lambda: diff(run(0), without("replicates")), DataError, "self_similarity/adjusted: no bootstrap replicates"),
+    (lambda: diff(run(0), run(0), measures=["sts"]), MetricError, "no measure 'sts' in both runs"),
+    (lambda: diff(results_with({}), results_with({})), DataError, "these runs have no measure in common"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[words[:30] for _, _, words in REFUSED])
+def test_runs_that_cannot_be_compared_are_refused(
+    call: Callable[[], object], error: type[CtxexpError], words: str
+) -> None:
+    with pytest.raises(error) as refused:
+        call()
+    assert words in str(refused.value)
+
+
+def test_statuses_are_those_that_the_docs_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = {}
+    made = {"a": run(7, spread=1e-4), "moved": run(7, spread=1e-4, shift=0.1), "open": run(8, spread=0.008)}
+    made |= {"untold": run(7, resampled="sentence"), "layers": run(7, layers=(0, 3))}
+    for name, results in made.items():
+        results.save(tmp_path / name)
+        folders[name] = str(tmp_path / name)
+    assert command(["diff", folders["a"], folders["a"]]) == 0
+    assert command(["diff", folders["a"], folders["moved"], f"out={tmp_path / 'values.csv'}"]) == 1
+    assert len((tmp_path / "values.csv").read_text().splitlines()) == 1 + 2 * LAYERS
+    assert command(["diff", folders["a"], folders["open"], "margin=0.03"]) == 3
+    assert command(["diff", folders["a"], folders["open"], "margin=0.03", "test=difference"]) == 0
+    assert command(["diff", folders["a"], folders["moved"], "test=difference"]) == 1
+    assert command(["diff", folders["a"], folders["open"], "margin=0.2"]) == 0
+    assert command(["diff", folders["untold"], folders["untold"]]) == 2
+    assert "the documents of text are not known" in capsys.readouterr().err
+    assert command(["diff", folders["untold"], folders["untold"], "independent_sentences=true"]) == 0
+    assert command(["diff", folders["a"], folders["layers"]]) == 2
+    assert command(["diff", folders["a"], str(tmp_path / "nowhere")]) == 2
+    assert "name a finished run's folder" in capsys.readouterr().err
+    assert command(["diff", "bert 'x", folders["a"]]) == 2
+    assert command(["diff", "bert gpt2", folders["a"]]) == 2
+    assert "expected a run's folder, or one model" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_planted_drifts_are_found_and_rounding_is_not(tmp_path: Path) -> None:
+    """The BERT mini with two layers swapped and with wrong norms moves; in bfloat16 and by dynamic int8 it doesn't
+    by the default margin."""
+    import copy
+
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    from ctxexp.datasets.polysemy import polysemy
+    from ctxexp.models import minis
+    from docs.numbers.drift import DRIFTS
+
+    os.environ["CTXEXP_CACHE"] = str(tmp_path)
+    base = AutoModel.from_pretrained(minis.folder("bert"), dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(minis.folder("bert"))
+    corpus = ctxexp.Corpus("part", polysemy().sentences[:70])
+
+    def measured(change: Callable[[Any], Any]) -> Results:
+        encoder = ctxexp.from_transformers(change(copy.deepcopy(base)), tokenizer)
+        return ctxexp.measure(encoder, corpus, options=["min_contexts=3", "bootstrap=300"], progress=False)
+
+    def diff(a: Results, b: Results, margin: float = MARGIN) -> Gate:
+        return compared(a, b, margin=margin, independent_sentences=True)  # each was written by itself
+
+    plain = measured(lambda model: model)
+    wrong = ("two layers swapped", "a norm's weights 1", "a norm left out")
+    kinds = (*wrong, "bfloat16", "int8, dynamic")
+    changed = {what: measured(DRIFTS[what]) for what in kinds}
+    found = {what: diff(plain, results) for what, results in changed.items()}
+    moved = {what: len(gate.outside) for what, gate in found.items()}
+    assert [what for what in kinds if moved[what]] == [*wrong], moved
+    assert {value.layer for value in found["a norm's weights 1"].outside} == {4}
+    assert diff(plain, changed["int8, dynamic"], margin=1e-3).outside  # smaller margins find these
+    assert diff(plain, changed["bfloat16"], margin=1e-5).outside
+    assert not diff(plain, plain, margin=0).outside
+
+
+def test_what_the_readme_says_of_planted_drifts_its_table_shows() -> None:
+    from docs.numbers.drift import MARK, README
+
+    _, _, *lines = marked(README, MARK).splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    verdicts = {(model, what): verdict.split(" ")[0] for model, what, verdict, *_ in rows}
+    assert {model for model, _ in verdicts} == {"bert", "gpt2", "minilm"}
+    for (model, what), verdict in verdicts.items():
+        if what in ("two layers swapped", "a norm's weights 1", "a norm left out", "norms' epsilon 0.1"):
+            assert verdict == "moved", (model, what)
+        elif what in ("itself", "float16", "bfloat16", "norms' epsilon 1e-5"):
+            assert verdict == "held", (model, what)
+    assert verdicts["gpt2", "int8, dynamic"] == "held"
+    cells = {(model, what): (below, least) for model, what, _, below, least, *_ in rows}
+    assert all(float(cells[model, "bfloat16"][0]) > 5e-5 for model in ("bert", "gpt2", "minilm"))
+    for (model, what), (below, least) in cells.items():
+        assert (0 if below == "nowhere" else float(below)) <= float(least), (model, what)
+        assert (verdicts[model, what] == "held") == (float(least) <= MARGIN), (model, what)

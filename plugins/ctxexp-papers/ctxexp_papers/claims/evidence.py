@@ -1,0 +1,242 @@
+"""Evidence on claims: curves of a model, and families of runs that may be compared with each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ctxexp.report.negative_controls import UNTRAINED, control_lines, control_of
+from ctxexp.report.wording import baseline_label, definition_name, measure_info
+from ctxexp.results import Results
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import LAYER, Estimates, Key
+from ctxexp_papers.claims.provenance import departures
+from ctxexp_papers.claims.spans import NotMeasuredError, Span
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAPER = ("elmo", "bert", "gpt2")
+"""The models that the paper speaks of, by their registered names."""
+
+SAMPLED = ("one_per_sentence", "uniform", "")  # baselines of random occurrences, as the paper's
+CORPUS = "sts_2012_2016"
+"""The paper's own text."""
+
+Kind = Literal["published", "other", "released"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One run's curves by layer, and word tables, or figures that were released as points. `twin` is
+    the same run of untrained weights.
+
+    `model` is elmo, bert or gpt2, or the name of what a file of word vectors holds. `link` leads to the run.
+    """
+
+    model: str
+    by_key: Mapping[Key, Estimates]
+    label: str = ""
+    link: str = ""
+    info: RunInfo = field(default_factory=RunInfo)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    replicates: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    twin: Evidence | None = None
+    points: bool = False
+
+    def curve(self, key: Key) -> np.ndarray | None:
+        """The curve, if it has any value."""
+        estimates = self.by_key.get(key)
+        return estimates.value if estimates and np.isfinite(estimates.value).any() else None
+
+    def span(self, key: Key, other: Evidence | None = None) -> Span:
+        """The curve with its intervals, and its replicates unless `other` drew other resamples; raises NotMeasuredError
+        if it isn't there."""
+        if self.curve(key) is None:
+            raise NotMeasuredError(f"{key} was not released" if self.points else f"no {key} in its runs")
+        if self.points:
+            return Span(*[self.by_key[key].value] * 3)
+        same_resamples = other is None or _resampling(self.info) == _resampling(other.info)
+        return Span(*self.by_key[key], self.replicates.get(key) if same_resamples else None)
+
+    def differences(self, key: Key, layer: int) -> Span:
+        """Every layer's difference from one of them, with its interval."""
+        span = self.span(key)
+        return Span(*np.array([span.less(span, i, layer) for i in range(len(span.value))]).T)
+
+    def less(self, other: Evidence, key: Key, one: int, two: int) -> tuple[float, float, float]:
+        """This run's value at a layer less the other's at one of its own, low and high; raises NotMeasuredError."""
+        a, b = self.span(key, other), other.span(key, self)
+        a.require(key, [one])
+        b.require(key, [two])
+        return a.less(b, one, two)
+
+    def with_interval(self, value: float, low: float, high: float) -> tuple[float, float, float]:
+        """An effect as a report has it: the ends of its interval are NaN where the evidence brings none."""
+        return (value, math.nan, math.nan) if self.points else (value, low, high)
+
+    def hidden(self, key: Key) -> Evidence:
+        """The mean of a curve over the hidden layers, as evidence of one layer; the ends of its interval are the means
+        of theirs, as if layers erred together, unless replicates say better."""
+        means = (
+            {key: Estimates(*(end[1:].mean(keepdims=True) for end in self.by_key[key]))} if key in self.by_key else {}
+        )
+        replicates = {key: self.replicates[key][1:].mean(axis=0, keepdims=True)} if key in self.replicates else {}
+        return replace(self, by_key=means, replicates=replicates)
+
+    def n(self, key: Key, layer: int) -> float:
+        """How many groups the value of this layer is over; NaN if unknown."""
+        counts = self.by_key.get(key._replace(statistic="n", baseline=""))
+        return float(counts.value[layer]) if counts and layer < len(counts.value) else math.nan
+
+
+@dataclass
+class Family:
+    """Evidence that may stand in one sentence: the same weights, corpus, protocol, transform and control; newest first.
+
+    `departures`: by model, what keeps its runs from being the paper's own experiment; none of kind `published` has any.
+    `controls`: a line a curve and model on what there is without context (`ctxexp.report.negative_controls`).
+    """
+
+    kind: Kind
+    title: str
+    corpus: str = ""
+    members: list[Evidence] = field(default_factory=list)
+    departures: dict[str, list[str]] = field(default_factory=dict)
+    controls: list[str] = field(default_factory=list)
+
+    def find(self, model: str, *keys: Key) -> Evidence | None:
+        """The newest run of the model that has all these curves."""
+        for member in self.members:
+            if member.model == model and all(member.curve(key) is not None for key in keys):
+                return member
+        return None
+
+    def models(self) -> list[str]:
+        """The models in it, the paper's first."""
+        names = {member.model for member in self.members}
+        return [m for m in PAPER if m in names] + sorted(names - set(PAPER))
+
+
+def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
+    """Finished runs (results and a link to each), newest first, sorted into families; the paper's own first.
+
+    Only runs of the paper's models and of word-vector files count. The paper's own: its weights, its text and its
+    protocol (`provenance.departures`), whatever a run calls itself. A file of word vectors has neither weights nor
+    contexts and joins every family.
+    """
+    by_protocol: dict[tuple[str, ...], Family] = {}
+    own: dict[tuple[str, ...], dict[str, Results]] = {}  # the newest of each model, whose controls are told
+    files = []
+    pairs = list(runs)
+    for results, link in pairs:
+        info = results.info
+        name, label = info.model.name, info.title
+        if name == "word_vectors":
+            files.append(_evidence(_file(info, label), results, link))
+            continue
+        if name not in PAPER:
+            continue
+        changed = [info.transform.name, info.control]
+        reasons = departures(info)
+        weights = info.model.weights or "unknown"
+        key = ("own" if not reasons else weights, info.corpus.fingerprint, *changed)
+        if key not in by_protocol:
+            title = _title("of the paper" if not reasons else weights, info, changed)
+            by_protocol[key] = Family("other" if reasons else "published", title, info.corpus.name)
+        by_protocol[key].members.append(_evidence(name, results, link))
+        own.setdefault(key, {}).setdefault(name, results)
+        if reasons:
+            by_protocol[key].departures.setdefault(name, reasons)
+    twins = [m for family in by_protocol.values() for m in family.members if m.info.model.weights == UNTRAINED]
+    for key, family in by_protocol.items():
+        family.members = [replace(m, twin=_twin(m, twins)) for m in family.members]
+        family.controls = control_lines(list(own[key].items()), others=[results for results, _ in pairs])
+    every = sorted(by_protocol.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS, _distance(f)))
+    for family in every:
+        family.members += files
+    return every
+
+
+def _twin(member: Evidence, twins: Iterable[Evidence]) -> Evidence | None:
+    """The newest run that is this one's untrained twin."""
+    return next((twin for twin in twins if control_of(member.info, twin.info) == "untrained"), None)
+
+
+def _evidence(model: str, results: Results, link: str) -> Evidence:
+    labels = measure_labels(results)
+    tables = {name: _table(results, label) for name, label in labels.items() if label in results.tables}
+    keys = {key: name for key in results.by_key if (name := _canonical(results, labels, key))}
+    estimates = {name: results.by_key[key] for key, name in keys.items()}
+    replicates = {name: results.replicates[key] for key, name in keys.items() if key in results.replicates}
+    return Evidence(model, estimates, results.info.title, link, results.info, tables, replicates)
+
+
+def _table(results: Results, label: str) -> pd.DataFrame:
+    """The measure's word table; without its adjusted values where these are by groups of each word's own size."""
+    table = results.tables[label]
+    if not baseline_label(results, Key(label, "adjusted")):
+        return table
+    return table[[name for name in table.columns if not str(name).startswith("adjusted_")]]
+
+
+def measure_labels(results: Results) -> dict[str, str]:
+    """The label of each thing that a run measured, by what it is whatever its label: the metric's name with its
+    variant. Of several labels that one of the same words, else the first; a measure that doesn't say is left out.
+    """
+    labels: dict[str, str] = {}
+    for label in results.info.measures:
+        if measure_info(results, label).variant is not None:
+            name = definition_name(results, label)
+            labels[name] = label if label == name else labels.get(name, label)
+    return labels
+
+
+def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | None:
+    """A curve's key by what it is of and what it is adjusted by: where the run's or the measure's own baseline is
+    `size_matched`, plain `adjusted` is by that level. None for what isn't evidence.
+
+    Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper.
+    """
+    name = definition_name(results, key.measure)
+    if key.place != LAYER or key.task or labels.get(name) != key.measure:
+        return None
+    if key.baseline or not key.statistic.startswith(("adjusted", "corrected")):
+        return key._replace(measure=name)
+    baseline = results.info.baseline.name
+    if baseline == "size_matched" or (baseline in SAMPLED and baseline_label(results, key)):
+        return Key(name, key.statistic, baseline="size_matched")
+    return Key(name, key.statistic) if baseline in SAMPLED else None
+
+
+def _resampling(info: RunInfo) -> tuple[int, int, str]:
+    """Runs that agree in these drew the same resamples."""
+    return info.seed, info.bootstrap, info.corpus.fingerprint
+
+
+def _file(info: RunInfo, label: str) -> str:
+    """glove or fasttext by the name of the file, else the run's label."""
+    file = str(info.model.details.get("file") or label).lower()
+    if "glove" in file:
+        return "glove"
+    return "fasttext" if any(sign in file for sign in ("fasttext", "wiki-news", "crawl-300", "cc.en")) else label
+
+
+def _distance(family: Family) -> int:
+    """In how many ways its runs depart from the paper's experiment at the most."""
+    return max(map(len, family.departures.values()), default=0)
+
+
+def own_weights(every: Sequence[Family]) -> Family | None:
+    """The family that decides: the paper's own weights, text and protocol; None without a run of them."""
+    return next((family for family in every if family.kind == "published"), None)
+
+
+def _title(weights: str, info: RunInfo, changed: Sequence[str]) -> str:
+    parts = [f"weights {weights}", f"corpus {info.corpus.name or 'unknown'}"]
+    parts += [f"{what} {name}" for what, name in zip(("transform", "control"), changed, strict=True) if name != "none"]
+    return ", ".join(parts)

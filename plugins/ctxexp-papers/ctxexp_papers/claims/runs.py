@@ -1,0 +1,66 @@
+"""Finished runs: from the results folders of a tracking folder, or from an MLflow store."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctxexp.errors import TrackingError
+from ctxexp.jobs.finished_runs import finished_results
+from ctxexp.progress import show
+from ctxexp.results import Results
+
+LinkedResults = tuple[Results, str]  # and a link to the run
+
+
+def on_disk(folder: Path) -> Iterator[LinkedResults]:
+    """Finished jobs under `<folder>/results`, the newest first."""
+    for job, results in finished_results(folder):
+        if job.results == job.folder:  # what another job took over is there already
+            yield results, str(job.state.get("link") or job.folder)
+
+
+def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
+    """Finished runs of an MLflow experiment, the newest first."""
+    from ctxexp.jobs.credentials import redact
+    from ctxexp.sinks.mlflow import database, sqlite
+    from ctxexp.sinks.mlflow.failures import failures
+    from ctxexp.sinks.mlflow.links import run_link
+    from ctxexp.sinks.mlflow.tags import KIND, LOGGED
+
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar a file
+    if uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():
+        raise TrackingError(f"no tracking store at {sqlite.sqlite_path(uri)} (uri=)")
+    client = database.client(uri)
+    query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
+    with failures(f"cannot read the runs of {redact(uri)}"):
+        group = client.get_experiment_by_name(experiment)
+        if group is None:
+            names = ", ".join(sorted(e.name for e in client.search_experiments()))
+            raise TrackingError(f"no experiment {experiment!r} in {redact(uri)}; there are: {names} (experiment=)")
+        token = None
+        while True:
+            page = client.search_runs(
+                [group.experiment_id],
+                query,
+                max_results=1000,
+                order_by=["attributes.start_time DESC"],
+                page_token=token,
+            )
+            for run in page:
+                try:
+                    with tempfile.TemporaryDirectory() as folder, failures(f"cannot fetch run {run.info.run_id}"):
+                        for item in client.list_artifacts(run.info.run_id):
+                            if not item.is_dir:
+                                client.download_artifacts(run.info.run_id, item.path, folder)
+                        results = Results.load(Path(folder))
+                except TrackingError as error:
+                    show(f"warning: left out: {error}", sys.stderr)
+                    continue
+                yield results, run_link(uri, group.experiment_id, run.info.run_id)
+            token = page.token
+            if not token:
+                return

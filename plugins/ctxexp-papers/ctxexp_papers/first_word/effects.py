@@ -1,0 +1,127 @@
+"""Runs that differ in the first position alone, each against the text as tokenized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ctxexp.controls.no_first import NoFirst
+from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.report import wording
+from ctxexp.report.differences import Difference, difference
+from ctxexp.report.wording import AVERAGE, Run
+from ctxexp.results import Results
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import Key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRICS = ("intra_sentence_similarity", "sts")  # a column of panels each, the first against two chance levels
+AS_TOKENIZED, UNIT_NORM, NO_FIRST = "as tokenized", "unit norm", "without the first word"
+_WITHOUT = NoFirst().label
+
+
+class Effect(NamedTuple):
+    """One model's curve of one measure under one condition of the first position."""
+
+    metric: str
+    model: str
+    condition: str
+    key: Key
+    base: Results  # as tokenized
+    results: Results
+    difference: Difference  # results less base and its interval, (n_layers,) each
+
+
+def effects(runs: Sequence[Run]) -> list[Effect]:
+    """The conditions among the runs, by measure, then in the order of the runs; none for a model that has just one."""
+    all_effects = []
+    for metric in METRICS:
+        bases = [results for _, results in runs if condition_of(results.info) == AS_TOKENIZED]
+        for base in bases:
+            own = [effect for _, results in runs if (effect := _effect(metric, base, results))]
+            all_effects += own if len(own) > 1 else []
+    return all_effects
+
+
+def condition_of(info: RunInfo) -> str:
+    """A run's condition of the first position; empty where it combines two, or has another."""
+    prefix = str(info.model.details.get("prefix") or AS_TOKENIZER)
+    is_unit = info.transform.arguments.get("name", info.transform.name) == "unit_norm"
+    is_unit = is_unit and not info.transform.arguments.get("centred")
+    choices = (prefix, info.control, "unit_norm" if is_unit else info.transform.name)
+    if choices == (AS_TOKENIZER, "none", "none"):
+        return AS_TOKENIZED
+    if choices == (AS_TOKENIZER, "none", "unit_norm"):
+        return UNIT_NORM
+    if choices == (AS_TOKENIZER, _WITHOUT, "none"):
+        return NO_FIRST
+    if choices[1:] == ("none", "none"):
+        return f"{_PREFIXES.get(prefix, repr(prefix))} first"
+    return ""
+
+
+_PREFIXES = {"bos": "BOS", ".": "a dot", "none": "nothing"}
+
+
+def frame(effects: Sequence[Effect]) -> pd.DataFrame:
+    """A row a measure, model, condition and layer: the value, its difference from the text as tokenized with a 95%
+    interval, and the value against a chance level of each group's own size (NaN for a measure without one)."""
+    import pandas as pd
+
+    parts = []
+    for effect in effects:
+        about = {
+            "measure": effect.metric,
+            "model": effect.model,
+            "corpus": effect.results.info.corpus.name,
+            "condition": effect.condition,
+        }
+        curves = {
+            "layer": np.arange(len(effect.difference.value)),
+            "value": effect.results.by_key[effect.key].value,
+            "matched": size_matched_curve(effect.results, effect.key)[0],
+            "difference": effect.difference.value,
+            "low": effect.difference.low,
+            "high": effect.difference.high,
+        }
+        parts.append(pd.DataFrame({**about, **curves}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def size_matched_curve(results: Results, key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The curve against random groups of each group's own size and its interval, (n_layers,) each: chance falls with a
+    sentence's length, and the paper's level is of a pair."""
+    estimates = results.by_key.get(key._replace(baseline="size_matched"))
+    nothing = np.full(len(results.by_key[key].value), np.nan)
+    return (nothing, nothing, nothing) if estimates is None else (estimates.value, estimates.low, estimates.high)
+
+
+def _effect(metric: str, base: Results, other: Results) -> Effect | None:
+    condition = condition_of(other.info)
+    key = _key(metric, base)
+    if not condition or key is None or key not in other.by_key or _same(other.info) != _same(base.info):
+        return None
+    if metric == "sts" and condition == UNIT_NORM:
+        return None  # it is the sentence's vector that has norm 1 then, which no cosine sees
+    model = wording.one_line(base.info.title or base.info.model.name)
+    return Effect(metric, model, condition, key, base, other, difference(other, base, key))
+
+
+def _key(metric: str, results: Results) -> Key | None:
+    """The curve that stands for the metric, against the paper's chance level where it has one."""
+    label = next((label for label in results.info.measures if wording.definition_name(results, label) == metric), "")
+    tasks = [task for measure, task in results.subjects() if measure == label]
+    return wording.main_key(results, label, AVERAGE if AVERAGE in tasks else "", wanted="adjusted") if tasks else None
+
+
+def _same(info: RunInfo) -> tuple[object, ...]:
+    """The properties that all runs of one model have in common."""
+    model = info.model
+    return (
+        *(model.name, model.weights, model.details.get("checkpoint"), model.details.get("pooling"), model.dtype),
+        *(model.n_layers, model.layers, info.corpus.fingerprint, info.pooling.name, info.seed),
+    )

@@ -1,0 +1,8 @@
+"""One claim over every choice that could be defended: a specification curve of a sweep's runs."""
+
+from __future__ import annotations
+
+from ctxexp_papers.multiverse.joint import Joint, joint
+from ctxexp_papers.multiverse.specifications import Specification, specifications
+
+__all__ = ["Joint", "Specification", "joint", "specifications"]

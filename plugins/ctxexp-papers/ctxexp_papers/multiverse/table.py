@@ -1,0 +1,55 @@
+"""The table of a multiverse: for each option of each choice how many specifications bear the claim out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.wording import Run
+from ctxexp_papers.multiverse.figure import title
+from ctxexp_papers.multiverse.joint import joint
+from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, weight
+
+
+def table(runs: Sequence[Run]) -> SweepTable | None:
+    """A row an option; None where these runs are no multiverse."""
+    specs, together = specifications(runs), joint(runs)
+    if not specs or together is None:
+        return None
+    cells = []
+    for name, options in differing_choices(specs).items():
+        for option in options:
+            with_option = [one for one in specs if option in one.options(name)]
+            counts = [str(sum(one.verdict == kind for one in with_option)) for kind in ("falls", "open", "rises")]
+            middle = f"{np.median([one.effect for one in with_option]):+.3f}"
+            cells.append([name, option, *counts, middle, f"{weight(specs, name):.0%}"])
+    columns = ["choice", "option", "falls", "open", "rises", "median effect", "variance that hangs on the choice"]
+    notes = [
+        f"All together: {together.sentence()}.",
+        "An effect: the last layer less the first. Falls, rises: its 95% interval leaves 0 out. Ways that give the "
+        "same numbers are one, counted at each of their options.",
+    ]
+    return SweepTable(title(specs, together), frame(specs), columns, cells, notes)
+
+
+def joint_table(runs: Sequence[Run]) -> SweepTable | None:
+    """A row a joint statistic and null; None where these runs are no multiverse."""
+    together = joint(runs)
+    if together is None:
+        return None
+    cells = [
+        [one.name, f"{one.value:+.3f}", f"[{one.low:+.3f}, {one.high:+.3f}]" if np.isfinite(one.low) else "", one.null,
+         f"{one.expected:+.3f}", f"{one.p:.3f}" if np.isfinite(one.p) else ""]
+        for one in together.statistics
+    ]  # fmt: skip
+    columns = ["all specifications", "value", "95% interval", "null", "expected", "p"]
+    notes = [
+        "Layers shuffled: p is the share of pairs of layers, called first and last in all specifications at once, that "
+        "give as low a median or as high a share. Layers beside each other are alike: of random walks over 5 to 31 "
+        "layers, all measures going along, 13% to 18% come to p = .05.",
+        "Untrained twin: p is the share of resamples of the text in which the median isn't below the twin's, which is "
+        "one draw of random weights.",
+    ]
+    return SweepTable("The specifications together, against chance", together.frame, columns, cells, notes)

@@ -1,0 +1,1 @@
+"""Baselines of twins: unrelated occurrences at the same place in the sentence, or of the same frequency."""

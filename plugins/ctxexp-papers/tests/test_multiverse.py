@@ -1,0 +1,181 @@
+"""Specifications by choice, their verdicts and weights; the figure and table say what they are; the sweep's configs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from ctxexp_papers.multiverse import joint, specifications
+from ctxexp_papers.multiverse.figure import figure, title
+from ctxexp_papers.multiverse.specifications import CHOICES, differing_choices, frame, weight
+from ctxexp_papers.multiverse.table import joint_table, table
+
+from ctxexp.results import Results
+from tests.composed import composed
+from tests.made import results_with, told
+
+MEASURES = {
+    "self_similarity": {"name": "self_similarity", "title": "Self-similarity"},
+    "mev_centred": {"name": "max_explainable_variance", "title": "MEV", "variant": "centred"},
+    "anisotropy": {"name": "anisotropy", "title": "Anisotropy"},
+}
+TRANSFORMS = {
+    "none": {"name": "none"}, "center": {"name": "center"}, "unit_norm": {"name": "unit_norm", "centred": False},
+    "unit_norm (centred=True)": {"name": "unit_norm", "centred": True},
+}  # fmt: skip
+
+
+def run(
+    transform: str, control: str, pooling: str, weights: str = "mini", *, fall: float = 0.2, walk: int | None = None
+) -> Results:
+    """A run of five layers whose adjusted self-similarity falls by `fall`, by half of it where vectors are centred, and
+    whose raw one rises as much; norms change neither. MEV stays. Sure to .01. `walk`: a random walk over layers that
+    all measures have in common instead."""
+    arguments = TRANSFORMS[transform]
+    centred = bool(arguments.get("centred")) or transform == "center"
+    own = 0.001 * (control != "none") + 0.002 * (pooling == "first")  # no two ways are quite the same
+    fall = fall / 2 if centred else fall
+    path = np.linspace(0, 1, 5) if walk is None else np.random.default_rng(walk).normal(size=5).cumsum()
+    curves = {
+        "self_similarity/raw": 0.9 + (fall + own) * path, "self_similarity/adjusted": 0.8 - (fall + own) * path,
+        "mev_centred/size_matched_adjusted": 0.3 - (own + 0.0003 * list(TRANSFORMS).index(transform)) * path,
+        "anisotropy/mean_cosine": 0.1 + 0.2 * path,
+    }  # fmt: skip
+    noise = 0.005 * np.random.default_rng(0).normal(size=(5, 200))
+    replicates = {key: curve[:, None] + noise for key, curve in curves.items()}
+    info = told(
+        name="m", corpus="polysemy", n_layers=5, measures=MEASURES, control=control, details={"pooling": pooling},
+        transform=transform, transform_arguments=arguments, weights=weights, n_resampled=200, resampled="document",
+    )  # fmt: skip
+    return results_with(curves, replicates=replicates, info=info)
+
+
+def runs(weights: str = "mini", **planted: Any) -> list[tuple[str, Results]]:
+    every = product(TRANSFORMS, ("none", "no first word"), ("mean", "first"))
+    return [(" ".join((*chosen, weights)), run(*chosen, weights, **planted)) for chosen in every]
+
+
+def test_each_run_gives_a_specification_with_one_norm_under_cosines() -> None:
+    found = specifications(runs())
+    assert len(found) == 16 * 3 - 16
+    assert sum(1 + len(one.also) for one in found) == 16 * 3
+    assert [one.effect for one in found] == sorted(one.effect for one in found)
+    counted = {kind: sum(one.verdict == kind for one in found) for kind in ("falls", "rises", "open")}
+    assert counted == {"falls": 8, "rises": 8, "open": 16}  # adjusted, raw, MEV
+    first = {name: found[0].options(name) for name in CHOICES}
+    assert first["definition"] == ["Self-similarity"]
+    assert first["baseline"] == ["as configured"]
+    assert first["centring"] == ["as it is"]
+    assert first["norm"] == ["as it is", "unit"]
+    assert found[0].effect == pytest.approx(-0.203)
+    assert found[0].low < -0.203 < found[0].high
+    assert set(differing_choices(found)) == {"definition", "centring", "norm", "first position", "unit", "baseline"}
+    assert differing_choices(found)["centring"] == ["as it is", "centred"]
+    assert frame(found).norm[0] == "as it is or unit"
+
+
+def test_numbers_that_differ_a_little_are_kept_apart() -> None:
+    a, b = run("none", "none", "mean"), run("unit_norm", "none", "mean")
+    b.by_key[next(iter(b.by_key))].value[0] += 1e-4
+    rest = [("x", run("center", "no first word", "first"))]
+    assert len(specifications([("a", a), ("b", b), *rest])) == 3 * 3 - 1
+
+
+def test_a_choices_weight_is_its_share_of_variance() -> None:
+    found = [one for one in specifications(runs()) if one.choices[-1] == "as configured"]
+    assert weight(found, "centring") == pytest.approx(1, abs=1e-3)
+    assert weight(found, "norm") == pytest.approx(0, abs=1e-9)
+    assert np.isnan(weight(found[:1], "definition"))
+
+
+def test_few_choices_are_no_multiverse() -> None:
+    plain = [(label, results) for label, results in runs() if "first word" not in label and "mean" in label]
+    assert specifications(plain[:3]) == []
+    assert joint(plain[:3]) is None
+    assert figure(plain[:2]) is None
+    assert table(plain[:2]) is None
+    assert joint_table(plain[:2]) is None
+
+
+def test_a_finding_exceeds_shuffled_layers_and_the_twin() -> None:
+    """Raw self-similarity left out, every curve falls steadily: no other of the 20 pairs of layers falls as much."""
+    down = [(label, without_raw(results)) for label, results in runs()]
+    twins = [(label, without_raw(results)) for label, results in runs("untrained", fall=0.001)]
+    found = joint([*down, *twins])
+    assert found is not None
+    median, share, against, share_against = found.statistics
+    effects = [one.effect for one in specifications(down)]
+    assert median.value == pytest.approx(np.median(effects))
+    assert (median.p, median.draws) == (1 / 20, 20)
+    assert median.low < median.value < median.high
+    assert share.value == pytest.approx(8 / 24)
+    assert share.p == pytest.approx(10 / 20)  # as many fall between any two layers
+    assert against.null == "untrained twin"
+    assert against.expected == pytest.approx(np.median([one.effect for one in specifications(twins, untrained=True)]))
+    assert share_against.expected == 0
+    assert found.null.shape == (20, 24)
+    assert found.null[0] == pytest.approx(sorted(effects))
+
+
+def test_equivalent_ways_count_as_one_finding() -> None:
+    """All ways following one random walk over five layers, .05 is reached in 5% of walks, or a little more (layers
+    beside each other are alike, as the note says): not in the half that fall."""
+    few = [label for label, _ in runs()][:6]
+    found = []
+    for seed in range(60):
+        together = joint([(label, without_raw(results)) for label, results in runs(walk=seed) if label in few])
+        assert together is not None
+        found.append((together.statistics[0].value < 0, together.statistics[0].p <= 0.05))
+    falls, certain = np.mean(found, axis=0)
+    assert falls > 0.3
+    assert certain < 0.25
+    alike = joint([*runs(), *runs("untrained")])
+    assert alike is not None
+    assert alike.statistics[2].p == 1  # never below its twin
+
+
+def without_raw(results: Results) -> Results:
+    kept = (results.frame.measure != "self_similarity") | (results.frame.statistic != "raw")
+    return replace(results, frame=results.frame[kept])
+
+
+def test_figure_title_and_table_count_the_same() -> None:
+    every = [*runs(), *runs("untrained", fall=0.01)]
+    found, together = specifications(every), joint(every)
+    assert together is not None
+    said = "the median of 32 ways to measure it (layers shuffled: p = 0"
+    assert said in title(found, together)
+    assert title(found, together).endswith(": 8 fall, 8 rise, 16 are open")
+    drawn = figure(every)
+    assert drawn is not None
+    assert len(drawn.axes[0].lines) == 2 * 32 + 2
+    shown = table(every)
+    assert shown is not None
+    assert shown.title == title(found, together)
+    assert together.sentence() in shown.notes[0]
+    assert "untrained twin:" in shown.notes[0]
+    pd.testing.assert_frame_equal(shown.numbers, frame(found))
+    row = next(row for row in shown.shown if row[:2] == ["definition", "MEV, centred"])
+    assert row[2:5] == ["0", "16", "0"]
+    for choice in differing_choices(found):
+        counted = sum(sum(map(int, row[2:5])) for row in shown.shown if row[0] == choice)
+        assert counted == 48 if choice == "norm" else 32
+    both = joint_table(every)
+    assert both is not None
+    assert len(both.shown) == len(both.numbers) == 4
+
+
+def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:
+    config = composed("experiment=multiverse", "transform=center_unit_norm")
+    assert set(config.metric) == {
+        "self_similarity", "max_explainable_variance", "max_explainable_variance_centred",
+        "max_explainable_variance_released",
+    }  # fmt: skip
+    assert (config.transform.name, config.transform.arguments) == ("unit_norm", {"centred": True})
+    assert not config.sink
+    variances = [config.metric[name].arguments for name in config.metric if name.startswith("max_")]
+    assert [told["baselines"] for told in variances] == [["run", "size_matched"]] * 3

@@ -1,0 +1,85 @@
+"""Tests over layers hold their level in worlds without a trend, and find planted ones."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from ctxexp_papers.claims.walks import association_p, trend_p, walks_of
+
+from ctxexp.maths.correlation import spearman
+
+RNG = np.random.default_rng
+WORLDS = 400  # a share of 5% of them has a standard error of 1.1%
+
+
+def worlds(kind: str, n: int, seed: int) -> np.ndarray:
+    """(WORLDS, n) curves without a trend: white noise, an AR(1) of that coefficient, or random walks."""
+    e = RNG(seed).normal(size=(WORLDS, n))
+    if kind == "walk":
+        return e.cumsum(axis=1)
+    if kind == "walk of unequal steps":
+        return (e * RNG(seed + 1).lognormal(0, 1.5, n)).cumsum(axis=1)
+    for i in range(1, n):
+        e[:, i] += float(kind) * e[:, i - 1]
+    return e
+
+
+@pytest.mark.parametrize("kind", ["0", "0.5", "0.8", "walk", "walk of unequal steps"])
+def test_worlds_without_trend_give_at_most_7_percent(kind: str) -> None:
+    a, b, rng = worlds(kind, 13, 1), worlds(kind, 13, 7), RNG(0)
+    assert np.mean([trend_p(x, rng) < 0.05 for x in a]) <= 0.07
+    assert np.mean([association_p(x, y, rng) < 0.05 for x, y in zip(a, b, strict=True)]) <= 0.07
+
+
+def test_the_usual_tests_would_call_walks_trends() -> None:
+    from scipy.stats import spearmanr
+
+    a, b, depth = worlds("walk", 13, 1), worlds("walk", 13, 7), np.arange(13)
+    assert np.mean([spearmanr(x, depth).pvalue < 0.05 for x in a]) > 0.5
+    assert np.mean([spearmanr(x, y).pvalue < 0.05 for x, y in zip(a, b, strict=True)]) > 0.25
+
+
+def test_planted_trends_are_found_where_layers_are_many_enough() -> None:
+    rng = RNG(3)
+    line = np.linspace(0, 1, 13)
+    assert trend_p(line, rng) == trend_p(-line, rng) == pytest.approx(1 / 2048)
+    rough = [line + rng.normal(0, 0.03, 13) for _ in range(100)]
+    assert np.mean([trend_p(x, rng) < 0.05 for x in rough]) > 0.9
+    assert np.mean([association_p(x, -line, rng) < 0.05 for x in rough]) > 0.9
+    assert trend_p(line[:3], rng) == 0.5  # three layers decide nothing
+    assert trend_p(np.linspace(0, 1, 31), rng) == pytest.approx(1 / 2048)
+
+
+def test_walks_have_the_curves_steps_in_every_order() -> None:
+    curve = np.array([0.3, 0.5, 0.1, 0.15])
+    walks = walks_of(curve, RNG(0))
+    steps = np.diff(curve)
+    expected = {tuple(np.round(np.r_[steps[0], np.array(s) * steps[1:]], 9)) for s in product((1, -1), repeat=2)}
+    assert {tuple(np.round(np.diff(walk), 9)) for walk in walks} == expected
+    np.testing.assert_allclose(walks[0], curve - curve[0])
+    rhos = [abs(spearman(walk, np.arange(4))) for walk in walks]
+    assert trend_p(curve, RNG(0)) == np.mean(np.array(rhos) >= rhos[0] - 1e-9)
+
+
+def test_long_walks_draw_each_direction_equally_often() -> None:
+    curve = RNG(1).normal(size=16)
+    walks = walks_of(curve, RNG(0))
+    assert walks.shape == (2048, 16)
+    np.testing.assert_allclose(walks[0], curve - curve[0])
+    turned = np.diff(walks, axis=1) / np.diff(curve)
+    np.testing.assert_allclose(np.abs(turned), 1)
+    np.testing.assert_allclose(turned[:, 0], 1)  # the first step keeps its direction
+    np.testing.assert_allclose(turned[:, 1:].mean(axis=0), 0, atol=0.1)  # 4.5 standard errors
+
+
+def test_one_step_has_one_walk_and_one_layer_none() -> None:
+    np.testing.assert_array_equal(walks_of(np.array([3.0, 5.0]), RNG(0)), [[0, 2]])
+    np.testing.assert_array_equal(walks_of(np.array([3.0]), RNG(0)), [[0]])
+
+
+def test_a_curve_that_does_not_change_has_no_p() -> None:
+    assert np.isnan(trend_p(np.ones(13), RNG(0)))
+    assert np.isnan(association_p(np.ones(13), np.arange(13), RNG(0)))
+    assert np.isnan(trend_p(np.array([1.0, 2.0]), RNG(0)))

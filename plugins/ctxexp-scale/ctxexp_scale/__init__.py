@@ -1,0 +1,23 @@
+"""Whole corpora in one pass, data sets of the Hugging Face hub as streams, and Ray's clusters as an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ctxexp
+from ctxexp.plugins import Register
+
+
+@ctxexp.hookimpl
+def register_datasets(register: Register) -> None:
+    register("huggingface", "ctxexp_scale.huggingface:huggingface")
+
+
+@ctxexp.hookimpl
+def register_engines(register: Register) -> None:
+    register("ray", "ctxexp_scale.ray.engine:Ray")
+
+
+@ctxexp.hookimpl
+def config_folders() -> str:
+    return str(Path(__file__).parent / "conf")

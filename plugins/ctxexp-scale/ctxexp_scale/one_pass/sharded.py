@@ -1,0 +1,234 @@
+"""A text in shards: read once to find its words, and again by the worker that encodes a shard; never held in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence, TextStream
+from ctxexp.datasets.contexts import MemoryShards
+from ctxexp.datasets.sketch import digest, splitmix64
+from ctxexp.datasets.streamed import EncodingRecord, ShardOptions, StreamedCorpus
+from ctxexp.engine import Engine
+from ctxexp.errors import DataError
+from ctxexp.progress import Progress
+from ctxexp_scale.one_pass.forms import check_parts
+from ctxexp_scale.one_pass.results import measure_sums
+
+if TYPE_CHECKING:
+    from ctxexp.measuring.study import Study, Vectors
+    from ctxexp.results import Results
+
+__all__ = ["ShardedText", "Share", "check_parts", "shard_text"]  # two functions: `streamed.Sharder`
+
+log = logging.getLogger("ctxexp")
+
+AT_ONCE = 1 << 22  # digests that are compared at a time
+
+
+class Share(NamedTuple):
+    """Every `step`-th document of a part of the text, or sentence where documents aren't known, from number `first`."""
+
+    part: int
+    first: int
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ShardedText(StreamedCorpus):
+    """A text in shards, of which every sentence counts once, whichever parts it stands in; none is in memory.
+
+    Vectors are summed of `words` only, those that may reach enough contexts.
+    """
+
+    text: TextStream
+    words: tuple[str, ...]  # sorted
+    shards: tuple[tuple[Share, ...], ...]
+    copies: Mapping[int, np.ndarray]  # by part, sorted: digests of sentences that an earlier part has
+    has_documents: bool  # whether shards hold whole documents
+    n_distinct: int  # sentences
+    text_sentences: int  # as often as they stand there
+    text_words: int
+    identity: str  # hex digits of the sentences, in whatever order
+    layout: str  # hex digits of them in theirs
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self.identity
+
+    @cached_property
+    def content(self) -> str:
+        return hashlib.blake2b(f"{self.layout} {self.shards} {self.words}".encode(), digest_size=16).hexdigest()
+
+    def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, EncodingRecord]:
+        return measure_sums(study, self, vectors, progress)
+
+    def read(self, shard: int) -> Iterator[Sentence]:
+        """The sentences of a shard."""
+        for share in self.shards[shard]:
+            seen = set(self.copies.get(share.part, np.empty(0, np.uint64)).tolist())
+            for one in _numbered(self.text, self.text.parts[share.part]):
+                if one.key not in seen and one.number % share.step == share.first:
+                    yield self.text.words(one.text)
+                seen.add(one.key)
+
+
+class _PartSummary(NamedTuple):
+    """The sentences and words of a part, counted."""
+
+    part: int
+    digests: np.ndarray  # of its sentences, each once, sorted
+    contexts: Counter[str]  # by word, sentences that hold it
+    n_sentences: int
+    n_words: int
+    has_documents: bool
+    layout: str
+
+
+@dataclass(frozen=True)
+class _PartReader:
+    """Reads a part, by its number."""
+
+    text: TextStream
+    form: Callable[[str], str | None]
+
+    def __call__(self) -> Callable[[int], _PartSummary]:
+        return self.read
+
+    def read(self, part: int) -> _PartSummary:
+        contexts: Counter[str] = Counter()
+        form = cache(lambda unit: self.form(unit) or "")
+        keys: set[int] = set()
+        n_sentences, n_words, has_documents, layout = 0, 0, True, hashlib.blake2b(digest_size=16)
+        for one in _numbered(self.text, self.text.parts[part]):
+            words = self.text.words(one.text).words
+            n_sentences, n_words, has_documents = n_sentences + 1, n_words + len(words), one.has_document
+            layout.update(f"{one.number} {one.key} ".encode())
+            if one.key not in keys:
+                keys.add(one.key)
+                contexts.update({form(word) for word in words})
+        contexts.pop("", None)
+        digests = np.sort(np.fromiter(keys, np.uint64, len(keys)))
+        return _PartSummary(part, digests, contexts, n_sentences, n_words, has_documents, layout.hexdigest())
+
+
+class _NumberedText(NamedTuple):
+    """A text of a part, with its document's number."""
+
+    number: int  # of its document in the part; where documents aren't known, its own
+    key: int
+    text: str | Sentence
+    has_document: bool
+
+
+def _numbered(text: TextStream, part: object) -> Iterator[_NumberedText]:
+    """The texts of a part."""
+    number, last = -1, object()
+    for document, one in text.texts(part):
+        number += document is None or document != last
+        last = document
+        yield _NumberedText(number, digest(one if isinstance(one, str) else one.text), one, document is not None)
+
+
+def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine, progress: Progress) -> ShardedText:
+    """The text in shards, with the words that may reach enough contexts. Raises DataError for one without a sentence
+    or a word."""
+    source = MemoryShards(text) if isinstance(text, Corpus) else text
+    contexts: Counter[str] = Counter()
+    parts: list[_PartSummary] = []
+    with TemporaryDirectory() as folder, progress.stage("read text", total=len(source.parts), unit="parts") as stage:
+        for part in engine.map_unordered(_PartReader(source, options.form), range(len(source.parts))):
+            contexts.update(part.contexts)
+            np.save(Path(folder) / f"{part.part}.npy", part.digests)
+            parts.append(part._replace(digests=_digest_sums(part.digests), contexts=Counter()))
+            stage.advance(1)
+        parts.sort(key=lambda part: part.part)
+        copies = _copies(Path(folder), [int(part.digests[0]) for part in parts])
+    total = np.stack([np.zeros(3, np.uint64), *(part.digests for part in parts)]).sum(axis=0)
+    for digests in copies.values():
+        total -= _digest_sums(digests)
+    n_words = sum(part.n_words for part in parts)
+    if not total.any():
+        raise DataError(f"{source.name} has no sentence: expected UTF-8 text, a sentence a line")
+    if not contexts:  # no model is loaded for it
+        raise DataError(
+            f"corpus {source.name!r} has no word to measure: all {n_words:,} are left out (words.punctuation=...)"
+        )
+    log.info("%s: %s sentences once each, in %d shards", source.name, f"{int(total[0]):,}", options.shards)
+    return ShardedText(
+        source.name,
+        (),
+        choices=dict(source.choices),
+        text=source,
+        words=_words(contexts, options),
+        shards=_shares(len(source.parts), options.shards),
+        copies=copies,
+        has_documents=all(part.has_documents for part in parts),
+        n_distinct=int(total[0]),
+        text_sentences=sum(part.n_sentences for part in parts),
+        text_words=n_words,
+        identity=_hex(total.tolist()),
+        layout=_hex([part.layout for part in parts]),
+    )
+
+
+def _digest_sums(digests: np.ndarray) -> np.ndarray:
+    """(3,) uint64: the number of the digests, and two sums modulo 2^64, the same in any order."""
+    return np.array([len(digests), digests.sum(), splitmix64(digests).sum()], np.uint64)
+
+
+def _hex(what: Sequence[object]) -> str:
+    return hashlib.blake2b(str(what).encode(), digest_size=16).hexdigest()
+
+
+def _words(contexts: Counter[str], options: ShardOptions) -> tuple[str, ...]:
+    """The words in enough sentences, copies in several parts counted: none is lost."""
+    sample, min_contexts = options.sample, options.min_contexts
+    words = sorted(word for word, n in contexts.items() if n >= min_contexts)
+    if not words and contexts:
+        word, n = max(contexts.items(), key=lambda item: (item[1], item[0]))
+        log.warning(
+            f"no word reaches min_contexts={min_contexts} distinct sentences; the most frequent, {word[:40]!r}, has "
+            f"{n:,}: measures over words are undefined (NaN) in every layer"
+        )
+    if sample is not None and sample < len(words):
+        words = sorted(sorted(words, key=lambda word: digest(word, options.seed))[:sample])  # those of a bounded run
+    return tuple(words)
+
+
+def _shares(parts: int, shards: int) -> tuple[tuple[Share, ...], ...]:
+    """Shards of about equal size: whole parts, or of fewer parts than shards a share of one each."""
+    if parts >= shards:
+        return tuple(tuple(Share(part, 0, 1) for part in range(k, parts, shards)) for k in range(shards))
+    steps = [len(range(part, shards, parts)) for part in range(parts)]
+    return tuple((Share(part, k, step),) for part, step in enumerate(steps) for k in range(step))
+
+
+def _copies(folder: Path, sizes: Sequence[int]) -> dict[int, np.ndarray]:
+    """By part, sorted, the digests that an earlier part has too; the digests of `{part}.npy` are compared in ranges."""
+    copies: dict[int, list[np.ndarray]] = {}
+    ranges = max(1, -(-sum(sizes) // AT_ONCE))
+    edges = [2**64 * i // ranges for i in range(ranges)]
+    for low, high in pairwise([*edges, 2**64]):
+        in_range = []
+        for part in range(len(sizes)):
+            digests = np.load(folder / f"{part}.npy", mmap_mode="r") if sizes[part] else np.empty(0, np.uint64)
+            first = int(np.searchsorted(digests, np.uint64(low)))
+            last = int(np.searchsorted(digests, np.uint64(high - 1), side="right"))
+            in_range.append(np.array(digests[first:last]))
+        keys, part_of = np.concatenate(in_range), np.repeat(np.arange(len(in_range)), list(map(len, in_range)))
+        order = np.argsort(keys, kind="stable")  # of equal ones the earliest part's first
+        again = order[1:][keys[order][1:] == keys[order][:-1]]
+        for part in np.unique(part_of[again]).tolist():
+            copies.setdefault(part, []).append(np.sort(keys[again[part_of[again] == part]]))
+    return {part: np.concatenate(each) for part, each in copies.items()}

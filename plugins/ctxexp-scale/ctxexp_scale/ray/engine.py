@@ -1,0 +1,107 @@
+"""Engine of Ray's actors: each keeps a model; one that dies is replaced, and its item done again."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain, islice
+from typing import Any, ClassVar, TypeVar
+
+from ctxexp.engine import Engine
+from ctxexp.errors import ConfigError, EngineError, error_text
+from ctxexp.jobs.process import defer_signals, process_start
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Ray(Engine):
+    """`workers` actors of the cluster at `address`, or of one that is begun here (None), each with `cpus` and `gpus`.
+
+    What items make lies in the cache's folder, which all nodes must share under one path.
+
+    Args:
+        address: of a cluster (`auto`, `ray://host:10001`); None: one on this machine, for the run.
+        workers: actors at most; work begins with the first that the cluster has room for.
+        cpus: of each.
+        gpus: of each; None: one where the cluster has any.
+        accelerator_type: of the GPUs, as Ray names it (`A100`); None: any.
+        max_restarts: how often a worker that died is begun anew; -1: always. An item is tried three times at most.
+        runtime_env: Ray's description of the environment of its workers (`pip`, `env_vars`, `working_dir` ...).
+        shard_tokens: of the model's tokens, encoded as one item.
+    """
+
+    name = "ray"
+    _own_node: ClassVar[str] = ""  # of the cluster that was begun for this process
+
+    def __init__(
+        self,
+        *,
+        address: str | None = None,
+        workers: int = 2,
+        cpus: float = 1,
+        gpus: float | None = None,
+        accelerator_type: str | None = None,
+        max_restarts: int = -1,
+        runtime_env: Mapping[str, Any] | None = None,
+        shard_tokens: int = Engine.shard_tokens,
+    ) -> None:
+        if find_spec("ray") is None:
+            raise ConfigError(
+                "engine=ray needs the library ray, which isn't installed: pip install 'ctxexp-scale[ray]'"
+            )
+        if workers < 2 or shard_tokens < 1 or cpus < 0 or (gpus or 0) < 0 or max_restarts < -1:
+            raise ConfigError(
+                f"engine ray: expected at least 2 workers, shard_tokens of at least 1, no negative cpus or gpus, "
+                f"max_restarts of at least -1; got workers={workers}, shard_tokens={shard_tokens}, cpus={cpus}, "
+                f"gpus={gpus}, max_restarts={max_restarts}; for one worker engine=local"
+            )
+        self.address, self.workers, self.cpus, self.gpus, self.shard_tokens = address, workers, cpus, gpus, shard_tokens
+        self.accelerator_type, self.max_restarts = accelerator_type, max_restarts
+        self.runtime_env = dict(runtime_env or {})
+
+    def map_unordered(self, make: Callable[[], Callable[[T], R]], items: Iterable[T]) -> Iterator[R]:
+        import cloudpickle
+        import ray
+
+        from ctxexp_scale.ray.pool import Pool
+        from ctxexp_scale.ray.worker import RayWorker  # what Ray makes of a class needs Ray
+
+        source = iter(items)
+        first = list(islice(source, 1))
+        if not first:
+            return
+        options: dict[str, Any] = {} if self._connect() or not self.runtime_env else {"runtime_env": self.runtime_env}
+        gpus = self.gpus if self.gpus is not None else float(ray.cluster_resources().get("GPU", 0) > 0)
+        options |= {"num_cpus": self.cpus, "num_gpus": gpus}
+        if self.accelerator_type:
+            options["accelerator_type"] = self.accelerator_type
+        # An actor that dies is replaced by the pool, not by Ray, which would give it the item that killed it for ever.
+        actor = RayWorker.options(**options, max_restarts=0, max_task_retries=0)  # type: ignore[attr-defined]  # Ray's
+        own = ray.get_runtime_context().get_node_id() == Ray._own_node
+        driver = (os.getpid(), process_start(os.getpid()) or "") if own else None
+        begin = partial(actor.remote, cloudpickle.dumps(make), driver)
+        resources = {"CPU": self.cpus, "GPU": gpus}
+        yield from Pool(begin, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
+
+    def _connect(self) -> bool:
+        """Whether this call connected: to a cluster, or to one that it began for this process."""
+        import ray
+
+        if ray.is_initialized():
+            return False
+        local = {"num_cpus": int(self.cpus * self.workers) or 1, "include_dashboard": False} if not self.address else {}
+        try:
+            with defer_signals():  # puts handlers back: Ray's ends the process with 15, and leaves the job RUNNING
+                ray.init(address=self.address or "local", log_to_driver=False, logging_level=logging.ERROR,
+                         runtime_env=self.runtime_env or None, **local)  # fmt: skip
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise EngineError(
+                f"engine ray: no cluster at engine.address={self.address}: {error_text(error)}"
+            ) from error
+        if not self.address:
+            Ray._own_node = ray.get_runtime_context().get_node_id()
+        return True

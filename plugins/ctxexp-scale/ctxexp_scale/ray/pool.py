@@ -1,0 +1,152 @@
+"""Pool of actors that work on items: begun when the cluster has room, two items in flight each, replaced when dead."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import ray
+from ray import exceptions
+
+from ctxexp.engine import WorkerDeaths
+from ctxexp.errors import EngineError, error_text
+from ctxexp.jobs.process import defer_signals
+
+log = logging.getLogger("ctxexp")
+
+IN_FLIGHT = 2  # items of an actor: it begins the second while the first's result is on its way
+WAIT = 60.0  # seconds without a word, after which a run says what it waits for
+DEATH = (
+    exceptions.RayActorError,
+    exceptions.OutOfMemoryError,
+    exceptions.WorkerCrashedError,
+    exceptions.NodeDiedError,
+    exceptions.ObjectLostError,
+)
+Item = tuple[int, Any]  # with its number
+
+
+class WorkerSlot:
+    """Slot of one worker: its actor, or the successor when that dies.
+
+    `tasks` are the actor's tasks in the order in which it does them, first the one that reports that it is ready.
+    """
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self.begin, self.restarts = begin, -1
+        self.start()
+
+    def start(self) -> None:
+        """Begin an actor, the first or another."""
+        self.restarts += 1
+        self.actor = self.begin()
+        self.tasks: deque[tuple[ray.ObjectRef, Item | None]] = deque([(self.actor.node.remote(), None)])
+
+    def give(self, item: Item) -> None:
+        self.tasks.append((self.actor.do.remote(item[1]), item))
+
+    @property
+    def items(self) -> list[Item]:
+        """The items of unfinished tasks."""
+        return [item for _, item in self.tasks if item]
+
+
+class Pool:
+    """Works on items by actors.
+
+    Args:
+        begin: begins an actor.
+        size: number of slots for actors, at most.
+        max_restarts: number of times that the actor of a slot is replaced; -1: always.
+        resources: of an actor, by name, for messages.
+    """
+
+    def __init__(self, begin: Callable[[], Any], size: int, max_restarts: int, resources: dict[str, float]) -> None:
+        self.begin, self.size, self.max_restarts, self.resources = begin, size, max_restarts, resources
+        self.slots: list[WorkerSlot] = []
+        self.waiting: deque[Item] = deque()
+        self.deaths = WorkerDeaths("engine ray", "is there memory for it on its node?")
+
+    def map_unordered(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yields the results in any order. Raises errors of the work, and EngineError for items that kill workers."""
+        source, began, ready = enumerate(items), time.monotonic(), 0
+        self.waiting.extend(islice(source, self.size))
+        try:
+            self.slots = [WorkerSlot(self.begin) for _ in self.waiting]
+            while self.waiting or any(slot.items for slot in self.slots):
+                slot = self._next()
+                try:
+                    with defer_signals():
+                        value = ray.get(slot.tasks[0][0])
+                except DEATH as error:
+                    self._replace(slot, error)
+                    continue
+                except exceptions.RayTaskError as error:
+                    raise (
+                        error.cause if isinstance(error.cause, Exception) else EngineError(error_text(error))
+                    ) from None
+                except exceptions.RayError as error:
+                    raise EngineError(f"engine ray: no worker can be begun: {error_text(error)}") from error
+                _, item = slot.tasks.popleft()
+                if item is None:
+                    ready += 1
+                    self.deaths.begun()
+                    log.info("engine ray: worker %d of %d is ready after %.1f s, on node %s", ready,
+                             len(self.slots), time.monotonic() - began, value[:8])  # fmt: skip
+                self.waiting.extend(islice(source, max(0, IN_FLIGHT * len(self.slots) - len(self.waiting))))
+                self._feed(slot)
+                if item is not None:
+                    yield value
+        finally:
+            for slot in self.slots:
+                ray.kill(slot.actor)
+
+    def _next(self) -> WorkerSlot:
+        """Wait for a slot whose first task has ended. Signals are answered between waits: inside of one, Ray would turn
+        their handlers' exceptions into another exit status."""
+        firsts = {slot.tasks[0][0]: slot for slot in self.slots if slot.tasks}
+        since = time.monotonic()
+        while True:
+            with defer_signals():
+                heard, _ = ray.wait(list(firsts), num_returns=1, timeout=1)
+            if heard:
+                return firsts[heard[0]]
+            if time.monotonic() - since > WAIT:
+                self._report_missing_resources()
+                since = time.monotonic()
+
+    def _feed(self, slot: WorkerSlot) -> None:
+        """Give the slot items: a second one only while there is one for every slot, and none beside an item at which a
+        worker died, so that the next death is counted at the right item."""
+        most = IN_FLIGHT if len(self.waiting) >= len(self.slots) else 1
+        while self.waiting and len(slot.tasks) < most:
+            beside = [self.waiting[0], *slot.items]
+            if len(beside) > 1 and any(self.deaths.by_number[number] for number, _ in beside):
+                return
+            slot.give(self.waiting.popleft())
+
+    def _replace(self, slot: WorkerSlot, error: Exception) -> None:
+        """Count the death of an actor at its first item, and start another one, which does its unfinished items."""
+        items, (_, first) = slot.items, slot.tasks[0]
+        if not getattr(error, "preempted", False):  # its node was taken away: no item's fault
+            self.deaths.count(first)
+        self.waiting.extendleft(reversed(items))
+        if self.max_restarts < 0 or slot.restarts < self.max_restarts:
+            slot.start()
+            return
+        self.slots.remove(slot)
+        if not self.slots:
+            raise EngineError(
+                f"engine ray: no worker is left, each was begun anew {self.max_restarts} times (engine.max_restarts): "
+                f"{error_text(error)}; what was done is kept: the same command goes on from it"
+            ) from error
+
+    def _report_missing_resources(self) -> None:
+        if pending := sum(slot.tasks[0][1] is None for slot in self.slots if slot.tasks):
+            has = {name: n for name, n in ray.available_resources().items() if name in ("CPU", "GPU")}
+            log.warning("engine ray: %d of %d workers wait for %s each; free are %s", pending, len(self.slots),
+                        self.resources, has)  # fmt: skip

@@ -1,0 +1,123 @@
+"""Data sets as `datasets` streams them, of small files in each format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("datasets.load", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'")
+
+from ctxexp_scale.huggingface import RowStream, huggingface
+
+from ctxexp.dataset import Corpus
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.engines.local import Local
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.measuring.study import WordFilter
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
+ROWS = [
+    {"text": f"The bank {i} lent. It closed!\nA new line {i % 7}", "id": i // 3, "words": ["a", str(i)]}
+    for i in range(40)
+]
+
+
+def parquet(folder: Path, rows: list[dict[str, object]], name: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
+
+
+def jsonl(folder: Path, rows: list[dict[str, object]], name: str) -> None:
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def zipped(folder: Path, rows: list[dict[str, object]], name: str) -> None:
+    (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in rows).encode()))
+
+
+def arrow(folder: Path, rows: list[dict[str, object]], name: str) -> None:
+    from datasets import Dataset
+
+    Dataset.from_list(rows).save_to_disk(folder / name)
+
+
+@pytest.mark.parametrize("write", [parquet, jsonl, zipped, arrow])
+def test_files_of_each_format_are_read(tmp_path: Path, write: Callable[..., None]) -> None:
+    write(tmp_path, ROWS[:25], "a")
+    write(tmp_path, ROWS[25:], "b")
+    corpus = huggingface(path=str(tmp_path), sentences="marks")
+    assert isinstance(corpus, Corpus)
+    assert [s.text for s in corpus.sentences[:3]] == ["The bank 0 lent.", "It closed!", "A new line 0"]
+    assert corpus.documents == tuple(i for i in range(40) for _ in range(3))
+    stream = huggingface(path=str(tmp_path), sentences="marks", stream=True)
+    assert isinstance(stream, RowStream)
+    assert list(stream.parts) == [0, 1]
+    assert stream.corpus().sentences == corpus.sentences
+
+
+def test_sentences_documents_and_limits(tmp_path: Path) -> None:
+    jsonl(tmp_path, ROWS, "a")
+    path = str(tmp_path / "a.jsonl")
+
+    def read(**more: object) -> Corpus:
+        corpus = huggingface(path=path, **more)  # type: ignore[arg-type]
+        assert isinstance(corpus, Corpus)
+        return corpus
+
+    assert len(read().sentences) == 40
+    assert len(read(sentences="line").sentences) == 80
+    assert read(documents="id").documents == tuple(i // 3 for i in range(40))
+    assert read(documents="none").documents is None
+    assert read(column="words").sentences[3].words == ("a", "3")
+    assert len(read(limit=7).sentences) == 7
+
+
+def test_a_bound_is_the_same_however_rows_lie(tmp_path: Path) -> None:
+    limits = BoundOptions(max_contexts=6, max_sentences=10, min_contexts=2, form=WordFilter().form)
+    found = []
+    for i, cuts in enumerate(([40], [10, 25, 40])):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        for a, b in zip([0, *cuts], cuts, strict=False):
+            parquet(folder, ROWS[a:b], str(a))
+        stream = huggingface(path=str(folder), sentences="marks", stream=True)
+        found.append(bound_corpus(stream, limits, engine=Local(processes=1 + i)))
+    assert found[0].content != ""
+    assert (found[0].sentences, found[0].documents) == (found[1].sentences, found[1].documents)
+    assert found[0].content == found[1].content
+
+
+def test_what_isn_t_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jsonl(tmp_path, ROWS, "a")
+    with pytest.raises(DataError, match="row 0: no column 'body'; it has text, id, words"):
+        huggingface(path=str(tmp_path), column="body")
+    with pytest.raises(DataError, match="column 'id' holds 0; expected a text, or a list of words"):
+        huggingface(path=str(tmp_path), column="id")
+    parquet(tmp_path, ROWS, "b")
+    with pytest.raises(DataError, match=r"expected files of one kind .* found \.jsonl, \.parquet"):
+        huggingface(path=str(tmp_path))
+    with pytest.raises(ConfigError, match=r"needs dataset\.path="):
+        huggingface()
+    with pytest.raises(ConfigError, match="expected a positive number of sentences"):
+        huggingface(path="x", limit=0)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(DataError, match=r"no data set 'nobody/nothing' .* is here or on the hub"):
+        huggingface(path="nobody/nothing")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "a.jsonl").write_text('{"text": " "}\n')
+    with pytest.raises(DataError, match="column 'text': no sentence"):
+        huggingface(path=str(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("split", ["train[:5]", "train[:10%]", "train+test", "test"])
+def test_a_split_that_cannot_be_honoured_is_refused(tmp_path: Path, split: str) -> None:
+    """All 40 rows were measured, whatever part of them was asked for."""
+    jsonl(tmp_path, ROWS, "a")
+    with pytest.raises(ConfigError, match=r"dataset\.split='t.*(dataset\.limit=5 takes|have no splits, all of them)"):
+        huggingface(path=str(tmp_path / "a.jsonl"), split=split)

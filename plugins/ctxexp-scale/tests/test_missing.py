@@ -1,0 +1,20 @@
+"""Names whose library is missing say what to install."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from ctxexp_scale.huggingface import huggingface
+from ctxexp_scale.ray.engine import Ray
+
+from ctxexp.errors import ConfigError
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not there
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ConfigError, match=r"ray, which isn't installed: pip install 'ctxexp-scale\[ray\]'$"):
+        Ray()
+    with pytest.raises(ConfigError, match=r"datasets, which .*: pip install 'ctxexp-scale\[huggingface\]'$"):
+        huggingface(path="some/data")

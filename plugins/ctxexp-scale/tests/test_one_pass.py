@@ -1,0 +1,592 @@
+"""One pass without a stored row: the numbers of a run that stores them, whatever the order, the shards, who encodes."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import shutil
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from ctxexp_scale.one_pass import sharded
+from ctxexp_scale.one_pass.forms import NormSums, form_in_sums, registered_form
+from ctxexp_scale.one_pass.sharded import shard_text
+from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm, Sums
+from ctxexp_scale.one_pass.totals import sum_up
+
+import ctxexp
+from ctxexp.baselines import OnePerSentence, Uniform
+from ctxexp.command.build import Built
+from ctxexp.command.compose import config_of
+from ctxexp.command.face import configured
+from ctxexp.controls.no_first import NoFirst
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.datasets.streamed import ShardOptions
+from ctxexp.datasets.text import text as read_text
+from ctxexp.engine import Engine
+from ctxexp.engines.local import Local
+from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, MetricError
+from ctxexp.measuring.bootstrap import Units
+from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.progress import Silent
+from ctxexp.results import Results
+from ctxexp.vectors.cache import clear, entries, make_room
+from ctxexp.vectors.code_version import class_version
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.leases import RUNS, SWEEPS, leased_keys
+from ctxexp.vectors.shards import EncodingWorkers
+from tests.composed import composed, of
+from tests.engine import measure
+from tests.traced import TracingEncoder, encoding_counts
+from tests.traced import text as traced_text
+
+METRICS = {
+    "anisotropy": Anisotropy,
+    "self_similarity": SelfSimilarity,
+    "intra": IntraSentenceSimilarity,
+    "intra_unit": partial(IntraSentenceSimilarity, unit_norm=True),
+    "word_norm": WordNorm,
+}
+NOT_IN_SUMS = {("anisotropy", "positive_pairs"), *((m, "median") for m in ("intra", "intra_unit", "word_norm"))}
+
+
+class Hashed(Encoder):
+    """A word's vector is its own and its sentence's, whoever it is encoded with; `nil` has none but zeros. A word that
+    begins with `x` gets none."""
+
+    name, n_layers, dim = "hashed", 2, 12
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        for sentence in batch:
+            units = tuple(word for word in sentence.words if not word.startswith("x"))
+            rows = np.zeros((2, len(units), self.dim), np.float32)
+            for i, word in enumerate(units):
+                for layer in range(2 * (word != "nil")):
+                    own, other = (np.random.default_rng(zlib.crc32(t.encode())) for t in (word, f"{i}{sentence.text}"))
+                    rows[layer, i] = own.normal(0.4, 1, self.dim) + (0.4 + layer) * other.normal(size=self.dim)
+            yield EncodedSentence(units, rows)
+
+
+class Renamed(Hashed):
+    name = "renamed"
+
+
+def corpus(n: int = 150, *, documents: bool = True) -> Corpus:
+    rng = np.random.default_rng(3)
+    lines = [[f"w{min(i, 40)}" for i in rng.zipf(1.5, rng.integers(1, 11))] + [f"x{j}"] for j in range(n)]
+    return Corpus(
+        "zipf",
+        tuple(Sentence.of(line) for line in lines),
+        documents=tuple(j // 3 for j in range(n)) if documents else None,
+    )
+
+
+def study(text: Corpus, encoder: Encoder | None = None, **choices: object) -> Study:
+    made = Study(corpus=text, encoder=encoder or Hashed(), metrics=METRICS, bootstrap=200)
+    return replace(made, **choices)  # type: ignore[arg-type]
+
+
+def in_one_pass(
+    folder: Path, whole: Study, shards: int = 7, engine: Engine | None = None, **choices: object
+) -> Results:
+    words = whole.words
+    options = ShardOptions(shards=shards, form=words.form, min_contexts=words.min_contexts)
+    text = shard_text(choices.pop("text", whole.corpus), options, Local(), Silent())  # type: ignore[arg-type]
+    folder.mkdir(exist_ok=True)
+    vectors = Vectors(cache=folder, workers=EncodingWorkers(engine) if engine else None, **choices)  # type: ignore[arg-type]
+    return replace(whole, corpus=text).run(vectors, folder=folder)
+
+
+def compare(found: Results, stored: Results, *, within: float, names: set[tuple[str, str]] = NOT_IN_SUMS) -> None:
+    """All values of the stored run are there, but for medians of what isn't kept, and as many of the others."""
+    key = ["measure", "statistic", "layer"]
+    both = stored.frame.merge(found.frame, on=key, how="outer", suffixes=("", "_b"), indicator=True)
+    lost = both[both._merge != "both"]
+    assert set(zip(lost.measure, lost.statistic, strict=True)) == names
+    assert set(lost._merge) <= {"left_only"}
+    both = both[both._merge == "both"]
+    middle = both.statistic == "median"  # a single word's number, whose sums are in float32 where rows are stored
+    np.testing.assert_allclose(both.value_b[~middle], both.value[~middle], rtol=within, atol=within)
+    np.testing.assert_allclose(both.value_b[middle], both.value[middle], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=50, exact=True), Uniform(size=50, exact=True)])
+@pytest.mark.parametrize("control", [None, NoFirst(first=2)])
+def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSentence, control: NoFirst | None) -> None:
+    whole = study(corpus(), baseline=baseline, **({"control": control} if control else {}))
+    stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
+    found = in_one_pass(tmp_path, whole)
+    compare(found, stored, within=5e-8)  # of twenty words, whose sums are in float32 where rows are stored
+    names = [name for name in stored.tables if not name.startswith("intra")]
+    assert list(found.tables) == names
+    for name in names[:1]:
+        left, right = stored.tables[name], found.tables[name]
+        assert list(left.columns) == list(right.columns)
+        for column in left.columns[1:]:
+            np.testing.assert_allclose(right[column], left[column], rtol=0, atol=1e-6)
+        assert left.word.tolist() == right.word.tolist()
+    one, other = found.info, stored.info
+    assert one.measures == other.measures
+    assert (one.corpus.occurrences, one.corpus.words) == (other.corpus.occurrences, other.corpus.words)
+    assert (one.corpus.left_out, one.corpus.skipped) == (other.corpus.left_out, other.corpus.skipped)
+    assert (one.corpus.sentences, one.corpus.one_pass, one.encoded) == (150, 7, 150)
+    assert (one.resampled.unit, one.resampled.n) == ("shard of documents", 7)
+    assert not list(tmp_path.glob("*/layer_*.npy")) or len(list(tmp_path.glob("*/layer_00.npy"))) == 1  # the stored
+
+
+def test_words_are_as_a_double_loop_in_float64_says(tmp_path: Path) -> None:
+    text = corpus(60)
+    table = in_one_pass(tmp_path, study(text)).tables["self_similarity"].set_index("word")
+    rows: dict[str, list[np.ndarray]] = {}
+    for one in Hashed().encode(text.sentences):
+        for i, unit in enumerate(one.units):
+            rows.setdefault(unit, []).append(one.layers[1, i].astype(np.float64))
+    for word in table.index:
+        cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(rows[word], 2)]
+        assert table.raw_1[word] == pytest.approx(np.mean(cosines), abs=1e-13)
+
+
+def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
+    text = corpus(documents=False)
+    other = Corpus("zipf", tuple(text.sentences[i] for i in np.random.default_rng(0).permutation(150)))
+    first = in_one_pass(tmp_path, study(text), shards=1)
+    for name, corpus_, shards, tokens in (("a", other, 1, 50), ("b", text, 7, 2048), ("c", other, 40, 9)):
+        found = in_one_pass(tmp_path / name, study(corpus_), shards=shards, batch_tokens=tokens)
+        np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
+        assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
+
+
+def test_merging_is_addition_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(4):
+        words = np.sort(rng.choice(9, 5, replace=False))
+        by_word, overall = {"u": rng.normal(size=(5, 3))}, {"a": np.array(rng.normal()), "b": rng.normal(size=3)}
+        parts.append((Sums(rng.integers(1, 5, 5), by_word, overall), words))
+
+    def merged(order: Sequence[int]) -> np.ndarray:
+        total = Sums(np.zeros(9, np.int64))
+        for i in order:
+            total.merge(*parts[i])
+        return np.concatenate([total.n, total.by_word["u"].ravel(), total.overall["a"][None], total.overall["b"]])
+
+    first = merged(range(4))
+    left, right = Sums(np.zeros(9, np.int64)), Sums(np.zeros(9, np.int64))
+    for total, some in ((left, parts[:2]), (right, parts[2:])):
+        for part in some:
+            total.merge(*part)
+    left.merge(right, np.arange(9))
+    np.testing.assert_allclose(left.by_word["u"].ravel(), first[9:36], atol=1e-14)
+    for order in itertools.permutations(range(4)):
+        np.testing.assert_allclose(merged(order), first, atol=1e-14)
+
+
+def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
+    text, n = corpus(documents=False), 10
+    whole = study(text)
+    found = in_one_pass(tmp_path, whole, shards=n)
+    store = open_store(text, whole.encoder, cache=tmp_path)
+    occurrences = Occurrences.of(store, text, keep=lambda unit: WordFilter().form(unit) is not None)
+    block = np.arange(len(text.sentences)) % n
+    of_row = np.repeat(block[np.argsort(store.stored_of)], np.diff(store.offsets))
+    drawn = replace(occurrences, units=Units("shard of sentences", n, block, of_row))
+    stored = measure(store, drawn, METRICS, whole.baseline, bootstrap=200)
+    both = stored.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
+    both = both[np.isfinite(both.low)]
+    assert set(both.measure) == {*METRICS} - {"word_norm"}
+    assert set(both.statistic) == {"raw", "adjusted", "corrected", "mean_cosine"}
+    np.testing.assert_allclose(both[["low_b", "high_b"]], both[["low", "high"]], atol=2e-6)
+    errors = found.tables["self_similarity_errors"].set_index("word")
+    assert errors.notna().all(axis=None)
+    assert np.isnan(in_one_pass(tmp_path, whole, shards=1).frame.low).all()  # of one shard there is none
+
+
+def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = corpus(documents=False)
+    lines = [sentence.text for sentence in text.sentences]
+    parts = [lines[:60], lines[50:110] + lines[50:60], lines[:5] + lines[100:]]
+    for i, part in enumerate(parts):
+        (tmp_path / f"{i}.txt").write_text("\n".join(part), encoding="utf-8")
+    monkeypatch.setattr(sharded, "AT_ONCE", 40)  # several ranges
+    streamed = read_text(path=str(tmp_path), tokenizer="whitespace", stream=True)
+    first = in_one_pass(tmp_path / "a", study(text))
+    for shards in (2, 8):
+        found = in_one_pass(tmp_path / f"{shards}", study(text), text=streamed, shards=shards)
+        np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
+        assert found.info.corpus.sentences == 150
+        assert found.info.corpus.text_sentences == sum(map(len, parts))
+
+
+def test_edges(tmp_path: Path) -> None:
+    lines = [["a", "nil", "b"], ["a", "nil", "c"], ["a"], ["nil", "b"], ["x1"], ["nil", "nil"]]
+    text = Corpus.of("edges", lines)
+    whole = study(text, words=WordFilter(min_contexts=1))
+    stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
+    found = in_one_pass(tmp_path, whole, shards=4)
+    compare(found, stored, within=1e-7)
+    table = found.tables["self_similarity"].set_index("word")
+    assert np.isnan(table.raw_0[["c", "nil"]]).all()  # there once, and rows of zeros
+    assert found.values("self_similarity", "undefined").tolist() == [2, 2]  # type: ignore[union-attr]
+    alone = study(Corpus.of("alone", [["a", "b", "a"]]), words=WordFilter(min_contexts=1))
+    found = in_one_pass(tmp_path, alone, shards=3)
+    assert np.isnan(found.values("anisotropy", "mean_cosine")).all()  # type: ignore[arg-type]
+    assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
+        in_one_pass(tmp_path, study(Corpus.of("none", [])))
+    with pytest.raises(DataError, match="'marks' has no word to measure: all 4 are left out"):
+        in_one_pass(tmp_path, study(Corpus.of("marks", [[".", "!"], ["...", ","]])))
+    with pytest.raises(DataError, match="'skipped' has no word to measure: all 3 are left out"):  # known by their model
+        in_one_pass(tmp_path, study(Corpus.of("skipped", [["x1", "x2"], ["x3"]]), words=WordFilter(min_contexts=1)))
+    few = in_one_pass(tmp_path, study(text, words=WordFilter(min_contexts=6)))
+    assert np.isnan(few.values("self_similarity", "raw")).all()  # type: ignore[arg-type]
+    assert few.tables == {}
+
+
+def test_words_are_sampled_as_bounded_ones(tmp_path: Path) -> None:
+    config = composed(
+        "words.sample=5", "metric=one_pass", "bootstrap=0", f"cache.folder={tmp_path}", "one_pass.shards=3"
+    )
+    other = composed(
+        "words.sample=5", "metric=one_pass", "bootstrap=0", f"cache.folder={tmp_path}", "words.max_contexts=999"
+    )
+    tables = []
+    for one in (config, other):
+        made = of(one, corpus()).with_factories("model", {"hashed": Hashed})
+        tables.append(Built(made).run(tmp_path).tables["self_similarity"])
+    assert tables[0].word.tolist() == tables[1].word.tolist()
+    assert len(tables[0]) == 5
+
+
+def of_rows(x: np.ndarray, occurrences: Occurrences) -> dict[str, float]:
+    """The four numbers of a layer's rows (n_rows, d), in float64 throughout."""
+    length = np.linalg.norm(x.astype(np.float64), axis=1)
+    u = x / length[:, None]
+    words, sentences = occurrences.by_word, occurrences.by_sentence
+
+    def groups(of: Groups) -> list[np.ndarray]:
+        return np.split(of.rows, of.starts[1:-1])
+
+    sums = [(np.square(u[rows].sum(axis=0)).sum(), len(rows)) for rows in groups(words)]
+    means = np.stack([u[rows].mean(axis=0) for rows in groups(sentences)])
+    centres = [(u[rows], x[rows].mean(axis=0, dtype=np.float64)) for rows in groups(sentences) if len(rows) > 1]
+    n = len(means)
+    return {
+        "self_similarity/raw": float(np.mean([(square - n) / (n * n - n) for square, n in sums])),
+        "anisotropy/mean_cosine": float((np.square(means.sum(axis=0)).sum() - np.square(means).sum()) / (n * (n - 1))),
+        "intra_sentence_similarity/raw": float(np.mean([(v @ m / np.linalg.norm(m)).mean() for v, m in centres])),
+        "word_norm/raw": float(length[sentences.rows].mean()),
+        "word_norm/sd": float(length[sentences.rows].std(ddof=1)),
+    }
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
+    """To 1e-11 of the same rows, in float64; the stored form's own sums over rows are in float32, which shows where
+    words are few."""
+    text = [sentence.text for sentence in polysemy().sentences[:120]]
+    options = ["metric=one_pass", "figures.explorer=0", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
+    options += ["model.linear=plain"] * (model != "elmo")
+    config = configured(model, text, options)
+    stored = Built(config).run(tmp_path)
+    built = Built(config)
+    layers, occurrences, _ = built.study.space(built.vectors)
+    one, three = (Built(configured(model, text, [*options, f"one_pass.shards={n}"])).run(tmp_path) for n in (1, 3))
+    for number in layers.numbers:
+        for name, value in of_rows(layers.layer(number), occurrences).items():
+            assert one.by_name[name][number] == pytest.approx(value, rel=1e-11, abs=1e-11)
+            assert three.by_name[name][number] == pytest.approx(value, rel=2e-8, abs=2e-8)  # in other batches
+    lost = {("anisotropy", "positive_pairs"), ("word_norm", "median"), ("intra_sentence_similarity", "median")}
+    compare(three, stored, within=1e-7, names=lost)
+
+
+def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None:
+    own, forms = study(corpus()), {"anisotropy": form_in_sums(Anisotropy())}
+    text = shard_text(own.corpus, ShardOptions(shards=3, form=own.words.form, min_contexts=2), Local(), Silent())
+    read = sum_up(own, text, forms, Vectors(cache=tmp_path), Silent())
+    (first,) = entries(tmp_path)
+    assert (first.kind, first.n_bytes) == ("sums", sum(file.stat().st_size for file in first.path.iterdir()))
+    os.utime(first.path, (0, 0))
+    limit = int(1.5 * first.n_bytes)
+    second = sum_up(replace(own, encoder=Renamed()), text, forms, Vectors(cache=tmp_path, limit_bytes=limit), Silent())
+    assert len(entries(tmp_path)) == 2  # over the limit, but the first ones are being read
+    assert clear(tmp_path) == []
+    np.testing.assert_array_equal(read.layer(1).n, second.layer(1).n)
+    del read
+    last = sum_up(own, text, forms, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"), Silent())
+    assert last.n_encoded == 0  # they were there still
+    del second
+    gc.collect()
+    make_room(tmp_path, 0, limit=limit, keep="")
+    assert [entry.key for entry in entries(tmp_path)] == [first.key]
+    assert leased_keys(tmp_path, SWEEPS) == leased_keys(tmp_path, RUNS) == {first.key}
+
+
+def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:
+    text = traced_text()
+    first = in_one_pass(tmp_path / "alone", study(text, TracingEncoder(tmp_path / "alone")), shards=12, batch_tokens=20)
+    killed = tmp_path / "killed"
+    encoder = TracingEncoder(killed, deadly=text.sentences[50].text)
+    found = in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
+    assert (killed / "dead").exists()
+    np.testing.assert_array_equal(found.frame.value, first.frame.value)
+    assert (
+        sum(n - 1 for n in encoding_counts(killed).values()) <= 2 * 10
+    )  # what two workers were at, of ten sentences each
+    stopped = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        in_one_pass(stopped, study(text, TracingEncoder(stopped)), shards=12, engine=Stopped(5), batch_tokens=20)
+    before = encoding_counts(stopped)
+    (damaged, *_) = sorted(stopped.glob("sums-*/*.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    found = in_one_pass(stopped, study(text, TracingEncoder(stopped)), shards=12, batch_tokens=20)
+    np.testing.assert_array_equal(found.frame.value, first.frame.value)
+    assert found.info.encoded == 8 * 10  # four were kept
+    assert sum(encoding_counts(stopped).values()) == sum(before.values()) + 80
+    again = in_one_pass(stopped, study(text, Unasked(stopped)), shards=12, batch_tokens=20)
+    assert again.info.encoded == 0
+    np.testing.assert_array_equal(again.frame.low, found.frame.low)
+    clear(stopped, older_than_days=1)
+    assert list(stopped.glob("sums-*/*"))
+    clear(stopped)
+    assert not list(stopped.glob("sums-*"))
+
+
+def _flip(path: Path) -> None:
+    """A bit of the last array's last number; the archive's own headers hold bytes that nobody reads."""
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as file:
+        last = file.read(max(name for name in file.namelist() if name.endswith(".npy")))
+    data[data.index(last) + len(last) - 1] ^= 4
+    path.write_bytes(data)
+
+
+def _forge(path: Path, other: Path) -> None:
+    """Another shard's arrays under this one's identity, in an archive without a flaw."""
+    with zipfile.ZipFile(path) as own, zipfile.ZipFile(other) as file:
+        members = {name: (own if name == "identity.json" else file).read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as forged:
+        for name, content in members.items():
+            forged.writestr(name, content)
+
+
+def _without_identity(path: Path) -> None:
+    with np.load(path) as held:
+        arrays = {name: held[name] for name in held.files if name != "identity.json"}
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "damage", ["a copy", "a foreign one", "forged", "bare", "a bit", "empty", "a folder", "a FIFO"]
+)
+def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy gave n=560 for 540 without a word, a foreign shard a KeyError or an IndexError."""
+    text = traced_text(60)
+    foreign = tmp_path / "foreign"
+    in_one_pass(foreign, study(traced_text(90), TracingEncoder(foreign)), shards=6, batch_tokens=20)
+    here = tmp_path / "here"
+    whole = in_one_pass(here, study(text, TracingEncoder(here)), shards=6, batch_tokens=20)
+    (folder,) = here.glob("sums-*")
+    (other,) = foreign.glob("sums-*/0002.npz")
+    shard, neighbour = folder / "0002.npz", folder / "0003.npz"
+    match damage:
+        case "a copy":
+            shutil.copy(neighbour, shard)
+        case "a foreign one":
+            shutil.copy(other, shard)
+        case "forged":
+            _forge(shard, neighbour)
+        case "bare":
+            _without_identity(shard)
+        case "a bit":
+            _flip(shard)
+        case "empty":
+            shard.write_bytes(b"")
+        case _:
+            shard.unlink()
+            (os.mkfifo if damage == "a FIFO" else Path.mkdir)(shard)
+    (folder / "0004.killed-1.npz").write_bytes(b"half")
+    again = in_one_pass(here, study(text, TracingEncoder(here)), shards=6, batch_tokens=20)
+    assert "0002.npz can't be taken" in caplog.text
+    assert again.info.encoded == 10  # of that shard alone
+    assert again.info.corpus.occurrences == whole.info.corpus.occurrences
+    np.testing.assert_array_equal(again.frame[["value", "low", "high"]], whole.frame[["value", "low", "high"]])
+    assert sorted(path.name for path in folder.iterdir()) == [f"{i:04d}.npz" for i in range(6)]
+    last = in_one_pass(here, study(text, TracingEncoder(here)), shards=6, batch_tokens=20)
+    assert last.info.encoded == 0
+
+
+class Unasked(TracingEncoder):
+    """An encoder that fails where it is asked for vectors."""
+
+    @property
+    def class_code(self) -> str:  # that of the encoder whose shards are there
+        return class_version(TracingEncoder)
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        raise AssertionError("all shards are there")
+
+
+class Stopped(Engine):
+    """One worker that stops after so many items, as a driver that is killed."""
+
+    name, workers = "stopped", 2
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def map_unordered(self, make, items):  # type: ignore[no-untyped-def]
+        work = make()
+        for i, item in enumerate(items):
+            if i == self.after:
+                raise KeyboardInterrupt
+            yield work(item)
+
+
+ROWS = "one_pass.shards stores no rows, which are needed by "
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["metric=[self_similarity,max_explainable_variance,sts]"],
+         ROWS + r"metric max_explainable_variance \(no form in sums\), metric sts \(no form in sums\): store them, or "
+         "bounded ones with words.max_contexts=256 in its place; of ctxexp's own metrics one pass does for anisotropy, "
+         "intra_sentence_similarity, self_similarity, word_norm$"),
+        (["metric=[intra_sentence_similarity]"], r"\(baselines=\[run,size_matched\] measures random groups\)"),
+        (["metric=[self_similarity]", "metric.self_similarity.sample=5"], r"self_similarity \(sample=5 draws groups\)"),
+        (["metric=one_pass", "baseline=b100"], r"one_per_sentence \(random groups; baseline=exact needs none\)"),
+        (["metric=one_pass", "baseline=size_matched"], r"baseline size_matched \(random groups"),
+        (["metric=one_pass", "transform=whitening"], r"transform Whitening \(transform=none needs none\)"),
+        (["metric=one_pass", "control=no_sinks"], r"control no_sinks \(it judges rows\)"),
+        (["metric=one_pass", "model.pooling=pieces"], "one_pass.shards follows words, but model.pooling=pieces"),
+        (["metric=one_pass", "words.max_contexts=9"], "one_pass.shards takes all contexts, words.max_contexts"),
+        (["metric=one_pass", "words.deduplicate=false"], "one_pass.shards counts equal sentences as one context"),
+        (["one_pass.shards=0"], "one_pass.shards=0: expected at least 1"),
+        (["metric=one_pass", "model=elmo", "model.state=carry"], "but this model carries its state"),
+    ],
+)  # fmt: skip
+def test_what_needs_rows_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Built(composed("one_pass.shards=4", *words, f"cache.folder={tmp_path}")).run(tmp_path)
+
+
+def test_the_plugin_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = composed("one_pass.shards=4", "metric=one_pass")
+    monkeypatch.setattr(sys, "path", [])  # where nothing is installed
+    with pytest.raises(ConfigError, match=r"one_pass\.shards needs the plugin ctxexp-scale: pip install"):
+        Built(config).run(tmp_path)
+
+
+def test_the_key_s_former_name() -> None:
+    with pytest.raises(ConfigError, match=r"^no config key 'words\.one_pass': it is 'one_pass\.shards' now$"):
+        config_of(["words.one_pass=4", "metric=one_pass"])
+    assert composed("+words.one_pass=4", "metric=one_pass").shards == 4  # as in the config of an earlier run
+
+
+class LongestRow(ctxexp.GroupMean):
+    """Has no form in sums."""
+
+    over = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        longest: np.ndarray = np.linalg.norm(x, axis=-1).max(axis=-1)
+        return longest
+
+
+class MeanNorm(WordNorm):
+    """Offers a form by its method."""
+
+    def sums(self) -> SumForm:
+        return MeanNormSums()
+
+
+class MeanNormSums(NormSums):
+    def statistics(self, sums: Sums) -> LayerStatistics:
+        return LayerStatistics({"raw": float(sums.overall["norms"] / sums.overall["rows"])})
+
+
+def test_a_metric_offers_its_form_by_method_or_class() -> None:
+    assert isinstance(form_in_sums(MeanNorm()), MeanNormSums)
+    assert "one pass" in ctxexp.testing.check_metric(MeanNorm).passed
+    with pytest.raises(MetricError, match="no form in sums"):
+        form_in_sums(LongestRow())
+    registered_form.register(LongestRow, lambda metric: NormSums())
+    with pytest.raises(ConformanceError, match="BROKEN  one pass: 1 batches sum up to"):
+        ctxexp.testing.check_metric(LongestRow)
+
+
+class Odd(Hashed):
+    """What is no encoder's way, as asked for."""
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+
+    def tensors(self, batch: Sequence[Sentence]) -> list[tuple[tuple[str, ...], torch.Tensor]]:
+        found = [(one.units, torch.from_numpy(one.layers)) for one in self.encode(batch)]
+        if self.way == "units":
+            return [(tuple(f"#{unit}" for unit in units), x) for units, x in found]
+        if self.way == "infinite":
+            return [(units, x / 0) for units, x in found]
+        return found[1:] if self.way == "fewer" else [(units, x[:1]) for units, x in found]
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("units", "gave the unit '#w.*', which is no word of"),
+        ("fewer", "gave .* results for .* sentences; expected one each"),
+        ("layers", r"gave vectors of shape \(1, .* expected \(2, "),
+        ("infinite", "gave NaN or infinite values in a batch that begins with"),
+    ],
+)
+def test_odd_encoders_are_named(way: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(EncodingError, match=f"encoder 'hashed' {message}"):
+        in_one_pass(tmp_path, study(corpus(20), Odd(way)))
+
+
+def test_the_run_says_so(tmp_path: Path) -> None:
+    from ctxexp.report.page import _run_facts
+    from ctxexp.report.wording import shared_facts
+
+    found = in_one_pass(tmp_path, study(corpus()), shards=9)
+    found.save(tmp_path / "saved")
+    again = ctxexp.load(tmp_path / "saved")
+    assert again.info.corpus.one_pass == 9
+    said = shared_facts([("bert", again)])
+    assert "all contexts, in one pass, no vector stored" in said
+    assert "intervals over: shards of documents" in said
+    assert _run_facts(again.info)["contexts"] == "all contexts, in one pass, no vector stored"
+    assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
+    text = shard_text(corpus(), ShardOptions(shards=2, form=str, min_contexts=2), Local(), Silent())
+    with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
+        study(text).space(Vectors(cache=tmp_path))
+
+
+def test_intervals_of_shards_have_about_the_right_width() -> None:
+    """A few replicates of what `benchmarks/interval_coverage.py --shards` tabulates."""
+    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+    from interval_coverage import coverage, of_shards
+
+    words = 0.8 * np.random.default_rng(0).normal(size=(15, 8))
+    rngs = (np.random.default_rng(i) for i in range(20))
+    found = coverage([of_shards(rng, words, n=120, size=4, bootstrap=100, shards=12) for rng in rngs])
+    assert len(found) == 5
+    for key, (held, width) in found.items():
+        assert 0.65 < width < 1.9, (key, width)
+        assert held > 0.7, (key, held)

@@ -1,0 +1,212 @@
+"""Ray's actors as a pool: begun with the first that is ready, and no item that kills its worker is tried for ever."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
+
+import ray
+from ctxexp_scale.ray.engine import Ray
+from ctxexp_scale.ray.pool import Pool
+from ctxexp_scale.ray.worker import RayWorker
+
+from ctxexp.errors import ConfigError, EngineError
+from ctxexp.jobs.process import process_start
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.shards import EncodingWorkers
+from tests.traced import TracingEncoder, encoding_counts, text
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_cpus(cluster: None) -> None:
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+
+
+def work(folder: Path, *deadly: int):  # type: ignore[no-untyped-def]
+    """Defined by value, so that workers need no module of these tests."""
+
+    def make():  # type: ignore[no-untyped-def]
+        def do(item: int) -> int:
+            with (folder / f"{os.getpid()}.txt").open("a") as file:
+                file.write(f"{item}\n")
+            if item in deadly:
+                os._exit(9)
+            return item
+
+        return do
+
+    return make
+
+
+def tried(folder: Path) -> Counter[int]:
+    return Counter(int(line) for file in folder.glob("*.txt") for line in file.read_text().split())
+
+
+def test_more_workers_than_room_begin_with_those_available(tmp_path: Path) -> None:
+    assert sorted(Ray(workers=4).map_unordered(work(tmp_path), range(12))) == list(range(12))
+    assert len(list(tmp_path.iterdir())) <= 2  # CPUs
+    assert set(tried(tmp_path).values()) == {1}
+
+
+def test_a_deadly_item_is_tried_three_times_and_named(tmp_path: Path) -> None:
+    """It was tried 15 times in 75 s, and for ever after; now no other item is blamed for it, or tried as often."""
+    done = []
+    with pytest.raises(EngineError, match=r"engine ray: a worker died 3 times at item 5: .* the same command goes on"):
+        done.extend(Ray().map_unordered(work(tmp_path, 5), range(12)))
+    counts = tried(tmp_path)
+    assert counts.pop(5) == 3
+    assert max(counts.values()) <= 2  # what was on its way beside it
+    assert 5 not in done
+
+
+def test_items_beside_one_that_kills_once_are_all_done(tmp_path: Path) -> None:
+    def make():  # type: ignore[no-untyped-def]
+        def do(item: int) -> int:
+            if item in (3, 7) and not (tmp_path / str(item)).exists():
+                (tmp_path / str(item)).touch()
+                os._exit(9)
+            return item
+
+        return do
+
+    assert sorted(Ray().map_unordered(make, range(12))) == list(range(12))
+
+
+def test_an_actor_has_two_items_on_their_way(tmp_path: Path) -> None:
+    """The second is sent before the first is done: here the first waits for the second to be taken from the source."""
+
+    def make():  # type: ignore[no-untyped-def]
+        def do(item: int) -> int:
+            while item == 0 and not (tmp_path / "sent").exists():
+                time.sleep(0.01)
+            return item
+
+        return do
+
+    sent: list[int] = []
+
+    class Noted(Pool):
+        def _feed(self, place) -> None:  # type: ignore[no-untyped-def]
+            super()._feed(place)
+            sent.append(len(place.items))
+            if max(sent) == 2:
+                (tmp_path / "sent").touch()
+
+    import cloudpickle
+
+    options = RayWorker.options(num_cpus=1, max_restarts=0, max_task_retries=0)
+    pool = Noted(lambda: options.remote(cloudpickle.dumps(make), None), 1, -1, {})
+    assert sorted(pool.map_unordered(range(6))) == list(range(6))
+    assert max(sent) == 2
+
+
+def test_no_worker_remains_when_all_restarts_are_used_up(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"no worker is left, each was begun anew 0 times \(engine.max_restarts\)"):
+        list(Ray(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
+    assert sum(tried(tmp_path).values()) == 2
+
+
+def test_sentences_lie_in_files_and_only_their_paths_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    give = "ctxexp_scale.ray.pool.WorkerSlot.give"
+    from ctxexp_scale.ray.pool import WorkerSlot
+
+    before = WorkerSlot.give
+
+    def noted(self, item) -> None:  # type: ignore[no-untyped-def]
+        import cloudpickle
+
+        sizes.append(len(cloudpickle.dumps(item[1])))
+        before(self, item)
+
+    monkeypatch.setattr(give, noted)
+    open_store(
+        text(),
+        TracingEncoder(tmp_path),
+        cache=tmp_path,
+        batch_tokens=20,
+        workers=EncodingWorkers(Ray(shard_tokens=300)),
+    )
+    assert len(sizes) == 3
+    assert max(sizes) < 400 < sum(len(one.text) for one in text().sentences) / 3  # bytes
+    assert set(encoding_counts(tmp_path).values()) == {1}
+
+
+def test_a_worker_s_environment_is_the_config_s(tmp_path: Path) -> None:
+    def make():  # type: ignore[no-untyped-def]
+        return lambda item: os.environ["CTXEXP_TRIED"] + str(item)
+
+    engine = Ray(runtime_env={"env_vars": {"CTXEXP_TRIED": "yes"}})
+    assert sorted(engine.map_unordered(make, [1, 2])) == ["yes1", "yes2"]
+    with pytest.raises(ConfigError, match="max_restarts of at least -1; got workers=2"):
+        Ray(max_restarts=-2)
+
+
+COMMAND = [
+    *("engine=ray", "dataset=text", "dataset.path=text.txt", "model=slow", "plugins=[slow.py]", "min_contexts=2"),
+    *(
+        "engine.shard_tokens=40",
+        "cache.folder=vectors",
+        "tracking.folder=runs",
+        "metric=self_similarity",
+        "sink=[mlflow]",
+    ),
+]
+SLOW = """
+import os, time
+from pathlib import Path
+from ctxexp import Encoder, hookimpl
+from tests.traced import TracingEncoder
+
+class Slow(TracingEncoder):
+    def __init__(self):
+        super().__init__(Path(os.environ["TRACES"]), seconds=600)
+        self.name = "slow"
+    def encode(self, batch):
+        (self.folder / f"at-work-{os.getpid()}").touch()
+        return super().encode(batch)
+
+@hookimpl
+def register_models(register):
+    register("slow", Slow)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -> None:
+    """Also the exit status of one that is asked to end, and what its job's folder says."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "text.txt").write_text("\n".join(one.text for one in text().sentences))
+    env = {**os.environ, "TRACES": str(tmp_path), "CTXEXP_CACHE": str(tmp_path / "cache")}
+    env.pop("RAY_ADDRESS", None)
+    with (tmp_path / "said").open("w") as said:
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "ctxexp", *COMMAND], cwd=tmp_path, env=env, stdout=said, stderr=said
+        )
+    workers: list[int] = []
+    while len(workers) < 2:
+        time.sleep(0.05)
+        assert driver.poll() is None, (tmp_path / "said").read_text()
+        workers = [int(path.name.rpartition("-")[2]) for path in tmp_path.glob("at-work-*")]
+    driver.send_signal(number)
+    status = driver.wait(60)
+    deadline = time.monotonic() + 20
+    while alive := [pid for pid in workers if process_start(pid)]:
+        assert time.monotonic() < deadline, f"{len(alive)} workers go on without their driver"
+        time.sleep(0.05)
+    if number == signal.SIGTERM:
+        assert status == 128 + number, (tmp_path / "said").read_text()
+        states = [json.loads(path.read_text()) for path in tmp_path.glob("runs/results/**/status.json")]
+        assert [state["status"] for state in states] == ["KILLED"]

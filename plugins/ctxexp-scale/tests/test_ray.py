@@ -1,0 +1,113 @@
+"""The Ray engine: the same bits as one process, whoever is killed, and nothing encoded twice but what was in flight."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
+
+from ctxexp_scale.ray.engine import Ray
+
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.text import text as read_text
+from ctxexp.engines.local import Local
+from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.measuring.study import WordFilter
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.store import Store
+from tests.traced import TracingEncoder, encoding_counts, layers, text
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
+
+
+def encoded(cache: Path, engine: Ray | Local | None, encoder: TracingEncoder | None = None) -> Store:
+    cache.mkdir(exist_ok=True)
+    workers = None if engine is None else EncodingWorkers(engine)
+    return open_store(text(), encoder or TracingEncoder(cache), cache=cache, batch_tokens=20, workers=workers)
+
+
+def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -> None:
+    encoded(tmp_path / "alone", None)
+    encoded(tmp_path / "ray", Ray(shard_tokens=60))
+    assert layers(tmp_path / "ray") == layers(tmp_path / "alone")
+    assert set(encoding_counts(tmp_path / "ray").values()) == {1}
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    encoded(killed, Ray(shard_tokens=60), TracingEncoder(killed, deadly=text().sentences[50].text))
+    assert (killed / "dead").exists()
+    assert layers(killed) == layers(tmp_path / "alone")
+    twice = [sentence for sentence, n in encoding_counts(killed).items() if n > 1]
+    assert len(twice) <= 60  # of the shard that the killed worker was at: sentences of at least a token
+    assert set(encoding_counts(killed).values()) <= {1, 2}
+
+
+def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
+    stream = read_text(path=str(tmp_path), stream=True)
+    limits = BoundOptions(max_contexts=9, max_sentences=20, min_contexts=2, form=WordFilter().form)
+    assert bound_corpus(stream, limits, engine=Ray()).content == bound_corpus(stream, limits).content
+
+
+def test_what_workers_raise_is_raised() -> None:
+    def make():  # type: ignore[no-untyped-def]
+        raise UnknownName("model", "bart", ["bert"])
+
+    with pytest.raises(UnknownName, match="no model 'bart'; did you mean 'bert'"):
+        list(Ray().map_unordered(make, [1]))
+    with pytest.raises(ConfigError, match="expected at least 2 workers"):
+        Ray(workers=1)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from tests.traced import TracingEncoder, text
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp_scale.ray.engine import Ray
+folder, workers = Path(sys.argv[1]), EncodingWorkers(Ray(shard_tokens=60))
+open_store(text(), TracingEncoder(folder, seconds=float(sys.argv[2])), cache=folder, batch_tokens=20, workers=workers)
+"""
+
+
+def test_a_killed_drivers_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DRIVER, str(tmp_path)]
+    driver = subprocess.Popen([*command, "0.25"], env={**os.environ})
+    done: list[Path] = []
+    while len(done) < 3:
+        time.sleep(0.05)
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        done = list(tmp_path.glob("shards-*/0*"))
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    time.sleep(3)  # Ray's processes end with their driver
+    kept = {path.name for path in tmp_path.glob("shards-*/0*")}
+    assert len(kept) < 10
+    before = encoding_counts(tmp_path)
+    whole = Counter(line for name in kept for line in _sentences(tmp_path, name))
+    subprocess.run([*command, "0"], check=True, env={**os.environ})
+    encoded(tmp_path.parent / "alone", None)
+    assert layers(tmp_path) == layers(tmp_path.parent / "alone")
+    after = encoding_counts(tmp_path)
+    assert all(after[sentence] == before[sentence] for sentence in whole)  # finished shards weren't touched
+    twice = sum(n - 1 for n in after.values())
+    assert twice == sum(before.values()) - sum(whole.values())  # all else that was begun, and nothing more
+    assert len(after) == 120
+
+
+def _sentences(cache: Path, shard: str) -> list[str]:
+    """The sentences of a shard: each has its number as a word of its own."""
+    (folder,) = cache.glob(f"shards-*/{shard}")
+    store = Store(folder, __import__("numpy").empty(0, int))
+    numbers = {store.vocabulary[code] for code in store.unit_codes if store.vocabulary[code].isdigit()}
+    return [s.text for s in text().sentences if s.words[-1] in numbers]

@@ -1,0 +1,82 @@
+"""One pass by Ray's actors: the numbers of one process, though an actor is killed in the middle, or the driver."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
+
+from ctxexp_scale.one_pass.sharded import shard_text
+from ctxexp_scale.ray.engine import Ray
+
+from ctxexp.datasets.streamed import ShardOptions
+from ctxexp.engine import Engine
+from ctxexp.engines.local import Local
+from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.progress import Silent
+from ctxexp.results import Results
+from ctxexp.vectors.shards import EncodingWorkers
+from tests.traced import TracingEncoder, encoding_counts, text
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
+
+
+def measured(folder: Path, engine: Engine, encoder: TracingEncoder | None = None) -> Results:
+    """120 sentences in 12 shards."""
+    folder.mkdir(exist_ok=True)
+    options = ShardOptions(shards=12, form=WordFilter().form, min_contexts=5)
+    corpus = shard_text(text(), options, Local(), Silent())
+    metrics = {"anisotropy": Anisotropy, "self_similarity": SelfSimilarity}
+    study = Study(corpus=corpus, encoder=encoder or TracingEncoder(folder), metrics=metrics, bootstrap=100)
+    return study.run(Vectors(cache=folder, batch_tokens=20, workers=EncodingWorkers(engine)), folder=folder)
+
+
+def test_numbers_are_those_of_one_process_though_an_actor_dies(tmp_path: Path) -> None:
+    alone = measured(tmp_path / "alone", Local())
+    found = measured(tmp_path / "ray", Ray())
+    np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
+    assert set(encoding_counts(tmp_path / "ray").values()) == {1}
+    killed = tmp_path / "killed"
+    found = measured(killed, Ray(), TracingEncoder(killed, deadly=text().sentences[50].text))
+    assert (killed / "dead").exists()
+    np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
+    assert sum(n - 1 for n in encoding_counts(killed).values()) <= 10  # of the shard that the killed actor was at
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from test_ray_one_pass import Ray, TracingEncoder, measured
+folder = Path(sys.argv[1])
+measured(folder, Ray(), TracingEncoder(folder, seconds=float(sys.argv[2])))
+"""
+
+
+def test_a_killed_drivers_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    alone = measured(tmp_path / "alone", Local())
+    folder = tmp_path / "killed"
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(folder), "0.2"], env={**os.environ})
+    done: list[Path] = []
+    while len(done) < 3:
+        time.sleep(0.05)
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        done = list(folder.glob("sums-*/[0-9][0-9][0-9][0-9].npz"))
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    time.sleep(3)  # Ray's processes end with their driver
+    kept, before = len(list(folder.glob("sums-*/[0-9][0-9][0-9][0-9].npz"))), encoding_counts(folder)
+    assert kept < 12
+    found = measured(folder, Ray())
+    np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
+    assert found.info.encoded == 10 * (12 - kept)
+    assert sum(encoding_counts(folder).values()) == sum(before.values()) + found.info.encoded

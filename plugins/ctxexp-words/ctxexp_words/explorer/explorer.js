@@ -1,0 +1,221 @@
+const explorer = data.explorer, missing = -32768;
+explore();
+
+function explore() {
+  const unpack = (text, steps) => {
+    const bytes = Uint8Array.from(atob(text), sign => sign.charCodeAt(0));
+    return Float32Array.from(new Int16Array(bytes.buffer), value => value === missing ? NaN : value / steps);
+  };
+  const [unit, fine] = explorer.steps, { words, counts, senses, pos, projected, texts } = explorer;
+  const occurrences = explorer.occurrences.map(
+    ([word, text, start, end, sense, sentence]) => ({ word, text: texts[text], start, end, sense, sentence }));
+  const models = explorer.models.map(model => {
+    const known = data.models.findIndex(each => each.label === model.label), rows = new Map();
+    model.at.forEach((id, row) => {
+      const word = occurrences[id].word;
+      rows.set(word, [...(rows.get(word) ?? []), [id, row]]);
+    });
+    const score = name => model[name] && unpack(model[name], fine);
+    return { ...model, rows, symbol: known, colour: data.models[known].colour,
+      own: unpack(model.own, unit), common: unpack(model.common, unit),
+      raw: score("raw"), adjusted: score("adjusted"), half: score("half"), constant: new Set(model.constant), variance: score("variance") };
+  });
+  const last = Math.max(...models.map(model => model.last));
+  by("layer").max = by("layer").value = last;
+  const depth = () => by("layer").value / Math.max(last, 1);
+  // Which of its layers a model shows: the measured one nearest to the slider
+  const indexOf = ({ layers, last }) => {
+    const wanted = chosen("axis") === "depth" ? depth() * last : Number(by("layer").value);
+    return layers.reduce((best, layer, i) => Math.abs(layer - wanted) < Math.abs(layers[best] - wanted) ? i : best, 0);
+  };
+
+  const tags = [...new Set(pos)].filter(tag => tag).sort();
+  by("tagged").hidden = !tags.length;
+  const why = i => projected[i] ? "" : "<br>its occurrences aren't on this page";
+
+  // The words to choose from: ambiguous ones first, then by frequency
+  const order = words.map((_, i) => i).filter(i => projected[i])
+    .sort((a, b) => senses[b] - senses[a] || counts[b] - counts[a] || (words[a] < words[b] ? -1 : 1));
+  const told = i => [pos[i], senses[i] ? `${senses[i]} senses` : "", counts[i]].filter(part => part).join(", ");
+  const option = i => make("option", { value: i, textContent: `${words[i]} (${told(i)})` });
+  for (const [label, some] of [["with labelled senses", order.filter(i => senses[i])],
+    ["others, by frequency", order.filter(i => !senses[i])]])
+    if (some.length) by("word").append(make("optgroup", { label }, ...some.map(option)));
+  let word = order[0], focused = null;
+
+  const grid = id => models.map(model => {
+    const plot = make("div", { className: "plot" }), note = make("p");
+    const part = make("section", {}, make("h4", {}, mark(model.symbol, model.colour), " ", model.label), note, plot);
+    by(id).append(part);
+    return { part, note, plot };
+  });
+  const clouds = grid("clouds"), scatters = grid("scatters"), bars = grid("bars");
+  const number = (values, at) => values && Number.isFinite(values[at]) ? values[at].toFixed(3) : "undefined";
+
+  // A sentence with its word marked: as Plotly's HTML in lines, and as elements
+  const cut = ({ text, start, end }) => [text.slice(0, start), text.slice(start, end), text.slice(end)];
+  function hovered(occurrence) {
+    const [before, own, after] = cut(occurrence), lines = [""];
+    for (const [i, part] of [before, own, after].entries()) for (const piece of part.split(/(?<=\s)/)) {
+      if (lines.at(-1).replace(/<[^>]*>/g, "").length + piece.length > 60) lines.push("");
+      lines[lines.length - 1] += i === 1 ? `<b>${plain(piece)}</b>` : plain(piece);
+    }
+    return (occurrence.sense ? `<i>${plain(occurrence.sense)}</i><br>` : "") + lines.join("<br>");
+  }
+  const marked = occurrence => {
+    const [before, own, after] = cut(occurrence);
+    return [before, make("mark", { textContent: own }), after];
+  };
+
+  // Senses by hue and marker; without senses, where in the text the sentence stands, from dark to light
+  const kinds = () => {
+    const found = new Map();
+    models.forEach(model => (model.rows.get(word) ?? []).forEach(([id]) => found.set(occurrences[id].sense, 0)));
+    const named = [...found.keys()].filter(sense => sense).sort();
+    return found.has("") ? [...named, ""] : named;
+  };
+  const look = (sense, i) => sense ? { color: data.hues[i % data.hues.length], symbol: symbols[i % symbols.length] }
+    : { color: ink("--faint"), symbol: "circle-open" };
+
+  function cloud(model, { part, note, plot }) {
+    part.hidden = unseen().has(model.label);
+    const layer = indexOf(model), own = chosen("plane") === "own", points = own ? model.own : model.common;
+    const at = word * model.layers.length + layer, rows = model.rows.get(word) ?? [];
+    const spread = points => rows.reduce((sum, [, row]) => {
+      const k = 2 * (row * model.layers.length + layer);
+      return sum + points[k] ** 2 + points[k + 1] ** 2;
+    }, 0) / rows.length;
+    // unit rows about their mean m: the mean square is 1 - |m|^2, and |m|^2 follows from the mean cosine
+    const whole = model.raw ? (1 - model.raw[at]) * (1 - 1 / counts[word]) : NaN;
+    const share = Math.min(spread(points) / whole, 1);
+    note.textContent = `layer ${model.layers[layer]}: self-similarity ${number(model.raw, at)} (${number(model.adjusted, at)} above chance), ` +
+      `explained variance ${number(model.variance, at)}` +
+      (Number.isFinite(share) && whole > 1e-4 ? `; the plane shows ${Math.round(100 * share)}% of the spread` : "");
+    const value = (row, l, axis) => points[2 * (row * model.layers.length + l) + axis];
+    const far = Math.max(1e-3, ...rows.flatMap(([, row]) => (own ? [layer] : [...model.layers.keys()])
+      .flatMap(l => [0, 1].map(axis => Math.abs(value(row, l, axis))))));
+    const all = kinds(), plainWord = all.every(sense => !sense);
+    const traces = all.map((sense, i) => {
+      const mine = rows.filter(([id]) => occurrences[id].sense === sense);
+      const places = mine.map(([id]) => occurrences[id].sentence);
+      return { x: mine.map(([, row]) => value(row, layer, 0)), y: mine.map(([, row]) => value(row, layer, 1)),
+        mode: "markers", ids: mine.map(([id]) => id), customdata: mine.map(([id]) => hovered(occurrences[id])),
+        hovertemplate: "%{customdata}<extra></extra>", marker: plainWord
+          ? { size: 9, symbol: "circle", color: places, colorscale: "Cividis" }
+          : { size: 10, ...look(sense, i), line: { width: 1, color: ink("--paper") } } };
+    });
+    const ring = rows.filter(([id]) => id === focused);
+    traces.push({ x: ring.map(([, row]) => value(row, layer, 0)), y: ring.map(([, row]) => value(row, layer, 1)),
+      mode: "markers", hoverinfo: "skip", marker: { size: 20, symbol: "circle-open", color: ink("--ink"), line: { width: 2.5 } } });
+    const axis = { range: [-1.12 * far, 1.12 * far], zeroline: true, zerolinecolor: ink("--line"), gridcolor: ink("--line"),
+      nticks: 5, tickfont: { size: 10 } };
+    paint(plot, traces, { xaxis: axis, yaxis: { ...axis, scaleanchor: "x" }, hovermode: "closest", margin: { l: 40, r: 8, t: 8, b: 30 } },
+      { hover: event => attend(Number(event.points[0].id)) });
+  }
+
+  function paint(plot, traces, layout, events) {
+    const first = !plot.data;
+    Plotly.react(plot, traces, { showlegend: false, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: ink("--ink"), size: 12 }, hoverlabel: { bgcolor: ink("--soft"), align: "left" }, ...layout },
+      { displayModeBar: false, responsive: true });
+    if (first) for (const [name, call] of Object.entries(events)) plot.on(`plotly_${name}`, call);
+  }
+
+  // One occurrence in all models, and its sentence in full
+  function attend(id) {
+    if (id === focused) return;
+    focused = id;
+    by("sentence").replaceChildren(...(id === null ? [] : marked(occurrences[id])));
+    for (const item of by("occurrences").children) item.classList.toggle("on", Number(item.dataset.id) === id);
+    clouds.forEach(({ plot }, i) => {
+      const model = models[i], points = chosen("plane") === "own" ? model.own : model.common;
+      const found = (model.rows.get(word) ?? []).filter(([each]) => each === id);
+      const at = axis => found.map(([, row]) => points[2 * (row * model.layers.length + indexOf(model)) + axis]);
+      if (plot.data) Plotly.restyle(plot, { x: [at(0)], y: [at(1)] }, [plot.data.length - 1]);
+    });
+  }
+
+  function scatter(model, { part, note, plot }) {
+    part.hidden = unseen().has(model.label) || !model.adjusted;
+    if (part.hidden) return;
+    const layer = indexOf(model), across = chosen("across"), few = across !== "count";
+    const place = i => across === "senses" ? senses[i] : tags.indexOf(pos[i]) + 1;
+    const some = words.map((_, i) => i).filter(i => Number.isFinite(model.adjusted[i * model.layers.length + layer]) && (!few || place(i)));
+    const y = i => model.adjusted[i * model.layers.length + layer], jitter = i => (i * 0.618 % 1 - 0.5) * 0.5;
+    const trace = (mine, marker) => ({ x: mine.map(i => few ? place(i) + jitter(i) : counts[i]), y: mine.map(y), ids: mine,
+      mode: "markers", customdata: mine.map(i => [plain(words[i]), plain(told(i)),
+        why(i) + (model.constant.has(i) ? "<br>only where nothing is to its left: constant by construction" : "")]), marker,
+      hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{y:.3f}%{customdata[2]}<extra></extra>" });
+    note.textContent = `layer ${model.layers[layer]}, ${some.length} words`;
+    paint(plot, [
+      trace(some.filter(i => !projected[i]), { size: 6, symbol: "circle-open", color: ink("--faint") }),
+      trace(some.filter(i => projected[i]), { size: 7, symbol: symbols[model.symbol % symbols.length], color: model.colour }),
+      { ...trace(some.filter(i => i === word), { size: 15, symbol: "circle-open", color: ink("--ink"), line: { width: 2.5 } }),
+        mode: "markers+text", text: plain(words[word]), textposition: "top center", textfont: { size: 14 }, hoverinfo: "skip", hovertemplate: null },
+    ], { xaxis: across === "pos" ? { title: { text: "part of speech" }, showgrid: false, tickvals: tags.map((_, i) => i + 1), ticktext: tags.map(plain) }
+        : few ? { title: { text: "labelled senses" }, dtick: 1, showgrid: false } : { title: { text: "occurrences" }, type: "log", dtick: 1, showgrid: false },
+      yaxis: { title: { text: "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") }, hovermode: "closest",
+      margin: { l: 50, r: 8, t: 8, b: 44 } }, { click: explored });
+  }
+
+  function ranks(model, { part, note, plot }) {
+    part.hidden = unseen().has(model.label) || !model.adjusted;
+    if (part.hidden) return;
+    const layer = indexOf(model), y = i => model.adjusted[i * model.layers.length + layer];
+    const all = words.map((_, i) => i).filter(i => Number.isFinite(y(i)));
+    const known = all.filter(i => !model.constant.has(i)).sort((a, b) => y(a) - y(b)), out = all.length - known.length;
+    const n = Math.min(explorer.listed, Math.floor(known.length / 2)), mine = [...known.slice(0, n), ...known.slice(-n)];
+    const error = i => model.half ? model.half[i * model.layers.length + layer] : NaN;
+    note.textContent = `layer ${model.layers[layer]}: the ${n} most contextual words below, the ${n} least contextual above` +
+      (out ? `; ${out} that stand only where nothing is to their left, so that this model gives them one vector, are left out` : "");
+    paint(plot, [{ type: "bar", orientation: "h", x: mine.map(y), y: mine.map((_, rank) => rank), ids: mine,
+      customdata: mine.map(i => [plain(words[i]), plain(told(i)), Number.isFinite(error(i)) ? ` ± ${error(i).toFixed(3)}` : "", why(i)]),
+      hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{x:.3f}%{customdata[2]}%{customdata[3]}<extra></extra>",
+      marker: { color: mine.map(i => !projected[i] ? "rgba(0,0,0,0)" : i === word ? ink("--ink") : model.colour), line: { width: 1.5, color: model.colour } },
+      error_x: { type: "data", array: mine.map(i => Number.isFinite(error(i)) ? error(i) : 0), color: ink("--ink"), thickness: 1, width: 3 } }],
+    { xaxis: { title: { text: "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") },
+      yaxis: { tickvals: mine.map((_, rank) => rank), ticktext: mine.map(i => plain(words[i])), automargin: true },
+      margin: { l: 80, r: 8, t: 8, b: 44 } }, { click: explored });
+  }
+
+  const explored = event => {
+    const i = Number(event.points[0].id);
+    if (projected[i]) choose(i);
+  };
+
+  function choose(i) {
+    word = i;
+    focused = null;
+    by("word").value = i;
+    const all = kinds(), ids = [...new Set(models.flatMap(model => (model.rows.get(word) ?? []).map(([id]) => id)))];
+    ids.sort((a, b) => all.indexOf(occurrences[a].sense) - all.indexOf(occurrences[b].sense) || occurrences[a].sentence - occurrences[b].sentence);
+    const sign = sense => sense ? mark(all.indexOf(sense), look(sense, all.indexOf(sense)).color) : "○";
+    by("key").replaceChildren(...(all.some(sense => sense)
+      ? all.map(sense => make("span", {}, sign(sense), ` ${sense || "no label"} `))
+      : ["No senses are labelled: from dark to light by where in the text the sentence stands."]));
+    by("occurrences").replaceChildren(...ids.map(id => {
+      const item = make("li", { tabIndex: 0, onfocus: () => attend(id), onmouseenter: () => attend(id) }, ...marked(occurrences[id]));
+      if (all.some(sense => sense)) item.prepend(sign(occurrences[id].sense), " ");
+      item.dataset.id = id;
+      return item;
+    }));
+    by("sentence").textContent = "Point at a dot, or choose a sentence below.";
+    move();
+  }
+
+  function move() {
+    by("at").textContent = chosen("axis") === "depth"
+      ? `${Math.round(100 * depth())}% of the depth` : by("layer").value;
+    models.forEach((model, i) => { cloud(model, clouds[i]); scatter(model, scatters[i]); ranks(model, bars[i]); });
+  }
+  by("word").addEventListener("change", () => choose(Number(by("word").value)));
+  let waiting = false;  // a drag asks more often than nine plots are drawn
+  by("layer").addEventListener("input", () => {
+    if (!waiting) requestAnimationFrame(() => { waiting = false; move(); });
+    waiting = true;
+  });
+  for (const id of ["plane", "across"]) by(id).addEventListener("change", move);
+  document.querySelector(".controls").addEventListener("change", move);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", move);
+  choose(word);
+}

@@ -1,0 +1,171 @@
+"""The page's section, with its data: points of words' occurrences and measures of all words, packed as numbers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxexp.report.explorer import TABLE, PageSection
+from ctxexp.report.wording import Run, definition_name, unique_labels
+from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 2000  # words in the scatter
+LISTED = 10  # words in the lists of the most and least contextual
+UNIT, FINE = 16000, 10000  # steps of one: of points, which are less than 2 from their mean, and of scores
+_MISSING = -(2**15)  # NaN
+
+Numbers = dict[str, Any]
+"""What JSON takes."""
+
+
+def section(runs: Sequence[Run]) -> PageSection | None:
+    """The word explorer of these runs; None where no run projected any word."""
+    data = explorer_data(runs)
+    if data is None:
+        return None
+    html, script = (Path(__file__).with_name(f"explorer.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
+    return PageSection(html, script, data)
+
+
+def explorer_data(runs: Sequence[Run]) -> Numbers | None:
+    """Of each run the points of the words that it projected, and every word's self-similarity and explained variance by
+    layer; sentences once. None where no run projected any."""
+    labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
+    if not labelled_runs:
+        return None
+    scores = [_scores(results) for _, results in labelled_runs]
+    constant = [_constant_words(results) for _, results in labelled_runs]
+    words = _explorer_words([results.tables[TABLE] for _, results in labelled_runs], scores, constant)
+    number = {word: i for i, word in enumerate(words)}
+    occurrences: dict[tuple[str, str, int, int], list[Any]] = {}
+    texts: dict[str, int] = {}
+    models = []
+    for (label, results), score in zip(labelled_runs, scores, strict=True):
+        table, at = results.tables[TABLE], []
+        layers = [int(name.rpartition("_")[2]) for name in table if name.startswith("own_x_")]
+        columns = (table[name] for name in ("word", "text", "start", "end", "sense", "sentence"))
+        for word, text, start, end, sense, sentence in zip(*columns, strict=True):
+            entry = [len(occurrences), number[word], texts.setdefault(text, len(texts)), start, end, sense, sentence]
+            at.append(occurrences.setdefault((word, text, start, end), entry)[0])
+        models.append(
+            {
+                "label": label,
+                "layers": layers,
+                "last": results.n_layers - 1,
+                "at": at,
+                "constant": _constant(results, words),
+                **{name: _base64_integers(_points(table, name, layers), UNIT) for name in ("own", "common")},
+                **{name: _base64_integers(_in_order(x, words), FINE) for name, x in score.items()},
+            }
+        )
+    counts: dict[str, int] = {}
+    for _, results in labelled_runs:
+        for table in _tables(results, "self_similarity"):
+            counts = dict(zip(table["word"], table["count"].tolist(), strict=True)) | counts
+    pos: dict[str, set[str]] = {}
+    for _, results in labelled_runs:
+        tags = results.tables[TABLE].reindex(columns=["word", "pos"]).fillna("").drop_duplicates()
+        for word, tag in tags.itertuples(index=False):
+            pos.setdefault(word, set()).update({tag} - {""})
+    senses: dict[str, set[str]] = {}
+    for _, word, *_, sense, _ in occurrences.values():
+        senses.setdefault(words[word], set()).update({sense} - {""})
+    return {
+        "words": words,
+        "counts": [counts.get(word, 0) for word in words],
+        "pos": ["/".join(sorted(pos.get(word, ()))) for word in words],
+        "senses": [len(senses.get(word, ())) for word in words],
+        "projected": [word in senses for word in words],
+        "occurrences": [entry[1:] for entry in occurrences.values()],
+        "texts": list(texts),
+        "models": models,
+        "listed": LISTED,
+        "steps": [UNIT, FINE],
+    }
+
+
+def _tables(results: Results, measure: str) -> list[pd.DataFrame]:
+    """The word table of a measure, whatever its label; none where it wasn't measured."""
+    return [table for label, table in results.tables.items() if definition_name(results, label) == measure][:1]
+
+
+def _scores(results: Results) -> dict[str, pd.DataFrame]:
+    """Every word's measures (words, layers), their index the words: raw, adjusted, half (of a listed word's
+    interval) and variance."""
+    frames: dict[str, pd.DataFrame] = {}
+    for name, measure, column in (
+        ("raw", "self_similarity", "raw"),
+        ("adjusted", "self_similarity", "adjusted"),
+        ("variance", "max_explainable_variance", "raw"),
+    ):
+        for table in _tables(results, measure):
+            frames[name] = _by_layer(table, column)
+            if not frames[name].shape[1]:  # no chance level
+                frames[name] = frames["raw"]
+    for label in results.tables:
+        if definition_name(results, label) == "self_similarity" and f"{label}_errors" in results.tables:
+            errors = results.tables[f"{label}_errors"]
+            if "listed_factor" in errors:  # not in runs of versions before it
+                frames["half"] = _by_layer(errors, "error").mul(errors.set_index("word")["listed_factor"], axis=0)
+    return frames
+
+
+def _constant_words(results: Results) -> set[str]:
+    """The words that a causal model only ever sees with nothing to their left."""
+    tables = _tables(results, "self_similarity")
+    return {word for t in tables if "constant" in t for word in t["word"][t["constant"].astype(bool)]}
+
+
+def _constant(results: Results, words: Sequence[str]) -> list[int]:
+    """The numbers of these words that are constant by construction."""
+    constant_words = _constant_words(results)
+    return [i for i, word in enumerate(words) if word in constant_words]
+
+
+def _by_layer(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The columns name_0, name_1, ... by word."""
+    columns = [column for column in table.columns if column.removeprefix(f"{name}_").isdigit()]
+    return table.set_index("word")[columns]
+
+
+def _explorer_words(
+    maps: Sequence[pd.DataFrame], scores: Sequence[dict[str, pd.DataFrame]], constant: Sequence[set[str]]
+) -> list[str]:
+    """The words of the explorer: the projected ones, the extremes of every layer, and others evenly, at most `MOST`."""
+    words = dict.fromkeys(word for table in maps for word in table["word"])
+    every = [score["adjusted"] for score in scores if "adjusted" in score]
+    exclusions = [words for words, score in zip(constant, scores, strict=True) if "adjusted" in score]
+    for frame, some in zip(every, exclusions, strict=True):
+        for column in frame:
+            ranking = frame[column].drop(index=list(some)).dropna().sort_values(kind="stable").index
+            words |= dict.fromkeys([*ranking[:LISTED], *ranking[::-1][:LISTED]])
+    rest = [word for frame in every for word in frame.index if word not in words]
+    rest = list(dict.fromkeys(rest))
+    room = min(len(rest), max(0, MOST - len(words)))
+    return [*words, *(rest[i] for i in np.linspace(0, len(rest) - 1, room).round().astype(int).tolist())]
+
+
+def _in_order(frame: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
+    """(words, layers), NaN where the run doesn't have the word."""
+    result: np.ndarray = frame.reindex(words).to_numpy(np.float64)
+    return result
+
+
+def _points(table: pd.DataFrame, name: str, layers: Sequence[int]) -> np.ndarray:
+    """(rows, layers, 2) on each layer's own plane, or on the common one."""
+    columns = [f"{name}_{axis}_{layer}" for layer in layers for axis in "xy"]
+    result: np.ndarray = table[columns].to_numpy(np.float64).reshape(len(table), len(layers), 2)
+    return result
+
+
+def _base64_integers(x: np.ndarray, steps: int) -> str:
+    """The numbers as base64 of little-endian int16, `steps` of which are one; NaN as the smallest."""
+    whole = np.clip(np.round(np.nan_to_num(x) * steps), -(2**15) + 1, 2**15 - 1)
+    return base64.b64encode(np.where(np.isnan(x), _MISSING, whole).astype("<i2").tobytes()).decode()

@@ -1,0 +1,158 @@
+"""What a file names is bounded before memory is asked for: layers, datasets, lines, widths, and splits before files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from bounded import UnboundedError, bounded
+from ctxexp_train.elmo_files import write_weights
+
+from ctxexp.datasets.semeval import sick_r, sts_b
+from ctxexp.datasets.text import text
+from ctxexp.errors import ConfigError, CtxexpError
+from ctxexp.files.manifest import MANIFEST
+from ctxexp.files.text_lines import LONGEST
+from ctxexp.files.vector_files import read_vectors
+from ctxexp.jobs.state import read_state
+from ctxexp.models.elmo.files import layout, read_weights
+from ctxexp.models.elmo.network import ElmoNetwork
+from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.results import FILE, Results
+from tests.made import results_with, told
+
+ELMO = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12, 5, 1, 3.0, 3.0, True)
+
+
+def test_a_call_without_bounds_is_noticed() -> None:
+    bounded(lambda: bytes(1 << 20))
+    with pytest.raises(UnboundedError, match="MemoryError"):
+        bounded(lambda: bytes(1 << 40))
+    with pytest.raises(UnboundedError, match=r"\d s of a processor|worked on and on"):
+        bounded(lambda: sum(range(10**7)), seconds=0.05)
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "layers", "message"),
+    [
+        (10**9, [], "names 1,000,000,000 layers, its curves have 3"),
+        (10**9, [0, 1, 2], "names 1,000,000,000 layers, its curves have 3"),
+        (2, [], "names 2 layers, its curves have 3"),
+        (-1, [], "names -1 layers"),
+        (3, [0, 10**9], "names the layers (0, 1000000000), its curves have 3"),
+        (3, [1, 1], "names the layers (1, 1)"),
+        (0, [0], "names the layers (0,)"),
+    ],
+)
+def test_layers_that_no_curve_has_are_refused(tmp_path: Path, n_layers: int, layers: list[int], message: str) -> None:
+    results_with({"self_similarity/raw": np.arange(3.0)}, info=told(n_layers=3)).save(tmp_path)
+    assert Results.load(tmp_path).n_layers == 3
+    document = json.loads((tmp_path / FILE).read_text())
+    document["info"]["model"].update(n_layers=n_layers, layers=layers)
+    (tmp_path / FILE).write_text(json.dumps(document))
+    with pytest.raises(CtxexpError, match=re.escape(message)):
+        bounded(lambda: Results.load(tmp_path).by_name)
+
+
+@pytest.mark.parametrize("kind", ["S2147483647", "<U1000000000", "object", "float64,float64"])
+def test_a_column_of_another_type_than_ours_is_refused(tmp_path: Path, kind: str) -> None:
+    tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}
+    results_with({"self_similarity/raw": np.arange(3.0)}, tables=tables).save(tmp_path)
+    document = json.loads((tmp_path / FILE).read_text())
+    document["tables"]["words"]["raw"] = kind
+    (tmp_path / FILE).write_text(json.dumps(document))
+    with pytest.raises(CtxexpError, match=f"a column of type '{kind}', expected str, bool, float64, int64"):
+        bounded(lambda: Results.load(tmp_path))
+
+
+def test_a_few_measured_layers_are_still_read(tmp_path: Path) -> None:
+    info = told(n_layers=3, layers=(0, 2))
+    results_with({"self_similarity/raw": np.array([0.1, np.nan, 0.3])}, info=info).save(tmp_path)
+    np.testing.assert_array_equal(Results.load(tmp_path).by_name["self_similarity/raw"], [0.1, np.nan, 0.3])
+
+
+@pytest.mark.parametrize("how", ["nothing", "chunks", "another file", "a link"])
+def test_weights_that_an_elmo_file_does_not_hold_are_refused(tmp_path: Path, how: str) -> None:
+    """The declared 20 GB would be asked for, or another file be read."""
+    path, name = tmp_path / "weights.hdf5", "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
+    write_weights(path, ElmoNetwork(ELMO).state_dict(), ELMO)
+    options = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12_500, 50_000, 1, 3.0, 3.0, True)
+    with h5py.File(path, "a") as file:
+        for each, shape in layout(options).items():
+            if each in file and file[each].shape == shape:
+                continue
+            if each in file:
+                del file[each]
+            if how == "a link":
+                file[each] = h5py.ExternalLink("elsewhere.hdf5", each)
+            elif how == "another file":
+                file.create_dataset(each, shape, "<f4", external=[("/dev/zero", 0, 4 * int(np.prod(shape)))])
+            else:
+                file.create_dataset(each, shape, "<f4", chunks=how == "chunks" or None)
+        assert name in file or how == "a link"
+    with pytest.raises(CtxexpError, match=r"bytes that the file of [\d,]+ doesn't hold; copy|has no dataset 'CNN_proj"):
+        bounded(lambda: read_weights(path, options))
+
+
+def test_packed_weights_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "weights.hdf5"
+    write_weights(path, {k: 0 * v for k, v in ElmoNetwork(ELMO).state_dict().items()}, ELMO)
+    with h5py.File(path, "a") as file:
+        for name, shape in layout(ELMO).items():
+            del file[name]
+            file.create_dataset(name, data=np.zeros(shape, np.float32), compression="gzip", compression_opts=9)
+    assert all(not value.any() for value in read_weights(path, ELMO).values())
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_line_without_end_is_refused(tmp_path: Path, packed: bool) -> None:
+    """A gigabyte in one line: a hole in a file, or a few kilobytes of gzip."""
+    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
+    if packed:
+        path.write_bytes(gzip.compress(b"the 1\n") + gzip.compress(b"a " * (1 << 23)) * 64)
+    else:
+        path.write_bytes(b"the 1\n")
+        os.truncate(path, 1 << 30)
+    message = f"line 2 has more than {LONGEST:,} bytes" if packed else "line 2: this looks like UTF-16, or like no text"
+    with pytest.raises(CtxexpError, match=message):
+        bounded(lambda: text(path=str(path)), memory=1 << 28)
+    with pytest.raises(CtxexpError, match=f"line 2 has more than {LONGEST:,} bytes|line 2: expected a word and 1 num"):
+        bounded(lambda: read_vectors(path), memory=1 << 28)
+
+
+@pytest.mark.parametrize("head", ["2 99999999999999999", f"2 {'9' * 5000}", f"{'9' * 5000} 3", "2 10000001"])
+def test_a_header_of_absurd_numbers_is_refused(tmp_path: Path, head: str) -> None:
+    (tmp_path / "v.txt").write_text(f"{head}\nriver 1 2 3\nbank 1 2 3\n")
+    with pytest.raises(CtxexpError, match=r"v.txt, line 1: the header says '[\d ]+'; expected at most"):
+        bounded(lambda: read_vectors(tmp_path / "v.txt"))
+
+
+def test_a_split_is_refused_before_its_files_are_looked_for(tmp_path: Path) -> None:
+    for factory in (sts_b, sick_r):
+        with pytest.raises(ConfigError, match=r"dataset.split='train\[:5\]': expected one of"):
+            factory(path=str(tmp_path / "none"), split="train[:5]")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["words.csv", MANIFEST])
+@pytest.mark.parametrize("device", ["a pipe", "/dev/zero"])
+def test_results_wait_for_no_pipe_and_read_no_device(tmp_path: Path, name: str, device: str) -> None:
+    tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}
+    results_with({"self_similarity/raw": np.arange(3.0)}, tables=tables).save(tmp_path)
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if device == "a pipe" else path.symlink_to(device)
+    with pytest.raises(CtxexpError, match=r"is no file|leads out of|files.json is damaged"):
+        bounded(lambda: Results.load(tmp_path))
+
+
+def test_a_pipe_as_status_says_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "status.json")
+    bounded(lambda: read_state(tmp_path))
+    assert read_state(tmp_path) == {}

@@ -1,0 +1,408 @@
+"""Sweeps under real Hydra launchers: a small application that tracks its jobs as ctxexp does."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from ctxexp_papers.claims.runs import on_disk
+from hydra.core.hydra_config import HydraConfig
+
+import ctxexp
+from ctxexp.command.callback import current_job
+from ctxexp.command.compose import quote
+from ctxexp.errors import Terminated
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder
+from ctxexp.jobs.sweep import close_sweep, labels, run_application
+from ctxexp.report.palette import colours
+from ctxexp.report.side_by_side import terminal_table
+from ctxexp.sink import Sweep, SweepReport, SweepRow
+from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.notes import job_note, sweep_note
+from ctxexp.sinks.mlflow.sink import MlflowSink
+from tests.made import results_with
+
+APP = """
+import multiprocessing, sys, time
+from pathlib import Path
+import hydra, numpy as np
+from omegaconf import OmegaConf
+from ctxexp.jobs.sweep import run_application
+from ctxexp.command.callback import current_job
+from ctxexp.errors import ModelError
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import new_id
+from ctxexp.sinks.mlflow.sink import MlflowSink
+from tests.made import results_with, told
+
+@hydra.main(version_base="1.3", config_path=".", config_name="config")
+def task(config):
+    t = config.tracking
+    if config.model == "early":
+        raise ModelError("before any run was open")
+    if config.model == "swallowed":
+        return
+    folder, overrides = current_job(t.folder, t.sweep or new_id())
+    to = config.sink.mlflow
+    sinks = Sinks({"mlflow": MlflowSink(uri=to.uri, experiment=to.experiment)})
+    run = new_run(folder, Path(t.folder), name=config.model, key=config.model, params=OmegaConf.to_container(config),
+                  config=OmegaConf.to_yaml(config), sweep=t.sweep)
+    with job(run, sinks, overrides=overrides) as running:
+        if config.model == "broken":
+            raise ModelError("no such checkpoint")
+        if config.model == "slow":
+            Path(t.folder, "slow").touch()
+            time.sleep(60)
+        layers = 3 if config.model == "elmo" else 5
+        curve = np.linspace(0, 1, layers) + config.seed
+        running.log(results_with({"self_similarity/adjusted": curve}, info=told(title=config.model, n_layers=layers)))
+
+def summarise(pairs, folder):
+    path = folder / "comparison.txt"
+    path.write_text("\\n".join(f"{label} {r.n_layers}" for label, r in pairs))
+    return [path]
+
+if __name__ == "__main__":
+    status = run_application(task, multirun=True, summarise=summarise)
+    print("workers left:", len(multiprocessing.active_children()))
+    sys.exit(status)
+"""
+
+CONFIG = """
+model: bert
+seed: 0
+tracking: {folder: store with 'quotes', sweep: null}
+sink: {mlflow: {name: mlflow, uri: null, experiment: study}}
+hydra:
+  job: {name: app}
+  callbacks: {sweep: {_target_: ctxexp.command.callback.SweepCallback}}
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, template: Path) -> Path:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    store = tmp_path / "store with 'quotes'"
+    store.mkdir()
+    shutil.copy(template / "mlflow.db", store)
+    return tmp_path
+
+
+def start(app: Path, *words: str) -> subprocess.Popen:
+    ours = (
+        "MLFLOW_TRACKING_URI",
+        "HYDRA_FULL_ERROR",
+    )  # the second is set by tests that run the command in this process
+    environ = {k: v for k, v in os.environ.items() if k not in ours}
+    environ["PYTHONPATH"] = os.pathsep.join([str(Path(ctxexp.__file__).parents[1]), environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "app.py", "-m", *words],
+        cwd=app,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def sweep(app: Path, *words: str) -> tuple[int, str, str]:
+    process = start(app, *words)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def runs(app: Path) -> dict[str, object]:
+    store = app / "store with 'quotes'"
+    client = database.client(database.prepare(store))
+    found = client.search_runs([client.get_experiment_by_name("study").experiment_id])
+    by_name = {run.info.run_name: run for run in found}
+    assert len(by_name) == len(found)
+    return by_name
+
+
+def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
+    code, out, err = sweep(app, "model=bert,broken,early,swallowed,elmo")
+    assert code == 1, err
+    found = runs(app)
+    [identity] = {run.data.tags["ctxexp.sweep"] for run in found.values()}
+    assert {name: run.info.status for name, run in found.items()} == {
+        "bert": "FINISHED",
+        "broken": "FAILED",
+        "elmo": "FINISHED",
+        "comparison of 2 jobs": "FAILED",
+    }
+    assert found["broken"].data.tags["ctxexp.error"] == "no such checkpoint"
+    summary = found["comparison of 2 jobs"]
+    assert summary.data.tags["ctxexp.kind"] == "summary"
+    assert not summary.data.metrics  # else it would stand in every chart
+    assert "| broken | FAILED |" in summary.data.tags["mlflow.note.content"]
+    client = database.client(database.prepare(app / "store with 'quotes'"))
+    text = Path(client.download_artifacts(summary.info.run_id, "comparison.txt", str(app))).read_text()
+    assert text == "bert 5\nelmo 3"
+    expected = colours(["bert", "broken", "elmo"])
+    for name, colour in expected.items():
+        assert found[name].data.tags["mlflow.runColor"] == colour
+    assert len(set(expected.values())) == 3
+    assert re.search(r"model=early +failed +before any run was open\n", out)
+    assert re.search(r"model=swallowed +failed +it ended before its run began; its output says why\n", out)
+    assert re.search(rf"^charts: +http://127\.0\.0\.1:5000/.*[/=]{identity}", out, flags=re.MULTILINE)
+    assert not list(app.glob("mlruns"))
+    assert not (app / "mlflow.db").exists()
+
+
+@pytest.mark.slow
+def test_parallel_jobs_lose_nothing(app: Path) -> None:
+    models, jobs = ("bert", "gpt2"), 4
+    launcher = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}")
+    code, out, err = sweep(app, *launcher, f"model={','.join(models)}", "seed=1,2")
+    assert code == 0, err
+    assert "workers left: 0" in out  # else an interrupt at the exit waits five minutes for them
+    found = runs(app)
+    names = {f"{model} (seed {seed})" for model in models for seed in (1, 2)}
+    assert set(found) == names | {f"comparison of {jobs} jobs"}
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
+    assert len({found[name].data.tags["mlflow.runColor"] for name in names}) == jobs
+    client = database.client(database.prepare(app / "store with 'quotes'"))
+    for name in names:
+        history = client.get_metric_history(found[name].info.run_id, "self_similarity/adjusted")
+        assert sorted(m.step for m in history) == [0, 1, 2, 3, 4]
+        assert min(m.value for m in history) == int(name[-2])
+    assert [e.name for e in client.search_experiments()] == ["study", "Default"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path, number: int) -> None:
+    process = start(app, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "model=bert,slow")
+    deadline = time.monotonic() + 120
+    while not (app / "store with 'quotes'" / "slow").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    send = os.killpg if number == signal.SIGINT else os.kill  # a terminal tells all, a cluster the parent alone
+    send(process.pid, number)
+    try:
+        out, err = process.communicate(timeout=40)
+    except subprocess.TimeoutExpired:  # Python drops an interrupt that falls into a destructor: a person presses again
+        send(process.pid, number)
+        out, err = process.communicate(timeout=80)
+    assert process.returncode == 128 + number, err
+    found = runs(app)
+    assert found["slow"].info.status == "KILLED"
+    [summary] = [run for name, run in found.items() if name.startswith("comparison")]
+    assert summary.info.status == "KILLED"
+    assert re.search(r"slow +killed", out)
+    assert (
+        app / "store with 'quotes'" / "results" / summary.data.tags["ctxexp.sweep"] / "summary" / "jobs.json"
+    ).exists()
+    while True:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_an_unopenable_store_stops_the_sweep_before_any_job(app: Path) -> None:
+    code, out, err = sweep(app, "model=bert,gpt2", "sink.mlflow.uri=./mlruns")
+    assert code == 1
+    assert "error: tracking uri './mlruns' is a folder" in err
+    assert "jobs" not in out
+    assert not (app / "store with 'quotes'" / "results").exists()
+
+
+def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
+    assert labels([("bert", ["model=bert"]), ("elmo", ["model=elmo"])]) == ["bert", "elmo"]
+    jobs = [("bert", ["model=bert", "seed=1"]), ("bert", ["model=bert", "seed=2"]), ("elmo", ["seed=2"])]
+    assert labels(jobs) == ["bert (seed 1)", "bert (seed 2)", "elmo"]
+    jobs = [("bert", ["dataset=sts_b", "dataset.path=/a/b"]), ("bert", ["dataset=polysemy", "metric=[a,b]"])]
+    assert labels(jobs) == ["bert (sts_b, path b)", "bert (polysemy, a, b)"]
+    jobs = [("bert", [f"sentence.pooling={which}", "model.pooling=first"]) for which in ("mean", "cls")]
+    assert labels(jobs) == ["bert (sentence pooling mean)", "bert (sentence pooling cls)"]
+    assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert (2)", "model=x"]
+
+
+def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:
+    found = job_folder(tmp_path, "s", 3, ["model=bert", "tracking.sweep=s", "dataset.path=/a b/c"])
+    assert found == tmp_path / "results" / "s" / "003_model=bert_dataset.path=_a_b_c"
+    assert job_folder(tmp_path, "s") == tmp_path / "results" / "s" / "run"
+
+
+@pytest.mark.parametrize("value", ["plain", "with space", "it's", "a\\b", "a\\'b", "${x}=1,2", "/ü/{}[]"])
+def test_quoted_values_come_back_from_hydra(value: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    [override] = OverridesParser.create().parse_overrides([f"tracking.folder={quote(value)}"])
+    assert override.value() == value
+
+
+def stored_sweep(store: Path) -> tuple[Sweep, Sinks]:
+    sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
+    sinks.prepare_all(store)
+    return Sweep("20260101-000000-abcdef", store, time.time(), ("model=a,b",)), sinks
+
+
+def finish_job(sweep: Sweep, name: str, number: int) -> Path:
+    folder = job_folder(sweep.store, sweep.id, number, [f"model={name}"])
+    run = new_run(folder, sweep.store, name=name, key=name, params={}, config="", sweep=sweep.id)
+    with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
+        running.log(results_with({"self_similarity/raw": np.ones(2)}))
+    return folder
+
+
+def test_a_sweep_ended_between_its_jobs_is_killed(
+    app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, sinks = stored_sweep(app / "store with 'quotes'")
+    monkeypatch.setattr("ctxexp.jobs.sweep._current", (found, sinks))
+    compared: list[str] = []
+
+    def application() -> None:
+        finish_job(found, "bert", 0)
+        signal.raise_signal(signal.SIGTERM)
+        finish_job(found, "elmo", 1)
+
+    def summarise(pairs: list, folder: Path) -> list[Path]:
+        signal.raise_signal(signal.SIGTERM)  # in the closing: answered after it
+        compared.extend(label for label, _ in pairs)
+        return []
+
+    with pytest.raises(Terminated):
+        run_application(application, multirun=True, summarise=summarise)
+    assert compared == ["bert"]
+    assert {n: run.info.status for n, run in runs(app).items()} == {
+        "bert": "FINISHED",
+        "comparison of 1 jobs": "KILLED",
+    }
+    assert runs(app)["comparison of 1 jobs"].data.tags["ctxexp.error"] == "ended by SIGTERM"
+    assert "ended by SIGTERM: the runs that were under way are KILLED" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    dies = joblib.delayed(exec)("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert run_application(lambda: joblib.Parallel(n_jobs=2)([dies, dies]), multirun=False) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "error: a worker process was killed (SIGKILL), most often for want of memory: have fewer at a"
+    )
+
+
+def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, sinks = stored_sweep(app / "store with 'quotes'")
+    bad, good = finish_job(found, "bert", 0), finish_job(found, "elmo", 1)
+    (bad / "results.json").write_bytes((good / "results.json").read_bytes()[:-9])
+    compared: list[str] = []
+    report = close_sweep(found, sinks, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
+    assert compared == ["elmo"]
+    assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
+    assert report.error.count("\n") == 0
+    assert [link for _, link in on_disk(found.store)] == [report.rows[1].link]  # nor the claims' report
+    assert "warning: left out: " in capsys.readouterr().err
+
+
+def test_summary_that_fails_hides_no_job(app: Path) -> None:
+    found, sinks = stored_sweep(app / "store with 'quotes'")
+    finish_job(found, "bert", 0)
+
+    def summarise(pairs: list, folder: Path) -> list[Path]:
+        raise RuntimeError("no font")
+
+    report = close_sweep(found, sinks, summarise)
+    assert [row.status for row in report.rows] == ["FINISHED"]
+    assert report.error.startswith("the comparison failed: Traceback")
+    assert runs(app)["comparison of 1 jobs"].info.status == "FAILED"
+    shutil.rmtree(found.store / "results")
+    assert close_sweep(found, sinks, summarise).rows == []  # nothing ran: no summary either
+    assert len(runs(app)) == 2
+
+
+def test_note_is_a_table_of_linked_jobs() -> None:
+    row = SweepRow("bert", [], "FAILED", "a | b\nc", Path(), Path(), "http://h/#/experiments/1/runs/0")
+    lines = sweep_note(SweepReport([row]), ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
+    assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's *Compare* page shows last")
+    assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
+
+
+def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
+    curves = {"self_similarity/adjusted": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
+    found = results_with(curves)
+    lines = job_note(found, tmp_path, "1", "r").splitlines()
+    assert lines[:4] == [
+        "| layer | Self similarity, adjusted | Word norm, raw |",
+        "|---|---|---|",
+        "| 0 | 0.500 | 1.250 |",
+        "| 1 |  | 12.5 |",
+    ]
+    assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "word_norm.png").touch()
+    figures = "Figures: [word_norm](#/experiments/1/runs/r/artifacts/figures/word_norm.png)."
+    assert figures in job_note(found, tmp_path, "1", "r").splitlines()
+    assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
+
+
+def test_a_sweep_ends_with_its_runs_side_by_side() -> None:
+    one = results_with({"self_similarity/adjusted": np.array([0.5, 0.25])})
+    other = results_with({"self_similarity/adjusted": np.array([0.125, 0.75]), "word_norm/raw": np.array([3.0, 2.0])})
+    rows = [re.split(r"  +", line.strip()) for line in terminal_table([("bert", one), ("[gpt2]", other)]).splitlines()]
+    assert rows[0] == ["bert", "[gpt2]"]
+    assert rows[2:] == [
+        ["Self similarity, adjusted", "last layer", "0.250", "0.750"],
+        ["highest layer", "0.500 (layer 0)", "0.750 (layer 1)"],
+        ["Word norm, raw", "last layer", "2.000"],
+        ["highest layer", "3.000 (layer 0)"],
+    ]
+
+
+def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # whatever ran in this process before
+    with pytest.raises(ValueError, match="HydraConfig was not set"):
+        current_job(".", "s")
+
+
+def test_an_interrupt_that_a_library_swallows_still_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def application() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            None.missing  # type: ignore[attr-defined]  # noqa: B018  # as a library's own tidying up may fail then
+
+    assert run_application(application, multirun=False) == 130
+    assert capsys.readouterr().err == "interrupted: the runs that were under way are KILLED\n"
+
+
+def test_an_interrupted_comparison_is_one_line(
+    app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, sinks = stored_sweep(app / "store with 'quotes'")
+    monkeypatch.setattr("ctxexp.jobs.sweep._current", (found, sinks))
+
+    def application() -> None:
+        finish_job(found, "bert", 0)
+        raise KeyboardInterrupt
+
+    def summarise(pairs: list, folder: Path) -> list[Path]:
+        raise AttributeError("module 'matplotlib' has no attribute 'get_data_path'")
+
+    assert run_application(application, multirun=True, summarise=summarise) == 130
+    said = capsys.readouterr().err
+    assert "the comparison failed: AttributeError: module 'matplotlib' has no attribute 'get_data_path'" in said
+    assert "`ctxexp report` makes it" in said
+    assert "Traceback" not in said

@@ -1,0 +1,101 @@
+"""What the engine does beside the numbers: its defaults, its progress, and what it says of metrics that fail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_measure import world
+from test_measure_pairs import Dot, place, run
+
+from ctxexp.baselines import OnePerSentence
+from ctxexp.errors import MetricError
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.words import WordRows
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.progress import Silent, Stage
+from ctxexp.results.values import Key
+
+RAW = Key("s", "raw")
+
+
+def test_a_seed_of_0_and_1000_resamples_are_the_defaults() -> None:
+    store, occurrences, _ = world((1.0,))
+    baseline = OnePerSentence(size=50)
+    plain = measure([WordRows(store, occurrences, baseline)], {"s": SelfSimilarity})
+    named = measure([WordRows(store, occurrences, baseline, seed=0)], {"s": SelfSimilarity}, seed=0, bootstrap=1000)
+    assert plain.replicates[RAW].shape == (1, 1000)
+    np.testing.assert_array_equal(plain.replicates[Key("s", "adjusted")], named.replicates[Key("s", "adjusted")])
+    assert (plain.info.seed, plain.info.bootstrap) == (0, 1000)
+
+
+def test_one_resample_has_a_value_and_no_interval() -> None:
+    store, occurrences, _ = world((1.0,))
+    results = measure([WordRows(store, occurrences, OnePerSentence())], {"s": SelfSimilarity}, bootstrap=1)
+    assert np.isfinite(results.replicates[RAW]).all()
+    assert np.isnan([results.by_key[RAW].low, results.by_key[RAW].high]).all()
+
+
+def test_progress_is_by_layer() -> None:
+    stages: list[tuple[object, ...]] = []
+    steps: list[float] = []
+
+    class Recorder(Silent):
+        @contextmanager
+        def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
+            stages.append((name, total, unit))
+            yield self
+
+        def advance(self, n: float, **info: object) -> None:
+            steps.append(n)
+
+    store, occurrences, _ = world()
+    rows = WordRows(store, occurrences, OnePerSentence())
+    measure([rows], {"s": SelfSimilarity}, bootstrap=0, progress=Recorder())
+    assert stages == [(rows.stage[0], 2, rows.stage[1])]
+    assert steps == [1, 1]
+    assert rows.stage[0] != rows.stage[1]
+
+
+class Fails(SelfSimilarity):
+    """It scores no words of five occurrences."""
+
+    size = 5
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        if x.shape[-2] == self.size:
+            raise ValueError("five")
+        return super().score(x)
+
+
+def test_a_failing_block_is_named_by_its_first_group_and_size() -> None:
+    store, occurrences, _ = world((1.0,))
+    counts = occurrences.by_word.counts
+    sizes, groups = np.unique(counts, return_counts=True)
+    for size, n in zip(sizes.tolist(), groups.tolist(), strict=True):
+        first = occurrences.by_word.keys[int(np.flatnonzero(counts == size)[0])]
+        more = f" (or one of {n - 1} more of {size} rows)" if n > 1 else ""
+        metric = type("Fails", (Fails,), {"size": size})
+        with pytest.raises(MetricError, match=re.escape(f"word {first!r}{more}")):
+            measure([WordRows(store, occurrences, OnePerSentence())], {"s": metric}, bootstrap=0)
+    assert {1, 2} <= {*groups.tolist()}
+
+
+@pytest.mark.parametrize("stats", [{1: 0.5}, {"raw": "much"}, {"raw": None}, [0.5]])
+def test_statistics_are_numbers_by_name(stats: object) -> None:
+    class Odd(Dot):
+        def compute(self) -> object:  # type: ignore[override]
+            return stats
+
+    with pytest.raises(MetricError, match=r"metric 'dot': compute\(\) gave .*; expected numbers by name"):
+        run(*place(), Odd)
+
+
+def test_outputs_of_a_second_run_take_the_firsts_place(tmp_path: Path) -> None:
+    first = run(*place(), folder=tmp_path)
+    second = run(*place(), folder=tmp_path)
+    np.testing.assert_array_equal(first.by_name["dot/all"], second.by_name["dot/all"])

@@ -1,0 +1,102 @@
+"""Which rows move a mean or its baseline: clusters of rows in intervals, and the words of a sample in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pytest
+from engine import measure
+from test_measure import Memory, contextual, noise, world
+from test_occurrences import shelve
+
+from ctxexp.baseline import Baseline
+from ctxexp.baselines import OnePerSentence, SizeMatched
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.maths.geometry import norms
+from ctxexp.measuring.baseline_levels import SampleBaseline
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import Gather, WordReader
+from ctxexp.measuring.rows import Place
+from ctxexp.metric import GroupMean
+from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.results.values import Key
+
+
+class Halves(Baseline):
+    """One word from each of the first half of the sentences; a redraw from each of the second."""
+
+    name = "halves"
+
+    def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        starts = occurrences.distinct.starts[:-1]
+        half = len(starts) // 2
+        yield occurrences.distinct.rows[starts[:half]]
+        yield occurrences.distinct.rows[starts[half:]]
+
+
+def test_a_drawn_baseline_is_moved_by_its_own_rows() -> None:
+    store, occurrences, _ = world((1.0,))
+    sample = SampleBaseline(Halves(), occurrences, np.random.default_rng(0))
+    reader = WordReader(Place.of(0), store.layers[0], occurrences, Gather(store.dim, 1 << 20))
+    sample.observe_layer(reader, {"s": SelfSimilarity()}, influence=True)
+    (influence,) = sample.curve("s").influence
+    clusters, others = (np.unique(occurrences.units.of_row[rows]) for rows in sample.samples)
+    assert set(np.flatnonzero(influence)) <= set(clusters.tolist())
+    assert np.count_nonzero(influence) > 0.9 * len(clusters)
+    assert not influence[others].any()
+
+
+class Length(GroupMean):
+    """The mean length of the rows, each by itself."""
+
+    over, min_rows = "occurrence", 1
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return norms(x)[..., 0].astype(np.float64)
+
+
+def test_rows_of_a_sentence_are_drawn_together() -> None:
+    store, occurrences, corpus = world((1.0,))
+    results = measure(store, occurrences, {"length": Length}, bootstrap=2000)
+    low, high = (float(getattr(results.by_key[Key("length", "raw")], end)[0]) for end in ("low", "high"))
+    rows = occurrences.by_sentence.rows
+    difference = np.linalg.norm(store.layers[0][rows].astype(np.float64), axis=1)
+    difference -= difference.mean()
+    sentence = np.repeat(np.arange(len(corpus.sentences)), occurrences.by_sentence.counts)
+    error = np.sqrt(np.square(np.bincount(sentence, difference)).sum()) / len(rows)
+    assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.1)
+    assert not results.tables  # of words and sentences only
+
+
+def test_two_documents_are_enough_for_an_interval() -> None:
+    rng = np.random.default_rng(0)
+    texts = [Sentence.of([f"w{j}" for j in rng.integers(0, 9, 6)]) for _ in range(20)]
+    for documents, known in (([0] * 20, False), ([0] * 10 + [1] * 10, True)):
+        corpus = Corpus("documents", tuple(texts), documents=tuple(documents))
+        shelf = shelve(corpus)
+        store = Memory(shelf, [contextual(shelf, 1.0)])
+        results = measure(store, Occurrences.of(shelf, corpus), {"i": IntraSentenceSimilarity}, bootstrap=100)
+        raw = results.by_key[Key("i", "raw")]
+        assert bool(np.isfinite([raw.low, raw.high]).all()) == known
+
+
+def test_an_adjusted_interval_is_that_of_the_differences() -> None:
+    """In noise a sentence's similarity hangs on its length alone, as its baseline does."""
+    store, occurrences = noise()
+    metric = partial(IntraSentenceSimilarity, baselines=("size_matched",))
+    results = measure(store, occurrences, {"i": metric}, bootstrap=500)
+    raw, adjusted = (results.by_key[Key("i", statistic)] for statistic in ("raw", "adjusted"))
+    assert adjusted.high[0] - adjusted.low[0] < 0.7 * (raw.high[0] - raw.low[0])
+
+
+@pytest.mark.parametrize("baseline", [OnePerSentence(), SizeMatched()], ids=lambda b: b.name)
+def test_a_sample_of_words_has_its_own_counts(baseline: Baseline) -> None:
+    store, occurrences, _ = world((1.0,))
+    results = measure(store, occurrences, {"s": partial(SelfSimilarity, sample=7)}, baseline, bootstrap=0)
+    table = results.tables["s"]
+    assert len(table) == 7
+    count = dict(zip(occurrences.words, occurrences.counts.tolist(), strict=True))
+    assert table["count"].tolist() == [count[word] for word in table["word"]]

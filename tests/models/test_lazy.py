@@ -1,0 +1,177 @@
+"""A model is loaded to encode, not to be named: what stands in for it says and does the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from ctxexp.command.face import measure
+from ctxexp.dataset import Sentence
+from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.models.bert import bert
+from ctxexp.models.elmo.factory import elmo
+from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.lazy import DESCRIPTION_KEYS, LazyEncoder, lazy
+
+TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
+
+
+class Ones(Encoder):
+    """Of so many layers, all one."""
+
+    dim, n_layers, layers = 2, 9, (0, 4, 8)
+    name = "ones"
+    details = MappingProxyType({"checkpoint": "none", "layers": 2, "causal": False})
+    own = "its class's"
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        for sentence in batch:
+            yield EncodedSentence(sentence.words, np.ones((3, len(sentence), 2), np.float32))
+
+    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
+        return [7 for _ in sentences]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def loaded(cache: Path) -> tuple[Callable[..., Encoder], list[str]]:
+    """What asks for the encoder of some parts, and a list that grows whenever it is loaded."""
+    times: list[str] = []
+
+    def load() -> Encoder:
+        times.append("loaded")
+        return Ones()
+
+    return partial(lazy, load=load, device="cpu"), times
+
+
+def test_what_was_loaded_once_is_loaded_again_to_encode_only(
+    loaded: tuple[Callable[..., Encoder], list[str]],
+) -> None:
+    ask, times = loaded
+    first, second = ask("a"), ask("a")
+    assert isinstance(first, Ones)
+    assert isinstance(second, LazyEncoder)
+    for key in (*DESCRIPTION_KEYS, "poolings", "corpus", "layer_numbers"):
+        assert getattr(second, key) == getattr(first, key), key
+    assert len(times) == 1
+    assert second.lengths(TEXT) == [7, 7]
+    assert [one.units for one in second.encode(TEXT)] == [("The", "bank"), ("was",)]
+    assert second.own == "its class's"
+    assert len(times) == 2
+
+
+def test_a_run_whose_vectors_are_cached_loads_nothing(loaded: tuple[Callable[..., Encoder], list[str]]) -> None:
+    ask, times = loaded
+    text = ["The old bank", "The bank was wet", "A bank", "The river was old"]
+    first, second = (
+        measure(ask("a"), text, metrics=["anisotropy", "word_norm"], options=["min_contexts=2"], progress=False)
+        for _ in range(2)
+    )
+    assert (first.info.encoded, second.info.encoded) == (4, 0)
+    assert times == ["loaded"]
+    assert first.info.model == second.info.model
+    assert first.by_name.keys() == second.by_name.keys()
+
+
+def test_other_parts_damage_and_odd_devices_load_the_encoder(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
+) -> None:
+    ask, times = loaded
+    ask("a")
+    assert not isinstance(ask("b"), LazyEncoder)
+    for text in ("", "[]", "{}", "\0"):
+        for path in cache.glob("encoders/*"):
+            path.write_text(text)
+        assert not isinstance(ask("a"), LazyEncoder), text
+    assert not isinstance(ask("a", device="cuda:0"), LazyEncoder)
+    assert len(times) == 7
+    assert isinstance(ask("a"), LazyEncoder)
+
+
+def test_a_description_of_another_encoder_is_made_anew(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Swapped, copied, edited by hand, or a FIFO: the model is asked again, and says what it said."""
+    ask, times = loaded
+    first, second = ask("a").name, ask("b").name
+    one, two = sorted(cache.glob("encoders/*"))
+    whole = one.read_text(), two.read_text()
+    for damage in (
+        lambda: (one.write_text(whole[1]), two.write_text(whole[0])),
+        lambda: one.write_text(whole[0].replace("ones", "twos")),
+        lambda: one.write_text(whole[0].replace('"dim": 2', '"dim": 3')),
+        lambda: (one.unlink(), os.mkfifo(one)),
+    ):
+        n, _ = len(times), damage()
+        assert (ask("a").name, ask("b").name) == (first, second)
+        assert len(times) > n
+        assert isinstance(ask("a"), LazyEncoder)
+        assert (one.read_text(), two.read_text()) == whole
+    assert "is damaged (ValueError: it is another encoder's): loading the model" in caplog.text
+
+
+def test_swapped_descriptions_do_not_make_bert_gpt2(cache: Path) -> None:
+    names = bert().name, gpt2().name
+    one, two = cache.glob("encoders/*")
+    texts = one.read_text(), two.read_text()
+    one.write_text(texts[1])
+    two.write_text(texts[0])
+    assert (bert().name, gpt2().name) == names
+
+
+def test_a_cache_that_cannot_be_written_costs_time_alone(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
+) -> None:
+    ask, _ = loaded
+    cache.joinpath("encoders").write_text("a file in the way")
+    assert ask("a").name == ask("a").name == "ones"
+
+
+def test_what_a_killed_process_was_writing_is_cleared(
+    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
+) -> None:
+    """A minute later; what a process here writes, or wrote just now (perhaps on another machine), is left."""
+    lent, _ = loaded
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    folder = cache / "encoders"
+    folder.mkdir(parents=True, exist_ok=True)
+    old, new, ours = (
+        folder / f"{name}.json.{pid}.part" for name, pid in (("a", gone.pid), ("b", gone.pid), ("c", os.getpid()))
+    )
+    for path in (old, new, ours):
+        path.write_text("{")
+    for path in (old, ours):
+        os.utime(path, (0, 0))
+    lent("a model")
+    assert [path.exists() for path in (old, new, ours)] == [False, True, True]
+
+
+def test_the_shipped_models_are_named_without_their_libraries(cache: Path) -> None:
+    """A run whose vectors are cached starts in a fraction of the time; the names are those that loading gives."""
+    names = [make().name for make in (bert, gpt2, elmo, partial(bert, weights="untrained", seed=3))]
+    code = (
+        "import sys; from ctxexp.models.bert import bert; from ctxexp.models.gpt2 import gpt2\n"
+        "from ctxexp.models.elmo.factory import elmo; from ctxexp.models.lazy import LazyEncoder\n"
+        "made = [bert(), gpt2(), elmo(), bert(weights='untrained', seed=3)]\n"
+        "assert all(isinstance(one, LazyEncoder) for one in made)\n"
+        "assert not {'torch', 'transformers', 'tokenizers', 'h5py', 'scipy'} & set(sys.modules), 'heavy'\n"
+        "print(*(one.name for one in made), sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "|".join(names), done.stderr
+    assert bert(weights="untrained", seed=4).name not in names

@@ -1,0 +1,104 @@
+"""Tables of a sweep: files of what the registry offers, and a plugin's mistake named as the plugin's."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from warm import Warm
+
+from ctxexp.errors import PluginError
+from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.report.frame import empty_figure
+from ctxexp.report.sweep_tables import SweepTable, markdown, table_texts, write_figures, write_tables
+
+TABLE = SweepTable(
+    "Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"]
+)
+
+
+class Plugin:
+    """Offers a table of any runs, and one of none."""
+
+    @hookimpl
+    def register_reports(self, register: Register) -> None:
+        register("table_x", lambda runs: TABLE)
+        register("table_y", lambda runs: None)
+        register("drawn", lambda runs: empty_figure(2, 1))
+        register("undrawn", lambda runs: None)
+
+
+class Wrong:
+    @hookimpl
+    def register_reports(self, register: Register) -> None:
+        register("table_z", lambda runs: runs[0])
+        register("torn", lambda runs: runs[0])
+
+
+def test_sweep_tables_are_files_that_line_up(tmp_path: Path) -> None:
+    assert markdown(TABLE) == (
+        "**Title**\n\n| a    | bc   |\n|------|------|\n| 1\\|2 | x    |\n| 1    | yyyy |\n\n- a note\n"
+    )
+    paths = write_tables([], tmp_path, build_registry([("mine", Plugin())], installed=False))
+    assert [p.name for p in paths] == ["table_x.csv", "table_x.md"]
+    assert (tmp_path / "table_x.csv").read_text(encoding="utf-8").split() == ["a", "1.0", '""']
+    assert table_texts(tmp_path) == [markdown(TABLE)]
+
+
+def test_a_figure_of_a_plugin_is_two_files(tmp_path: Path) -> None:
+    paths = write_figures([], tmp_path, build_registry([("mine", Plugin())], installed=False))
+    assert [p.name for p in paths] == ["drawn.png", "drawn.svg"]
+    assert all(p.stat().st_size > 100 for p in paths)
+
+
+def test_a_plugin_whose_table_fails_is_named(tmp_path: Path) -> None:
+    registry = build_registry([("mine", Wrong())], installed=False)
+    with pytest.raises(
+        PluginError, match=r"^report 'table_z' of plugin 'mine' \(- -\) could not be built: IndexError: .*range$"
+    ):
+        write_tables([], tmp_path, registry)
+    with pytest.raises(PluginError, match=r"^report 'torn' of plugin 'mine' \(- -\) could not be built: IndexError"):
+        write_figures([], tmp_path, registry)
+
+
+def test_tables_and_figures_are_listed_by_their_files() -> None:
+    registry = build_registry([("mine", Plugin())], installed=False)
+    usages = [registry.find("report", name).usage for name in registry.names("report")]
+    assert usages == ["drawn.png", "table_x.md", "table_y.md", "undrawn.png"]
+
+
+@pytest.mark.slow
+def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
+    """Real encoder, transforms and pairs: the experiment's own sweep cut short on the command line."""
+    words = ["river", "bank", "money", "loan", "water", "shore", "boat", "interest", "rate", "credit"]
+    rng = np.random.default_rng(1)
+    lines = []
+    for i in range(60):
+        first = [str(w) for w in rng.choice(words, 6)]
+        second = [w if rng.random() < i % 6 / 5 else str(rng.choice(words)) for w in first]
+        lines.append(f"g\tf\t2012\t{i}\t{i % 6}\tThe {' '.join(first)} .\tThe {' '.join(second)} .\n")
+    (tmp_path / "data" / "STSbenchmark").mkdir(parents=True)
+    (tmp_path / "data" / "STSbenchmark" / "sts-test.csv").write_text("".join(lines), encoding="utf-8")
+    command = ["-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
+    command += ["dataset.path=data", "transform=none,center", "bootstrap=20", "device=cpu"]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+    environment = {**kept, "CTXEXP_CACHE": str(tmp_path / "cache")}
+    done = warm.run(*command, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Does isotropy help?" in done.stdout
+    (summary,) = tmp_path.glob("mlruns/results/*/summary")
+    assert (summary / "isotropy_against_spearman.png").stat().st_size > 1000
+    with (summary / "table_league.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["vectors"].startswith("last layer")]
+    assert {row["transform"] for row in rows} == {"none", "center"}
+    assert {row["transform"]: row["fitted"] for row in rows} == {"none": "", "center": "measured text"}
+    by_name = {row["transform"]: row for row in rows}
+    assert float(by_name["center"]["mean_cosine"]) < 0.1 < float(by_name["none"]["mean_cosine"])
+    assert float(by_name["center"]["isoscore"]) == pytest.approx(float(by_name["none"]["isoscore"]), rel=1e-4)
+    low, high = (float(by_name["center"][f"gain_ci_{end}"]) for end in ("low", "high"))
+    assert low <= float(by_name["center"]["gain"]) <= high

@@ -1,0 +1,62 @@
+"""An encoder for tests of engines: it records each sentence that it encodes, and may kill its process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.model import EncodedSentence, Encoder
+
+
+class TracingEncoder(Encoder):
+    """Writes each sentence that it encodes to a file of its process. The process that first gets to the sentence
+    `deadly` dies there, if `folder` has no file `dead` (with `always`, each time); each batch takes `seconds`."""
+
+    n_layers, dim = 2, 8
+
+    def __init__(self, folder: Path, *, deadly: str = "", always: bool = False, seconds: float = 0.0) -> None:
+        self.name, self.folder, self.deadly, self.always, self.seconds = "traced", folder, deadly, always, seconds
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        time.sleep(self.seconds)
+        for sentence in batch:
+            if self.deadly and sentence.text == self.deadly and (self.always or self._first()):
+                os.kill(os.getpid(), signal.SIGKILL)
+            with (self.folder / f"seen-{os.getpid()}.txt").open("a", encoding="utf-8") as file:
+                file.write(sentence.text + "\n")
+            seeds = [zlib.crc32(f"{word} {sentence.text}".encode()) for word in sentence.words]
+            rows = [np.random.default_rng(seed).normal(size=(2, 8)).astype(np.float32) for seed in seeds]
+            yield EncodedSentence(sentence.words, np.stack(rows, axis=1))
+
+    def _first(self) -> bool:
+        try:
+            (self.folder / "dead").touch(exist_ok=False)
+            return True
+        except FileExistsError:
+            return False
+
+
+def encoding_counts(folder: Path) -> Counter[str]:
+    """The number of times that each sentence was encoded, by any process."""
+    return Counter(line for file in folder.glob("seen-*.txt") for line in file.read_text(encoding="utf-8").splitlines())
+
+
+def text(n: int = 120) -> Corpus:
+    """Sentences of 1 to 9 words."""
+    rng = np.random.default_rng(0)
+    return Corpus.of("text", [[*(f"w{i}" for i in rng.integers(0, 9, 1 + j % 9)), str(j)] for j in range(n)])
+
+
+def layers(cache: Path) -> bytes:
+    """The bytes of all layers and of the row index of the only store in the cache."""
+    (entry,) = [path for path in cache.iterdir() if len(path.name) == 32]
+    names = ["layer_00.npy", "layer_01.npy", "unit_codes.npy", "offsets.npy", "order.npy", "positions.npy"]
+    return b"".join((entry / name).read_bytes() for name in [*names, "vocabulary.json"])
