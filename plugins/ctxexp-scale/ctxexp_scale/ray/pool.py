@@ -130,10 +130,15 @@ class Pool:
             slot.give(self.waiting.popleft())
 
     def _replace(self, slot: WorkerSlot, error: Exception) -> None:
-        """Count the death of an actor at its first item, and start another one, which does its unfinished items."""
-        items, (_, first) = slot.items, slot.tasks[0]
+        """Count the death of an actor at its items, and start another one, which does the unfinished ones.
+
+        Both are counted where two were in flight: the first may have been done, and its result lost with the actor.
+        Each is then tried alone, so that every later death is counted at the right item.
+        """
+        items = slot.items
         if not getattr(error, "preempted", False):  # its node was taken away: no item's fault
-            self.deaths.count(first)
+            for item in items if slot.tasks[0][1] else [None]:
+                self.deaths.count(item)
         self.waiting.extendleft(reversed(items))
         if self.max_restarts < 0 or slot.restarts < self.max_restarts:
             slot.start()
