@@ -115,13 +115,6 @@ register()
 register('odd')
 register('odd', Model, 5)
 return 5
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    return 'conf'
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    return None
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    return 5
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    return '/nowhere'
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    sys.exit()
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    return b'/x'
-OLD\\n@ctxexp.hookimpl\\ndef config_folders():\\n    return []
 """,
     "yield ctxexp.EncodedSentence(s.words, self.vectors(len(s.words)))": """
 pass

@@ -56,7 +56,7 @@ def _parse_flags(argv: list[str]) -> Namespace:
         raise ConfigError(f"{' and '.join(modes)}: expected one of them")
     for flag, value in (("--config-name", flags.config_name), ("--config-path", flags.config_path)):
         if value:
-            raise ConfigError(f"{flag}: ctxexp's config is its own; a plugin's config_folders adds options")
+            raise ConfigError(f"{flag}: ctxexp's config is its own; a plugin's ctxexp_conf adds options")
     if flags.experimental_rerun:
         raise ConfigError("--experimental-rerun runs a pickle; repeat the command with resume=true instead")
     return flags

@@ -41,8 +41,10 @@ class PreparedRows:
         self.x, self.eps = x, eps
 
     def apply(self, function: Callable[..., T]) -> T:
-        """The function's value of these rows: a plain array for it unless it is marked by `takes_prepared`."""
-        return function(self if getattr(function, "takes_prepared", False) else self.x)
+        """The function's value of these rows: an array for it unless it is marked by `takes_prepared`."""
+        if getattr(function, "takes_prepared", False):
+            return function(self)
+        return function(RoundedRows.of(self.x, self.eps) if self.eps else self.x)
 
     @cached_property
     def squares(self) -> np.ndarray:
@@ -93,6 +95,26 @@ class PreparedRows:
         return self.spread.solve_uncentred(along=True)
 
 
+class RoundedRows(np.ndarray):
+    """Rows of a half-precision run: an array that carries the machine epsilon of that precision, as do its slices.
+
+    `prepare` reads it, so that a metric that knows nothing of precisions counts no rounding as spread either.
+    """
+
+    eps: float = 0.0
+
+    @classmethod
+    def of(cls, x: np.ndarray, eps: float) -> RoundedRows:
+        """A view of the rows with their precision."""
+        rows = x.view(cls)
+        rows.eps = eps
+        return rows
+
+    def __array_finalize__(self, source: object) -> None:
+        if isinstance(source, RoundedRows):
+            self.eps = source.eps
+
+
 def takes_prepared(function: F) -> F:
     """Mark a function of rows, such as a metric's `score`, that takes them prepared too, and so shares their work."""
     function.takes_prepared = True  # type: ignore[attr-defined]
@@ -101,6 +123,8 @@ def takes_prepared(function: F) -> F:
 
 def prepare(x: np.ndarray | PreparedRows) -> PreparedRows:
     """The rows prepared, as they are if they were already."""
+    if isinstance(x, RoundedRows):
+        return PreparedRows(x.view(np.ndarray), x.eps)
     return x if isinstance(x, PreparedRows) else PreparedRows(x)
 
 

@@ -1,4 +1,5 @@
-"""The whole surface for plugins: functions that get `register(name, factory)`, and a folder of configs.
+"""The whole surface for plugins: functions that get `register(name, factory)`. Config files need
+none: they are found in the folder `ctxexp_conf` beside the plugin's module.
 
 A factory's keyword arguments are the config keys of its name, a verb's function is the verb. `register` takes it, or
 where it is: `"package.module:name"` is imported when it is asked for first, so that no start pays for what it doesn't
@@ -162,20 +163,6 @@ class HookSpecs:
             ...     @hookimpl
             ...     def register_reports(self, register):
             ...         register("table_mine", "my_package.report:table")
-        """
-
-    @hookspec
-    def config_folders(self) -> str:  # type: ignore[empty-body]  # a specification has no body
-        """Offer a folder of extra config files (model/*.yaml, experiment/*.yaml ...).
-
-        Returns:
-            Its absolute path.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def config_folders(self):
-            ...         return "/where/my_package/is/conf"
         """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ class Registry:
     offers: dict[tuple[str, str], Offer] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
     hooks: list[type] = field(default_factory=lambda: [HookSpecs])  # specifications, distributions' own among them
 
     def names(self, kind: str) -> list[str]:
@@ -158,15 +159,21 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
     except pluggy.PluginValidationError as error:
         text = " ".join(str(error).split())
         for unknown in marked - set(HOOKS):
-            raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}") from None
-        raise PluginError(f"{text}; a hook takes one argument, register, and config_folders none") from None
+            hint = "; config files: in the folder ctxexp_conf beside the plugin's module" if "conf" in unknown else ""
+            raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}{hint}") from None
+        raise PluginError(f"{text}; a hook takes one argument, register") from None
     for hook in (hook for spec in registry.hooks for hook in vars(spec) if hook.startswith("register_")):
         kind = hook.removeprefix("register_").removesuffix("s")
         vars(manager.hook)[hook](register=_register(registry, kind, name))
-    for folder in manager.hook.config_folders():
-        if not Path(str(folder)).is_absolute():
-            raise PluginError(f"config_folders gave {str(folder)!r}: expected an absolute folder")
-        registry.folders.append(str(folder))
+    if (folder := _config_folder(plugin)) is not None:
+        registry.folders.append(folder)
+
+
+def _config_folder(plugin: object) -> Path | None:
+    """The folder of a plugin's config files, if there is one: `ctxexp_conf` beside its module."""
+    module = inspect.getmodule(plugin)
+    folder = Path(module.__file__).with_name("ctxexp_conf") if module is not None and module.__file__ else None
+    return folder.absolute() if folder is not None and folder.is_dir() else None
 
 
 def _register(registry: Registry, kind: str, plugin: str) -> Register:

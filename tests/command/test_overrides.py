@@ -130,8 +130,14 @@ def test_hints_name_what_plugins_here_bring() -> None:
         (["--cfg", "job", "-m"], "--cfg shows the config of one run: leave -m out"),
         (["--cfg", "job", "--info"], "--cfg and --info: expected one of them"),
         (["--hlep"], "unrecognized arguments: --hlep; ctxexp --help says what there is"),
-        (["--config-name", "x"], "--config-name: ctxexp's config is its own; a plugin's config_folders adds options"),
-        (["--config-path", "x"], "--config-path: ctxexp's config is its own; a plugin's config_folders adds options"),
+        (
+            ["--config-name", "x"],
+            "--config-name: ctxexp's config is its own; a plugin's ctxexp_conf adds options",
+        ),
+        (
+            ["--config-path", "x"],
+            "--config-path: ctxexp's config is its own; a plugin's ctxexp_conf adds options",
+        ),
         (["--experimental-rerun", "x"], "--experimental-rerun runs a pickle; repeat the command with resume=true"),
     ],
 )

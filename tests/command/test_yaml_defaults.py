@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPS = ("baseline", "control", "dataset", "engine", "metric", "model", "sink", "transform")
 FILES = sorted(
     path
-    for folder in (ROOT / "conf", *ROOT.glob("plugins/ctxexp-*/ctxexp_*/conf"))
+    for folder in (ROOT / "conf", *ROOT.glob("plugins/ctxexp-*/ctxexp_*/ctxexp_conf"))
     for group in GROUPS
     for path in (folder / group).glob("*.yaml")
     if "ctxexp-train" not in path.parts  # what is trained: no option of `model=`

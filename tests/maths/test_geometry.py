@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean, norms
-from ctxexp.maths.prepared import PreparedRows, takes_prepared
+from ctxexp.maths.prepared import PreparedRows, prepare, takes_prepared
 
 DEFINITIONS = ("uncentred", "centred", "released")
 SIZES = (2, 3, 7, 16, 17, 39, 41, 100, 128, 129, 300, 700)
@@ -293,3 +293,20 @@ def test_norms_keep_the_shape_of_the_groups() -> None:
 def test_an_unknown_definition_is_named() -> None:
     with pytest.raises(MetricError, match=r"definition='pca': expected one of uncentred, centred, released"):
         explained_variance(word(5), definition="pca")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [8, 6])  # all rows, and a slice
+def test_rows_carry_their_precision_to_unmarked_functions(n: int) -> None:
+    """A plugin's metric that knows nothing of precisions counts rounding no more as spread than the paper's does."""
+
+    def own(rows: np.ndarray) -> np.ndarray:
+        return explained_variance(rows[..., :n, :], definition="centred")
+
+    half = np.float64(np.finfo(np.float16).eps)
+    x = np.repeat(word(1), 8, axis=0)[None]
+    x += np.float32(half / 8) * np.random.default_rng(0).normal(size=x.shape).astype(np.float32)
+    rows = PreparedRows(x, float(half))
+    assert np.isnan(rows.apply(takes_prepared(lambda y: explained_variance(y, definition="centred"))))
+    assert np.isnan(rows.apply(own))
+    assert not np.isnan(PreparedRows(x).apply(own))
+    assert type(prepare(rows.apply(lambda y: y)).x) is np.ndarray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -48,10 +49,6 @@ class Good:
     def register_models(self, register: Register) -> None:
         register("theirs", lambda *, path: path)
 
-    @hookimpl
-    def config_folders(self) -> str:
-        return "/somewhere"
-
 
 def test_every_first_party_name_is_there() -> None:
     registry = build_registry(installed=False)
@@ -69,7 +66,6 @@ def test_an_extra_plugin_joins() -> None:
     registry = build_registry([("good", Good())], installed=False)
     assert registry.find("model", "theirs").factory(path="x") == "x"
     assert [s.plugin for s in registry.sources] == ["good"]
-    assert registry.folders == ["/somewhere"]
 
 
 def test_unknown_names_list_their_neighbours() -> None:
@@ -100,14 +96,13 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
 
     def unmarked(self: object, register: Register) -> None: ...
 
-    def relative(self: object) -> str:
-        return "conf"
+    def config_folders(self: object, register: Register) -> None: ...
 
     def no_hook(self: object) -> None: ...
 
     plugins = [
         ("unmarked", type("Unmarked", (), {"register_models": unmarked})()),
-        ("folder", _plugin(config_folders=relative)),
+        ("folder", _plugin(config_folders=config_folders)),
         ("empty", type("Empty", (), {"helper": no_hook})()),
         ("taken", _plugin(register_models=taken)),
         ("argument", _plugin(register_models=wrong_argument)),
@@ -127,7 +122,7 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
     assert "a hook takes one argument, register" in report
     assert "no hook 'register_modles'; did you mean 'register_models'" in report
     assert "register_models lacks its mark: put @ctxexp.hookimpl above it" in report
-    assert "config_folders gave 'conf': expected an absolute folder" in report
+    assert "config files: in the folder ctxexp_conf beside the plugin's module" in report
     assert "it offers nothing: mark a function register_models(register) with @ctxexp.hookimpl" in report
     assert len(registry.broken) == 8
     assert "new" not in registry.names("model")
@@ -195,6 +190,21 @@ def test_a_file_is_a_plugin_named_by_its_content(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]  # no __pycache__
     changed = build_registry(installed=False, files=[write(tmp_path, FILE + "# more")]).sources[0]
     assert changed.version != source.version
+
+
+def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path)
+    (tmp_path / "conf").mkdir()  # anyone's
+    assert build_registry(installed=False, files=[path]).folders == []
+    (tmp_path / "ctxexp_conf").mkdir()
+    assert build_registry(installed=False, files=[path]).folders == [tmp_path / "ctxexp_conf"]
+    package = tmp_path / "theirs_of_a_package"
+    (package / "ctxexp_conf").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    write(package, name="hooks.py")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugin = importlib.import_module("theirs_of_a_package.hooks")
+    assert build_registry([("theirs", plugin)], installed=False).folders == [package / "ctxexp_conf"]
 
 
 @pytest.mark.parametrize(

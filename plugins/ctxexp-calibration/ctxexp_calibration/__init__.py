@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ctxexp
 from ctxexp.plugins import Register
 
@@ -33,8 +31,3 @@ def register_reports(register: Register) -> None:
     register("table_league", "ctxexp_calibration.league.table:table_league")
     register("table_li_2020", "ctxexp_calibration.li_2020.table:table_li_2020")
     register("isotropy_against_spearman", "ctxexp_calibration.league.figure:league_figure")
-
-
-@ctxexp.hookimpl
-def config_folders() -> str:
-    return str(Path(__file__).parent / "conf")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ctxexp
 from ctxexp.plugins import Register
 
@@ -18,8 +16,3 @@ def register_metrics(register: Register) -> None:
 def register_reports(register: Register) -> None:
     register("table_frequency", "ctxexp_frequency.table:table_frequency")
     register("table_degeneration", "ctxexp_frequency.table:table_degeneration")
-
-
-@ctxexp.hookimpl
-def config_folders() -> str:
-    return str(Path(__file__).parent / "conf")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ctxexp
 from ctxexp.plugins import Register
 
@@ -26,8 +24,3 @@ def register_reports(register: Register) -> None:
     register("table_multiverse_joint", "ctxexp_papers.multiverse.table:joint_table")
     register("first_word", "ctxexp_papers.first_word.figure:figure")
     register("multiverse", "ctxexp_papers.multiverse.figure:figure")
-
-
-@ctxexp.hookimpl
-def config_folders() -> str:
-    return str(Path(__file__).parent / "conf")

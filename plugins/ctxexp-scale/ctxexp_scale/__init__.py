@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ctxexp
 from ctxexp.plugins import Register
 
@@ -16,8 +14,3 @@ def register_datasets(register: Register) -> None:
 @ctxexp.hookimpl
 def register_engines(register: Register) -> None:
     register("ray", "ctxexp_scale.ray.engine:Ray")
-
-
-@ctxexp.hookimpl
-def config_folders() -> str:
-    return str(Path(__file__).parent / "conf")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ctxexp
 from ctxexp.plugins import Register
 
@@ -33,8 +31,3 @@ def register_reports(register: Register) -> None:
     register("by_class_self_similarity", "ctxexp_senses.by_class.figure:self_similarity")
     register("by_class_sense_separation", "ctxexp_senses.by_class.figure:sense_separation")
     register("what_is_context", "ctxexp_senses.components.figure:figure")
-
-
-@ctxexp.hookimpl
-def config_folders() -> str:
-    return str(Path(__file__).parent / "conf")

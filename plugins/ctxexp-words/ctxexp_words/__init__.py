@@ -65,8 +65,3 @@ def register_reports(register: Register) -> None:
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
     register("bench-words", bench_words)
-
-
-@ctxexp.hookimpl
-def config_folders() -> str:
-    return str(Path(__file__).parent / "conf")
