@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ctxexp.command import compose
-from ctxexp.command.compose import quote
-from ctxexp.command.overrides import normalize_overrides
+from ctxexp.command.overrides import normalize_overrides, quote
 from ctxexp.errors import CtxexpError
 
 from . import Lost

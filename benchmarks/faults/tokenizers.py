@@ -20,7 +20,7 @@ import tiny_models
 from ctxexp.model import Encoder
 from ctxexp.models import bert, gpt2, minis
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer import checkpoints
+from ctxexp.models.transformer import checkpoints, papers
 
 from . import Lost, Silent
 from .damage import heard
@@ -182,7 +182,7 @@ def hub(own: Path, kind: str) -> Iterator[Path]:
     """A hub's cache with the shipped model under the name and commit of the paper's; its snapshot's folder."""
     from huggingface_hub import constants
 
-    paper = checkpoints.PUBLISHED_CHECKPOINTS[kind]
+    paper = papers.PUBLISHED_CHECKPOINTS[kind]
     snapshot = own / "hub" / f"models--{paper.ids[0].replace('/', '--')}" / "snapshots" / paper.revision
     shutil.copytree(minis.folder(kind), snapshot, ignore=shutil.ignore_patterns("*.md", "*.csv", "run.json"))
     with (
@@ -192,7 +192,7 @@ def hub(own: Path, kind: str) -> Iterator[Path]:
         yield snapshot
 
 
-def pinned(snapshot: Path, kind: str) -> checkpoints.PublishedCheckpoint:
+def pinned(snapshot: Path, kind: str) -> papers.PublishedCheckpoint:
     """What would be on record if the paper's model were this one."""
     from transformers import AutoConfig, AutoTokenizer
 
@@ -202,7 +202,7 @@ def pinned(snapshot: Path, kind: str) -> checkpoints.PublishedCheckpoint:
     pieces = {piece: tokenizer.get_vocab()[piece] for piece in tokenizer.all_special_tokens}
     rows = AutoConfig.from_pretrained(snapshot).vocab_size
     return replace(
-        checkpoints.PUBLISHED_CHECKPOINTS[kind],
+        papers.PUBLISHED_CHECKPOINTS[kind],
         weights_sha256=checkpoints.describe(snapshot, source="").weights_sha256,
         special_pieces=pieces,
         vocabulary_sha256=vocabulary_sha256(tokenizer, rows),
@@ -214,7 +214,7 @@ def paper_pieces(whole: Whole, own: Path, rng: np.random.Generator) -> None:
     kind = str(rng.choice(list(PAPERS)))
     with hub(own, kind) as snapshot:
         right = pinned(snapshot, kind)
-        with mock.patch.dict(checkpoints.PUBLISHED_CHECKPOINTS, {kind: right}), heard() as lines:
+        with mock.patch.dict(papers.PUBLISHED_CHECKPOINTS, {kind: right}), heard() as lines:
             if "tokenizer_doubt" in PAPERS[kind](weights="published", device="cpu").details or lines:
                 raise Lost(f"the paper's own pieces are doubted: {lines}")
             vocabulary_swap(snapshot, rng, list(right.special_pieces))
@@ -255,7 +255,7 @@ def forge(snapshot: Path, kind: str, rng: np.random.Generator) -> None:
         weights[two[0]], weights[two[-1]] = weights[two[-1]], weights[two[0]]
     save_file(weights, file, {"format": "pt"})
     if rng.random() < 0.5:
-        blob = snapshot.parents[1] / "blobs" / checkpoints.PUBLISHED_CHECKPOINTS[kind].weights_sha256
+        blob = snapshot.parents[1] / "blobs" / papers.PUBLISHED_CHECKPOINTS[kind].weights_sha256
         blob.parent.mkdir()
         file.rename(blob)
         file.symlink_to(blob)
@@ -298,7 +298,7 @@ def doubtful(whole: Whole, own: Path, rng: np.random.Generator) -> None:
     encoder, _ = load(target)
     if "tokenizer_doubt" not in encoder.details:
         raise Silent(f"{key} of another number is not noticed")
-    no_verdict(kind, dict(encoder.details) | {"weights_sha256": checkpoints.PUBLISHED_CHECKPOINTS[kind].weights_sha256})
+    no_verdict(kind, dict(encoder.details) | {"weights_sha256": papers.PUBLISHED_CHECKPOINTS[kind].weights_sha256})
 
 
 CHANGES: dict[str, Callable[[Whole, Path, np.random.Generator], None]] = {

@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.config import Config, Part, part_of
+from ctxexp.command.corpus import load_corpus
 from ctxexp.command.labels import run_info, run_title
 from ctxexp.command.names import load_plugin_files, plugin_files, registry
 from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
-from ctxexp.dataset import Corpus, TextStream
-from ctxexp.datasets.checks import check_contexts, check_corpus, check_sentences
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.dataset import Corpus
+from ctxexp.datasets.checks import check_contexts
 from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.datasets.download import vector_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
-from ctxexp.datasets.streamed import Sharder, ShardOptions, load_sharder
+from ctxexp.datasets.streamed import load_sharder
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files.paths import user_path
@@ -103,51 +102,7 @@ class Built:
 
     def _load_corpus(self, **others: object) -> Corpus:
         """The same, with `others` in place of arguments of the data set."""
-        part, words, control = self.config.dataset, self.config.words, self.control
-        shards = self.config.shards
-        in_parts = words.max_contexts or shards
-        if in_parts and "stream" in (part.signature() or {}) and not control.changes_text:
-            others = {"stream": True, **others}
-        text = part.make(**others)
-        with part.plugin_call():
-            if not isinstance(text, Corpus | TextStream):
-                raise DataError(f"dataset {part.name!r}: expected a Corpus or TextStream, got {type(text).__name__}")
-            if isinstance(text, Corpus):
-                check_corpus(text)
-            elif not in_parts or control.changes_text:
-                why = f"control={control.name} changes" if in_parts else "needs words.max_contexts, such as 256, or"
-                message = f"streams a text: {why} all of it in memory, dataset.stream=false"
-                raise ConfigError(f"dataset {part.name!r} {message}")
-        if isinstance(text, Corpus):
-            text = self._change(deduplicate(text) if words.deduplicate else text)
-            if not in_parts:
-                return text
-        options: dict[str, Any] = {
-            "min_contexts": self.words.min_contexts,
-            "form": self.words.form,
-            "sample": words.sample,
-            "seed": self.config.seed,
-        }
-        with part.plugin_call():
-            if shards:
-                shard_options = ShardOptions(shards=shards, **options)
-                return self.sharder.shard_text(text, shard_options, self.engine, self.progress)
-            assert words.max_contexts
-            bounds = BoundOptions(max_contexts=words.max_contexts, max_sentences=words.max_sentences, **options)
-            corpus = bound_corpus(text, bounds, engine=self.engine, progress=self.progress)
-            check_sentences(corpus)
-            return corpus
-
-    def _change(self, corpus: Corpus) -> Corpus:
-        """The corpus as the control changes it."""
-        with self.config.control.plugin_call():
-            changed: object = self.control.corpus(corpus, self.config.seed)
-            if not isinstance(changed, Corpus):
-                got = type(changed).__name__
-                raise DataError(f"control {self.control.label!r}: corpus() gave {got}; expected a Corpus")
-            if changed is not corpus:
-                check_corpus(changed)
-        return changed
+        return load_corpus(self.config, self.control, self.engine, self.words, self.progress, **others)
 
     @cached_property
     def load_fit_text(self) -> Callable[[], Corpus] | None:
@@ -203,14 +158,9 @@ class Built:
         """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
         if self.config.shards is None:
             return
-        self.sharder.check_parts(self.probes, self.baseline, self.calibration.probe, self.control)
+        load_sharder(SHARDS).check_parts(self.probes, self.baseline, self.calibration.probe, self.control)
         if self.config.model.arguments.get("pooling") == "pieces":
             raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
-
-    @cached_property
-    def sharder(self) -> Sharder:
-        """The plugin's part that measures without storing a row. Raises ConfigError where that isn't installed."""
-        return load_sharder(SHARDS)
 
     def _check_data(self) -> None:
         """A data set with a limit is read to its first sentence, of others the path must be there."""

@@ -10,9 +10,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from ctxexp.command.build import sinks_of
-from ctxexp.command.compose import quote
 from ctxexp.command.config import parts_of
 from ctxexp.command.names import registry
+from ctxexp.command.overrides import quote
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import CtxexpError

@@ -26,7 +26,7 @@ from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, check
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
-from ctxexp.command.overrides import normalize_overrides, override_values, parse
+from ctxexp.command.overrides import normalize_overrides, override_values, parse, quote
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path
@@ -67,11 +67,6 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         load_plugin_files(files)
         args.append(f"plugins=[{','.join(map(quote, files))}]")
     return args
-
-
-def quote(value: str) -> str:
-    """The value as Hydra's override grammar reads it back unchanged."""
-    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
 class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us

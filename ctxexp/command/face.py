@@ -198,7 +198,7 @@ def _name(part: object) -> str:
 def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[str]) -> Config:
     """The config that these choices make as arguments of a command line, where they are texts. Raises ConfigError for
     objects of the wrong kind."""
-    from ctxexp.command import compose  # Hydra's
+    from ctxexp.command import compose, overrides  # Hydra's
 
     transform, control, metrics = (choices.get(kind) for kind in ("transform", "control", "metric"))
     for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
@@ -214,7 +214,7 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
             )
         args.append(f"metric=[{','.join(metrics)}]")
     if isinstance(text, str | Path):
-        args += ["dataset=text", f"dataset.path={compose.quote(str(text))}"]
+        args += ["dataset=text", f"dataset.path={overrides.quote(str(text))}"]
     return compose.config_of([*args, *options])
 
 

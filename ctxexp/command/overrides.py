@@ -150,3 +150,8 @@ def _suggestion(word: str, options: Options) -> str:
     close = [commands[one] for one in ([name] if name in commands else suggestions(name, commands))]
     close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
     return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"
+
+
+def quote(value: str) -> str:
+    """The value as Hydra's override grammar reads it back unchanged."""
+    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"

@@ -25,8 +25,9 @@ from ctxexp.jobs.process import plain_interrupts
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show
 from ctxexp.report.figures import run_figures
+from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
-from ctxexp.report.wording import main_curves, text_start
+from ctxexp.report.wording import main_curves
 from ctxexp.results import Results
 
 _printed_errors: set[str] = set()  # errors that this process has printed

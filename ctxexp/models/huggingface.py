@@ -9,7 +9,8 @@ from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import TransformerOptions, Weights, check_weights, with_transformer_options
 from ctxexp.models.lazy import lazy
-from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, Checkpoint, describe, from_hub, resolve
+from ctxexp.models.transformer.checkpoints import Checkpoint, describe, from_hub, resolve
+from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
 
 
 @with_transformer_options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import charts, wording
+from ctxexp.report import charts, run_facts, wording
 from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
@@ -95,7 +95,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         _threshold(axes, at)
     _finish(axes, wording.axis_label(measure, "", [results], task))
     count = wording.group_count_phrase(results, measure, task)
-    facts = [wording.measure_definition(measure, results, task), *wording.shared_facts([(label, results)], measure)]
+    facts = [wording.measure_definition(measure, results, task), *run_facts.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
     add_captions(
         figure,
@@ -119,7 +119,7 @@ def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 46))
             axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
-    facts = wording.shared_facts(runs, chart.panels[0].measure)
+    facts = run_facts.shared_facts(runs, chart.panels[0].measure)
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     measures = [panel.measure for panel in chart.panels]
@@ -163,7 +163,7 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[Run] = ()) -> Fi
     asks = any(chart.name in charts.PAPER for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     everything = Chart("overview", heading, tuple(c.panels[0] for c in headline_charts))
-    _dress_sweep(figure, everything.title, wording.shared_facts(runs), everything.lines, runs)
+    _dress_sweep(figure, everything.title, run_facts.shared_facts(runs), everything.lines, runs)
     return figure
 
 
@@ -233,7 +233,7 @@ def _notes(runs: Sequence[Run], cite: bool, measures: Sequence[str] = ()) -> lis
     if len(control_sentences) > CONTROLS:
         controls[-1] = f"{controls[-1][:-1]}; {control_sentences[-1]}."
     seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs)) else []
-    return wording.encoder_lines(runs) + controls + seeds + [source] * cite
+    return run_facts.encoder_lines(runs) + controls + seeds + [source] * cite
 
 
 def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:

@@ -18,7 +18,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.files.templates import render_page
 from ctxexp.files.writing import write_text
 from ctxexp.plugins import Registry
-from ctxexp.report import charts, figures, sweep_tables, wording
+from ctxexp.report import charts, figures, run_facts, sweep_tables, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.ethayarajh_2019 import released as reference
@@ -118,7 +118,7 @@ def write_report(
         "ctxexp.report",
         "page.html",
         title=title,
-        facts="; ".join(wording.shared_facts(runs)),
+        facts="; ".join(run_facts.shared_facts(runs)),
         training_runs=training_runs(runs),
         controls=control_lines(runs, most=12),
         source=f"{reference.SOURCE}; {reference.CAVEAT}",

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import measure
-from ctxexp.command import compose
+from ctxexp.command.overrides import quote
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError
 from ctxexp.models import minis
@@ -39,7 +39,7 @@ Found = Mapping[str, Results]
 def measured(model: str, weights: str, sts: Path) -> Found:
     """Everything that the card says of one model."""
     chosen = [f"weights={weights}", "device=cpu"]
-    pairs = [*chosen, "dataset=sts_b", f"dataset.path={compose.quote(str(sts))}"]
+    pairs = [*chosen, "dataset=sts_b", f"dataset.path={quote(str(sts))}"]
     return {
         "sts": measure(model, metrics="sts", options=pairs),  # first: a wrong folder is said at once
         "whitened": measure(model, metrics="sts", transform="whitening", options=pairs),

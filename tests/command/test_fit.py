@@ -28,7 +28,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.plugins import Register, Registry, build_registry
-from ctxexp.report import wording
+from ctxexp.report import run_facts
 from ctxexp.results import Results
 from ctxexp.results.run_info import FitInfo, PoolingInfo
 from ctxexp.transforms.standardize import Standardize
@@ -156,7 +156,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     said = FitInfo(text=named, transductive=inside == 1, overlap=inside, sentences=n)
     assert results.info.transform.fit == said
     assert Built(made).title == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
-    facts = wording.shared_facts([("a", results)])
+    facts = run_facts.shared_facts([("a", results)])
     assert (f"fitted on {named}" in facts) == (fit_on != "target")
     assert "  mix layers_1_3: layers 1, 3" in summary(results).splitlines()
 

@@ -34,7 +34,7 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import build_registry
-from ctxexp.report.wording import shared_facts
+from ctxexp.report.run_facts import shared_facts
 from ctxexp.testing.row_index import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed

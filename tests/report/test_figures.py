@@ -14,7 +14,7 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.report import charts, figures, wording
+from ctxexp.report import charts, figures, run_facts, wording
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
@@ -176,8 +176,10 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
         assert sum(line.published for line in raw.lines) == 1
         own = "random groups of each word's own size"
         said = f"baseline: {own}" if about is by_size else "baseline: 1,000 occurrences, one per sentence"
-        assert said in wording.shared_facts([("bert", run)], f"{VARIANCE}_released")
-        assert (f"one per sentence or {own}" in "; ".join(wording.shared_facts([("bert", run)]))) is (about is by_size)
+        assert said in run_facts.shared_facts([("bert", run)], f"{VARIANCE}_released")
+        assert (f"one per sentence or {own}" in "; ".join(run_facts.shared_facts([("bert", run)]))) is (
+            about is by_size
+        )
         assert ("size-matched baseline" in panel.y_label) is (about is by_size)
         assert panel.definition.endswith("; baseline of each word's own size") is (about is by_size)
 
@@ -233,16 +235,16 @@ def test_a_panel_never_mixes_statistics() -> None:
 
 def test_a_choice_of_weights_is_named_if_all_agree() -> None:
     bert, elmo, file = results("bert", 3), results("elmo", 2), results("smol", 3, weights="")
-    assert "weights mini" in wording.shared_facts([("bert", bert), ("elmo", elmo)])
-    assert not any("weights" in fact for fact in wording.shared_facts([("bert", bert), ("smol", file)]))
+    assert "weights mini" in run_facts.shared_facts([("bert", bert), ("elmo", elmo)])
+    assert not any("weights" in fact for fact in run_facts.shared_facts([("bert", bert), ("smol", file)]))
 
 
 def test_sentence_pooling_is_named_under_pair_measures_only() -> None:
     measures = {"sts": MeasureInfo(over="pair"), "word_norm": MeasureInfo(over="word")}
     mean, cls = (results("bert", 3, pooling=which, measures=measures) for which in ("mean_words", "cls"))
-    assert "sentence vectors: mean words" in wording.shared_facts([("bert", mean)], "sts")
-    assert "2 poolings of sentences" in wording.shared_facts([("bert", mean), ("cls", cls)], "sts")
-    assert not any("mean words" in fact for fact in wording.shared_facts([("bert", mean)], "word_norm"))
+    assert "sentence vectors: mean words" in run_facts.shared_facts([("bert", mean)], "sts")
+    assert "2 poolings of sentences" in run_facts.shared_facts([("bert", mean), ("cls", cls)], "sts")
+    assert not any("mean words" in fact for fact in run_facts.shared_facts([("bert", mean)], "word_norm"))
 
 
 def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
@@ -339,7 +341,7 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
     foot = figures.run_figure(results("gpt2", 3, encoder=name), "self_similarity").texts[2].get_text()  # type: ignore[union-attr]
     assert foot.replace("\n", " ").startswith(f"gpt2: {name}, 3 layers of 16 Without context: gpt2, self_similarity/")
     for long in ("a plugin's words " * 20, "/a" * 60):
-        assert wording.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
+        assert run_facts.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
 
 
 def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
@@ -354,10 +356,10 @@ def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
 def test_groups_of_matched_size_have_no_size_to_name() -> None:
     matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
     for measure in ("self_similarity", VARIANCE, None):
-        assert "baseline: size matched" in wording.shared_facts(matched, measure), measure
-    assert "baseline: 1,000 occurrences, size matched" in wording.shared_facts(matched, "anisotropy")
+        assert "baseline: size matched" in run_facts.shared_facts(matched, measure), measure
+    assert "baseline: 1,000 occurrences, size matched" in run_facts.shared_facts(matched, "anisotropy")
     plain = [("bert", results("bert", 3))]
-    assert "baseline: 1,000 occurrences, one per sentence" in wording.shared_facts(plain, "self_similarity")
+    assert "baseline: 1,000 occurrences, one per sentence" in run_facts.shared_facts(plain, "self_similarity")
 
 
 class Spread(GroupMean):
@@ -430,5 +432,5 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
 def test_only_what_has_intervals_says_what_they_are_over() -> None:
     curves = {"m/raw": np.zeros(2), "m/raw_ci_low": np.zeros(2), "m/raw_ci_high": np.ones(2), "bare/raw": np.zeros(2)}
     run = results_with(curves, info=told(resampled="sentence"))
-    assert "intervals over: sentences" in " ".join(wording.shared_facts([("a", run)], "m"))
-    assert "intervals over" not in " ".join(wording.shared_facts([("a", run)], "bare"))
+    assert "intervals over: sentences" in " ".join(run_facts.shared_facts([("a", run)], "m"))
+    assert "intervals over" not in " ".join(run_facts.shared_facts([("a", run)], "bare"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ctxexp.report.charts import line_styles, sweep_charts
 from ctxexp.report.figures import sweep_figure
 from ctxexp.report.palette import FIXED, PALETTE, colours
-from ctxexp.report.wording import encoder_lines
+from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import Results
 from tests.made import results_with, told
 

@@ -26,7 +26,7 @@ from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.report import wording
+from ctxexp.report import run_facts
 from ctxexp.results import Results
 from ctxexp.transform import Calibration, TransformedLayers
 from ctxexp.transforms.center import Center
@@ -215,10 +215,10 @@ def test_label_key_and_figures_name_the_transform() -> None:
     assert transform_label(composed("transform=whitening", "transform.k=3")) == "whitening (k=3)"
     assert job_key(plain, "f", "e", "1") != job_key(composed("transform=center"), "f", "e", "1")
     runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
-    assert wording.shared_facts(runs[:1]) == []
-    assert wording.shared_facts(runs[1:]) == ["transform center"]
-    assert wording.shared_facts(runs) == ["2 transforms"]
-    assert wording.shared_facts([("older", Results())]) == []
+    assert run_facts.shared_facts(runs[:1]) == []
+    assert run_facts.shared_facts(runs[1:]) == ["transform center"]
+    assert run_facts.shared_facts(runs) == ["2 transforms"]
+    assert run_facts.shared_facts([("older", Results())]) == []
 
 
 def test_a_run_records_its_transform(tmp_path: Path) -> None:

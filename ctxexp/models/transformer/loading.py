@@ -13,7 +13,7 @@ import torch
 
 from ctxexp.errors import ConfigError, ModelError, error_text, plugin_call, short
 from ctxexp.models.choices import TransformerOptions
-from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, Checkpoint, published_checkpoint, weight_files
+from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
 from ctxexp.models.transformer.checks import (
     check_finite,
     check_layers,
@@ -25,6 +25,7 @@ from ctxexp.models.transformer.checks import (
     weight_sizes,
 )
 from ctxexp.models.transformer.gguf_files import isolated_file, language_model, stored_types
+from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
 from ctxexp.models.transformer.placing import placing
 from ctxexp.models.transformer.tokenizer_checks import check_tokenizer
 from ctxexp.vectors.device import resolve_device, resolve_dtype

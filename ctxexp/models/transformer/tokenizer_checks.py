@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-    from ctxexp.models.transformer.checkpoints import PublishedCheckpoint
+    from ctxexp.models.transformer.papers import PublishedCheckpoint
 
 _GENERAL = ("", "PreTrainedTokenizer", "TokenizersBackend", "PreTrainedTokenizerBase")  # of any model
 

@@ -17,7 +17,7 @@ from ctxexp_compare.alignment import align
 from ctxexp_compare.control import negative_control, unit_norm
 from ctxexp_compare.measure import Null, NullDistribution, RowChoice, Sample, TwoSpaces
 from ctxexp_compare.neighbours import label_overlap
-from ctxexp_compare.space import Space
+from ctxexp_compare.space import Space, evenly_spaced
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,13 +176,6 @@ def similarities(
     level: Null = "free" if common_sample.strata is None else "words"
     warnings = tuple(warning for space in spaces if (warning := _shared_vector_warning(space)))
     return Similarities(tuple(places), matrices, common_sample, common, text, bootstrap, same, level, rows, warnings)
-
-
-def evenly_spaced(numbers: Sequence[int], most: int | None) -> list[int]:
-    """At most `most` of the numbers (None: all), evenly spaced, the first and the last among them."""
-    if most is None or len(numbers) <= most:
-        return list(numbers)
-    return [numbers[round(at)] for at in np.linspace(0, len(numbers) - 1, most)]
 
 
 def _reader(space: Space, layer: int, rows: np.ndarray, choice: RowChoice) -> Callable[[], np.ndarray]:

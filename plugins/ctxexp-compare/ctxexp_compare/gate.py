@@ -19,7 +19,8 @@ from ctxexp.errors import ConfigError, DataError, MetricError, near
 from ctxexp.measuring.bootstrap import student
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import share_resamples
-from ctxexp.report.wording import cluster_count, definition_name, main_curves, measure_info
+from ctxexp.report.run_facts import cluster_count
+from ctxexp.report.wording import definition_name, main_curves, measure_info
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key

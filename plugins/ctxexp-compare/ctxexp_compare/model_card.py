@@ -12,16 +12,10 @@ import numpy as np
 from ctxexp.report.charts import PAPER
 from ctxexp.report.differences import difference
 from ctxexp.report.negative_controls import control_lines, controls_of_run
+from ctxexp.report.run_facts import cluster_count, shared_facts
 from ctxexp.report.side_by_side import full_title, number
 from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.report.wording import (
-    baseline_label,
-    baseline_phrase,
-    cluster_count,
-    main_curves,
-    measure_info,
-    shared_facts,
-)
+from ctxexp.report.wording import baseline_label, baseline_phrase, main_curves, measure_info
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY

@@ -142,3 +142,10 @@ class Space:
         a, b = a[is_shared], b[is_shared]
         words = zip(self.words(a), self.words(b), a.tolist(), b.tolist(), strict=True)
         return [(i, j) for one, other, i, j in words if one.casefold() != other.casefold()]
+
+
+def evenly_spaced(numbers: Sequence[int], most: int | None) -> list[int]:
+    """At most `most` of the numbers (None: all), evenly spaced, the first and the last among them."""
+    if most is None or len(numbers) <= most:
+        return list(numbers)
+    return [numbers[round(at)] for at in np.linspace(0, len(numbers) - 1, most)]

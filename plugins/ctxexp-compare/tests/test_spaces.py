@@ -14,9 +14,9 @@ import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, TwoSpaces, compare, similarities
 from ctxexp_compare.alignment import align
 from ctxexp_compare.command import table
-from ctxexp_compare.engine import evenly_spaced
 from ctxexp_compare.face import parse_measures, run_folders
 from ctxexp_compare.figure import heat_map, title
+from ctxexp_compare.space import evenly_spaced
 
 import ctxexp
 from ctxexp.command.arguments import model_args

@@ -562,7 +562,7 @@ def test_odd_encoders_are_named(way: str, message: str, tmp_path: Path) -> None:
 
 def test_the_run_says_so(tmp_path: Path) -> None:
     from ctxexp.report.page import _run_facts
-    from ctxexp.report.wording import shared_facts
+    from ctxexp.report.run_facts import shared_facts
 
     found = in_one_pass(tmp_path, study(corpus()), shards=9)
     found.save(tmp_path / "saved")

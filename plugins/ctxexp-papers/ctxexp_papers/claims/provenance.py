@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, hub_seconds
+from ctxexp.models.transformer.checkpoints import hub_seconds
+from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
 from ctxexp.results.run_info import RunInfo
 
 

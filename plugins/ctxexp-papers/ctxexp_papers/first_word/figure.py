@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.report import wording
+from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import Run
@@ -70,7 +70,9 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     handles = [Line2D([], [], color=colour[one], linewidth=_width(one), marker="o", markersize=3) for one in conditions]
     bases = list({effect.model: effect.base for effect in all_effects}.items())
     facts = [f"{name}: {phrase}" for name, phrase in words.tops(numbers).items()]
-    add_captions(canvas, words.title(numbers), facts, handles, conditions, [words.NOTE, *wording.encoder_lines(bases)])
+    add_captions(
+        canvas, words.title(numbers), facts, handles, conditions, [words.NOTE, *run_facts.encoder_lines(bases)]
+    )
     return canvas
 
 

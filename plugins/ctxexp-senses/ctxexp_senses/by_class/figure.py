@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import wording
+from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
 from ctxexp.report.wording import Run
@@ -126,7 +126,7 @@ def _figure(runs: Sequence[Run], of: ClassFigure) -> Figure | None:
     labelled = [(label, results) for label, _, results in entries]
     facts = [of.facts, FEW if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
-    add_captions(canvas, of.title, facts, list(key.values()), list(key), wording.encoder_lines(labelled))
+    add_captions(canvas, of.title, facts, list(key.values()), list(key), run_facts.encoder_lines(labelled))
     return canvas
 
 

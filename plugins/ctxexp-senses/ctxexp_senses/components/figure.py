@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import wording
+from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.palette import FAINT, INK, PALETTE
 from ctxexp.report.sweep_tables import SweepTable
@@ -126,7 +126,7 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     labelled = models(runs)
     facts.append(controls(labelled))
     labelled = list({results.info.model.encoder: (label, results) for label, results in labelled}.values())
-    add_captions(canvas, title, facts, handles, [PARTS[part][1] for part in there], wording.encoder_lines(labelled))
+    add_captions(canvas, title, facts, handles, [PARTS[part][1] for part in there], run_facts.encoder_lines(labelled))
     return canvas
 
 

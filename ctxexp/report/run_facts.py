@@ -1,0 +1,134 @@
+"""Facts of runs in words, for below a title: weights, text, encoders, what intervals resample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.report.wording import Run, baseline_phrase, measure_info, one_line, unique_labels
+from ctxexp.results.run_info import ResamplingInfo
+from ctxexp.results.values import Key
+from ctxexp.vectors.batches import MANY
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
+
+_LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
+_CLUSTERS = {  # what intervals draw anew
+    "sentence": "sentences",
+    "document": "documents",
+    "shard of sentences": "shards of sentences",
+    "shard of documents": "shards of documents",
+    "pair": "sentence pairs",
+    "group of pairs": "groups of pairs that share a sentence",
+}
+
+
+def shared_facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
+    """Facts that the runs have in common, for below a title: weights, corpus, sentences' pooling, control, transform,
+    baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them."""
+    phrases = []
+    chance = [baseline_phrase(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
+    transform_names = [one_line(r.info.transform.name) for _, r in runs]
+    fits = [one_line(fit.text if (fit := r.info.transform.fit) else "target") for _, r in runs]
+    if set(fits) == {"target"}:
+        fits = []
+    if set(transform_names) == {"none"}:
+        fits = []
+    if set(transform_names) == {"none"} or not transforms:
+        transform_names = []
+    interval_sources = [interval_source(r) for _, r in runs if measure is None or _has_interval(r, measure)]
+    controls = [one_line(r.info.control) for _, r in runs]
+    if set(controls) == {"none"}:
+        controls = []
+    texts = [r.info.corpus for _, r in runs]
+    contexts = [text.contexts for text in texts]
+    if set(contexts) == {"all contexts"}:
+        contexts = []
+    poolings = [one_line(r.info.pooling.name).replace("_", " ") for _, r in runs if _of_pairs(r, measure)]
+    weights = [one_line(r.info.model.weights) for _, r in runs]
+    if "" in weights:  # beside others there is a model that hasn't that choice
+        weights = []
+    for kind, plural, words in (
+        ("weights", "kinds of weights", weights),
+        ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
+        ("", "bounds of contexts", contexts),
+        ("sentence vectors:", "poolings of sentences", poolings),
+        ("control:", "controls", controls),
+        ("transform", "transforms", transform_names),
+        ("fitted on", "fitted texts", fits),
+        ("baseline:", "baselines", chance),
+        ("intervals over:", "units of intervals", interval_sources),
+    ):
+        distinct = sorted(set(words) - {""})
+        if distinct:
+            phrases.append(f"{kind} {distinct[0]}".strip() if len(distinct) == 1 else f"{len(distinct)} {plural}")
+    phrases += sorted({one_line(f"{r.info.control}: {r.info.control_note}") for _, r in runs if r.info.control_note})
+    unknown = max((r.info.corpus.unknown_share or 0 for _, r in runs), default=0)
+    if unknown > MANY:
+        phrases.append(f"{'up to ' if len(runs) > 1 else ''}{unknown:.1%} of the pieces unknown to the model")
+    return phrases
+
+
+def encoder_lines(runs: Sequence[Run]) -> list[str]:
+    """A line for each encoder with the labels that stand for it: "bert: <encoder>, 5 layers of 128".
+
+    Runs without such metadata are left out.
+
+    An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot. Labels of one
+    encoder share a line: "bert, bert (no first word): <encoder>".
+    """
+    labels_by_line: dict[str, list[str]] = {}
+    for label, results in unique_labels(runs):
+        name = one_line(results.info.model.encoder)
+        if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
+            name = ""
+        size = (
+            f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info.model.dim}"
+            if results.info.model.dim
+            else ""
+        )
+        first = f"first: {first}" if (first := text_start(results)) else ""
+        if name or size:
+            labels_by_line.setdefault(", ".join(part for part in (name, size, first) if part), []).append(label)
+    return [f"{', '.join(labels)}: {what}" for what, labels in labels_by_line.items()]
+
+
+def text_start(results: Results) -> str:
+    """The tokens before each text that the model reads, and whether the tokenizer adds them; empty unless the model is
+    causal, where the first piece sees itself alone, or `model.prefix` decided it."""
+    model = results.info.model
+    if model.start is None or not (model.causal or model.start.source != "tokenizer"):
+        return ""
+    return one_line(model.start)
+
+
+def interval_source(results: Results) -> str:
+    """The clusters that the run's intervals resample, in the plural; empty if it has no intervals."""
+    if seeds := results.info.seeds:
+        return f"{len(seeds)} seeds (mean ± standard deviation)"
+    unit = one_line(results.info.resampled.unit or results.info.resampled.pairs)
+    return _CLUSTERS.get(unit, unit)
+
+
+def cluster_count(resampled: ResamplingInfo) -> str:
+    """The clusters that intervals of words resample, with their number: "7 shards of documents"."""
+    unit = one_line(resampled.unit)
+    return f"{resampled.n:,} {unit if resampled.n == 1 else _CLUSTERS.get(unit, f'{unit}s')}"
+
+
+def _has_baseline(results: Results, measure: str) -> bool:
+    """Whether the measure has a baseline, or is itself measured on the baseline's sample."""
+    return measure_info(results, measure).over == "sample" or Key(measure, "baseline") in results.by_key
+
+
+def _of_pairs(results: Results, measure: str | None) -> bool:
+    """Whether the measure, or any of the run, is of pairs of sentence vectors."""
+    measures = results.info.measures
+    return any(one.over == "pair" for label, one in measures.items() if measure in (None, label))
+
+
+def _has_interval(results: Results, measure: str) -> bool:
+    return any(np.isfinite(estimates.low).any() for key, estimates in results.by_key.items() if key.measure == measure)
