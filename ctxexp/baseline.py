@@ -1,4 +1,7 @@
-"""The contract of baselines: random groups of occurrences, and the level that they give each measure."""
+"""The contract of baselines: random groups of occurrences, and the value of each measure on them (the baseline).
+
+A metric is a class; a measure is a metric configured under a label of a run's config.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ class BaselineValues(NamedTuple):
     curve: Curve  # its mean over the groups that have a score
 
 
-class Subject(NamedTuple):
-    """A measure in one layer, and the indices of the groups of its kind that it gets (None: all)."""
+class MeasuredGroups(NamedTuple):
+    """A measure's metric, and the indices of the groups that it is applied to, among those of its kind (None: all)."""
 
     metric: GroupMean
     indices: np.ndarray | None
@@ -41,26 +44,28 @@ class GroupBaseline(ABC):
     """Baselines of measures over one kind of groups: observes each layer, then gives the values."""
 
     @abstractmethod
-    def observe_layer(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
-        """Take one layer's baselines of the measures, by label; with `influence`, that of clusters on them too."""
+    def observe_layer(self, reader: WordReader, measures: Mapping[str, MeasuredGroups], *, influence: bool) -> None:
+        """Compute and remember one layer's baselines of the measures, by label; with `influence`, also the influence of
+        each cluster on them."""
 
     @abstractmethod
     def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
-        """The baselines of a measure, of the groups that it scored."""
+        """The baselines of one measure for the groups that it scored."""
 
     def baseline_source(self, metric: Metric) -> str:
-        """The source of the measure's baseline: `exact`, `drawn`, `size-matched`, or nothing where it has none to speak
-        of."""
+        """The source of the measure's baseline: `exact`, `drawn`, `size-matched`; an empty string for a measure without
+        a baseline."""
         return "drawn"
 
 
 class Baseline(ABC):
     """Random groups of occurrences, the same rows in every layer.
 
-    The first is the reported baseline; the others, redraws of it, are for metrics over samples that tell their spread.
+    The first group is the reported baseline; the others are redraws, from which metrics over samples get their spread.
     A measure's baseline is its value on the first (`baseline_value`), unless `group_baseline` gives groups baselines of
-    their own. `expectation`: over what random occurrences are drawn, where the mean cosine's expectation takes the
-    place of the draw. A metric may name further baselines, registered under their names (`Metric.baselines`).
+    their own. `expectation`: if set, the expected mean cosine over all pairs of distinct sentences ("sentence") or of
+    distinct rows ("row") replaces that of the sample. A metric may name further baselines, registered under their names
+    (`Metric.baselines`).
 
     Example:
         >>> class AnyRows(Baseline):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError, is_text, short
-from ctxexp.vectors.code_version import class_version
+from ctxexp.vectors.code_version import class_digest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,11 +42,12 @@ class EncodedSentence:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingTable:
-    """One vector a piece or word, wherever it stands: a model's input or output matrix, or its token layer.
+    """One vector per piece or word type, independent of position: a model's input or output matrix, or the output of
+    its character network (ELMo's token layer).
 
     `counts` are the tokens' occurrences in the measured text, None where unknown; `special` the rows that stand for no
-    text (markers, padding); `note` says what the table is, or what became of its twin; `tied`: it is the model's input
-    and output matrix at once.
+    text (markers, padding); `note` says what the table is, or why the model's other matrix isn't listed; `tied`: it is
+    the model's input and output matrix at once.
     """
 
     name: str
@@ -62,9 +63,8 @@ class EmbeddingTable:
 class TextStart:
     """The tokens that stand before each text that a model reads.
 
-    `tokens` are the pieces before the text's own, as the vocabulary spells them, the very first one first; none where
-    the text's own first piece stands first. `source` is whose doing that is: the `tokenizer`'s, that of `model.prefix`
-    (`prefix`), or of `both`.
+    `tokens` are the pieces before the text's own, in order, as the vocabulary spells them; empty where nothing precedes
+    the text. `source` says who put them there, or left them out: the `tokenizer`, `model.prefix` (`prefix`), or `both`.
     """
 
     tokens: tuple[str, ...] = ()
@@ -89,6 +89,9 @@ _SOURCES = {
 class Encoder(ABC):
     """A model that embeds sentences: `name`, `n_layers`, `dim` and `encode`; the rest has defaults.
 
+    A text is a sequence of words; the tokenizer of a model splits them into pieces; a unit is what gets a vector: a
+    word or a piece. A model's tokens are its pieces and the special ones around them.
+
     `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
     `details` are logged as run parameters (checkpoint, revision, file hash ...); `title` is what figures call a model
     that no config named. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
@@ -96,9 +99,9 @@ class Encoder(ABC):
     that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
     words). `causal`: True promises that a unit's vector depends on nothing to its right, so that the first unit of a
     sentence sees no other word: where a word stands first it always has the same vector, whatever `start` puts before
-    it (None: not known). `start`: what stands before each text (None: not known). `reads_ahead`: `lengths` and
-    `unknown` may be asked in another thread while `encode` goes on. `corpus`: the only text that it has vectors of.
-    `layers`: which of the model's `n_layers` layers it gives, ascending; None: all.
+    it (None: not known). `start`: what stands before each text (None: not known). `allows_prefetch`: `lengths` and
+    `count_unknown` may be called in another thread while `encode` runs, for the next part of the text. `corpus`: the
+    only text that it has vectors of. `layers`: which of the model's `n_layers` layers it gives, ascending; None: all.
 
     Example:
         >>> class Lengths(Encoder):
@@ -117,7 +120,7 @@ class Encoder(ABC):
     title: str = ""
     details: Mapping[str, str | int | float | bool] = MappingProxyType({})
     sequential: bool = False
-    reads_ahead: bool = False
+    allows_prefetch: bool = False
     positional: bool | None = None
     causal: bool | None = None
     start: TextStart | None = None
@@ -132,8 +135,9 @@ class Encoder(ABC):
 
     @property
     def class_code(self) -> str:
-        """Hex digits that change with the class's code, empty for ctxexp's own: they tell apart vectors of one name."""
-        return class_version(type(self))
+        """Digest (hex) of the source code of the class, so that its vectors are encoded anew when the code changes;
+        empty for ctxexp's own classes."""
+        return class_digest(type(self))
 
     @abstractmethod
     def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
@@ -146,8 +150,8 @@ class Encoder(ABC):
             The encoded sentences.
         """
 
-    def tensors(self, batch: Sequence[Sentence]) -> Iterable[tuple[tuple[str, ...], Tensor]]:
-        """The same as torch's tensors, left on the device where they were computed.
+    def encode_tensors(self, batch: Sequence[Sentence]) -> Iterable[tuple[tuple[str, ...], Tensor]]:
+        """The vectors of `encode` as torch tensors, left on the device where they were computed.
 
         Args:
             batch: As for `encode`.
@@ -157,20 +161,20 @@ class Encoder(ABC):
         """
         import torch
 
-        encodings = list(islice(self.encode(batch), len(batch) + 1))  # it may never end
+        encodings = list(islice(self.encode(batch), len(batch) + 1))  # `encode` may yield for ever
         for i, one in enumerate(encodings):
             check_encoded(self, i, one)
         check_separate(self, encodings)
         return [(one.units, torch.from_numpy(np.require(one.layers, requirements="W"))) for one in encodings]
 
     def lengths(self, sentences: Sequence[Sentence]) -> Sequence[int]:
-        """The cost of each sentence; batches of equal length are formed by it under a budget.
+        """The number of the model's own tokens of each sentence, by which batches of similar length are formed.
 
         Args:
             sentences: Sentences of the corpus.
 
         Returns:
-            Numbers of the model's own tokens.
+            A number for each sentence.
 
         Example:
             >>> from ctxexp import from_arrays
@@ -179,8 +183,8 @@ class Encoder(ABC):
         """
         return [len(sentence) for sentence in sentences]
 
-    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
-        """The pieces that the model's tokenizer doesn't know; each run states their share.
+    def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        """Count the pieces that the model's tokenizer doesn't know; each run states their share.
 
         Args:
             sentences: Sentences of the corpus.
@@ -190,31 +194,31 @@ class Encoder(ABC):
         """
         return 0, 0
 
-    def tokens(self, sentences: Sequence[Sentence]) -> Iterable[np.ndarray]:
-        """The place of each unit among the model's own tokens.
+    def token_spans(self, sentences: Sequence[Sentence]) -> Iterable[np.ndarray]:
+        """The span of each unit among the model's own tokens.
 
         Args:
             sentences: Sentences of the corpus.
 
         Returns:
-            Arrays (units, 2) by sentence: the number of the unit's first token, and how many are pooled in it.
+            An array (units, 2) for each sentence: index of the unit's first token, and number of tokens pooled in it.
         """
         return (np.stack([np.arange(len(s)), np.ones(len(s), np.int64)], axis=1) for s in sentences)
 
-    def pieces(self, sentences: Sequence[Sentence]) -> Iterable[Sequence[Hashable]]:
-        """A hashable value for each unit, equal for units that are the same pieces to the model.
+    def unit_keys(self, sentences: Sequence[Sentence]) -> Iterable[Sequence[Hashable]]:
+        """A hashable key for each unit, equal for units that are the same pieces to the model.
 
         Args:
             sentences: Sentences of the corpus.
 
         Returns:
-            The values by sentence. By default the units' spelling; a tokenizer's pieces tell more, such as a blank
-            before the word, or less, such as the case that it drops.
+            The keys of each sentence's units. By default their spelling; a tokenizer's pieces tell more, such as a
+            blank before the word, or less, such as the case that it drops.
         """
         return (s.words for s in sentences)
 
-    def sentences(self) -> Encoder | None:
-        """A view that gives vectors of whole sentences, for metrics over pairs (`ctxexp.vectors.pool`).
+    def sentence_encoder(self) -> Encoder | None:
+        """An encoder of sentence vectors, for metrics over pairs (`ctxexp.vectors.pool`).
 
         Returns:
             An encoder whose `poolings` name the units that its `encode` gives each sentence, one row each (`mean`,
@@ -250,10 +254,12 @@ def contract_violation(encoder: object) -> str:
 
 
 def check_separate(encoder: Encoder, results: Iterable[EncodedSentence]) -> None:
-    """Raise `EncodingError` if two of these results lie in the same memory, as views of a buffer that is used again do:
-    by now it holds the last one's vectors."""
+    """Raise `EncodingError` if two of these results share memory, for example as views of a reused buffer, which by now
+    holds the vectors of the last sentence."""
     inputs = [one.layers[0] for one in results if one.layers.size]
-    inputs.sort(key=lambda x: x.__array_interface__["data"][0])  # what overlaps is then side by side
+    inputs.sort(
+        key=lambda x: x.__array_interface__["data"][0]
+    )  # overlapping arrays are then neighbours; layer 0 stands for all layers
     if any(np.shares_memory(a, b) for a, b in pairwise(inputs)):
         raise EncodingError(
             f"encoder {encoder.name!r} gave two sentences vectors in the same memory, as views of a buffer that it "

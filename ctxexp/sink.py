@@ -1,6 +1,6 @@
-"""Sinks: where runs are sent beside the disk, on which everything is already.
+"""Sinks: destinations to which runs are sent in addition to the disk, where all results are stored already.
 
-A sink that fails costs no numbers: its error is recorded, the other sinks get theirs, and `ctxexp upload` or the same
+A sink that fails loses no results: its error is recorded, the other sinks get theirs, and `ctxexp upload` or the same
 command with resume=true goes on from the disk.
 """
 
@@ -18,23 +18,24 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A job's description, which a sink gets when the job starts; no text in it holds credentials.
+    """Description of a run, the execution of one job, which a sink gets when it starts; no text in it holds
+    credentials.
 
     Example:
         >>> folder = Path("mlruns/results/sweep/job")
-        >>> Run(name="bert", key="k", id="1", folder=folder, store=Path("mlruns"), began=0).name
+        >>> Run(name="bert", key="k", id="1", folder=folder, store=Path("mlruns"), began_ms=0).name
         'bert'
     """
 
     name: str  # what charts call it
-    key: str  # what is computed: the same for the same config, data and code
-    id: str  # no other run has it: who is sent a run twice can tell
-    folder: Path  # its files; its results too, once there are some
+    key: str  # digest of config, data and code: equal for runs with equal numbers
+    id: str  # unique, so that a receiver recognises a run that is sent twice
+    folder: Path  # of its files, and of its results once they are there
     store: Path  # the tracking folder that holds `folder`
-    began: int  # ms since 1970
-    params: Mapping[str, object] = field(default_factory=dict)  # what was asked for, nested, of JSON types
-    config: str = ""  # the same whole, as YAML
-    source: Mapping[str, str] = field(default_factory=dict)  # user, command, commit, dirty: where it comes from
+    began_ms: int  # milliseconds since 1970
+    params: Mapping[str, object] = field(default_factory=dict)  # the config, nested, of JSON types
+    config: str = ""  # the full config as YAML
+    source: Mapping[str, str] = field(default_factory=dict)  # provenance: user, command, commit, dirty
     sweep: str | None = None  # the sweep that it belongs to
 
 
@@ -49,7 +50,7 @@ class Sweep:
 
     @property
     def results(self) -> Path:
-        """The folder with a folder a job, and one with the comparison."""
+        """The folder of the sweep, with one subfolder for each job, and `summary`."""
         return self.store / "results" / self.id
 
     @property
@@ -62,15 +63,17 @@ class Sweep:
 class SweepRow:
     """How one job of a sweep ended."""
 
-    label: str  # no two alike
+    label: str  # unique in the sweep
     overrides: list[str]
     status: str
     error: str | None
     folder: Path
-    results: Path  # where they are: elsewhere if they were finished before
+    results: Path  # folder of the results; that of an earlier run if `reused`
     link: str = ""
     reused: bool = False
-    sinks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what each sink said of the run, by label
+    sinks: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # each sink's `metadata()` of the run, by label
 
 
 @dataclass
@@ -84,7 +87,10 @@ class SweepReport:
 
 
 class Sink:
-    """Takes one run: `start` once, `log` once, `finish` once, also where `start` failed. An object serves one run.
+    """Takes one run: `start` once, `log` once, `finish` once, also where `start` failed.
+
+    An object serves one run, or, in the process that starts the jobs, one sweep (`prepare_sweep`, `finish_sweep`,
+    `charts_url`); with resume=true, `fetch` and `adopt` take the place of `start`, `log` and `finish`.
 
     All methods have a default; most sinks need `log` alone, or `start` and `log`. What one raises is recorded with the
     run, which is then FAILED; its results are on disk before `log` is called.
@@ -144,8 +150,8 @@ class Sink:
 
     # Of commands and sweeps, in the process that starts the jobs.
 
-    def prepare(self, store: Path) -> Mapping[str, object]:
-        """Make, before the first job, the things that jobs share.
+    def prepare_sweep(self, store: Path) -> Mapping[str, object]:
+        """Set up, before the first job, whatever the jobs of a command or sweep share.
 
         Args:
             store: The tracking folder.
@@ -158,8 +164,8 @@ class Sink:
         """
         return {}
 
-    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
-        """Settle the runs after the last job, and send the comparison in `sweep.summary`.
+    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
+        """Finish a sweep after its last job: settle its runs, and send the comparison in `sweep.summary`.
 
         Args:
             sweep: The sweep.
@@ -167,14 +173,14 @@ class Sink:
             metadata: The sink's `metadata()` of each row's run.
         """
 
-    def charts(self, sweep: Sweep) -> str:
-        """The place where a person finds the sweep's curves side by side.
+    def charts_url(self, sweep: Sweep) -> str:
+        """The address where a person finds the sweep's curves side by side.
 
         Args:
             sweep: The sweep.
 
         Returns:
-            Its address; empty for none.
+            The address; empty for none.
         """
         return ""
 
@@ -193,7 +199,7 @@ class Sink:
         return False
 
     def adopt(self, run: Run, saved: Run) -> None:
-        """Count the finished run of the same key to `run.sweep`, and send it if it wasn't sent.
+        """Assign the finished run of the same key to `run.sweep`, and send it if it wasn't sent.
 
         Args:
             run: The run that needs no computing.

@@ -54,7 +54,7 @@ def results(name: str) -> Results:
 def make(folder: Path) -> Sweep:
     """A store with a sweep of three finished jobs, and a copy of its files to begin each case with."""
     store = folder / "store"
-    MlflowSink(experiment="study").prepare(store)
+    MlflowSink(experiment="study").prepare_sweep(store)
     for number, name in enumerate(JOBS):
         place = job_folder(store, SWEEP, number, [f"model={name}"])
         run = new_run(place, store, name=name, key=f"key of {name}", params={}, config="x: 1\n", sweep=SWEEP)

@@ -1,4 +1,7 @@
-"""Baselines drawn from the whole corpus: one value for all groups of a measure."""
+"""Baselines drawn from the whole corpus: one value for all groups of a measure.
+
+"The paper" is Ethayarajh 2019, "the released code" its repository.
+"""
 
 from __future__ import annotations
 
@@ -14,68 +17,69 @@ from ctxexp.measuring.occurrences import Occurrences
 
 log = logging.getLogger("ctxexp")
 
-MOST_REDRAWS = 10_000
+MAX_REDRAWS = 10_000
 
 
 class OnePerSentence(Baseline):
     """One word from each of `size` sentences: sentences uniform without replacement, then a word in each (the paper's).
 
-    Unlike the released code, which draws with replacement, no occurrence meets itself. On a corpus with fewer distinct
-    sentences every sentence is used, with a warning; `info.baseline.size` is the real size. `exact`: mean
-    cosines aren't read off the draw but are its expectation, over all pairs of distinct sentences.
+    Unlike the released code, which draws with replacement, no occurrence is paired with itself. On a corpus with fewer
+    distinct sentences every sentence is used, with a warning; `info.baseline.size` is the actual size. `exact` (true or
+    false): a mean cosine is its expected value over all pairs of distinct sentences instead of that of the sample.
     """
 
     name = "one_per_sentence"
 
     def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
-        self.size, self.redraws = _size(size), _redraws(redraws)
+        self.size, self.redraws = _checked_size(size), _checked_redraws(redraws)
         self.expectation: Among | None = "sentence" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
-        size = _real(self.size, len(occurrences.distinct), "distinct sentences")
+        size = _available_size(self.size, len(occurrences.distinct), "distinct sentences")
         for _ in range(1 + self.redraws):
             sentences = rng.permutation(len(starts) - 1)[:size]
             yield rows[rng.integers(starts[sentences], starts[sentences + 1])]
 
 
 class Uniform(Baseline):
-    """`size` occurrences, uniform over all, without replacement: long sentences and their words weigh more.
+    """`size` occurrences, uniform over those of all distinct sentences, without replacement: long sentences weigh more.
 
-    `exact`: mean cosines are the expectation, over all pairs of distinct occurrences.
+    `exact` (true or false): a mean cosine is its expected value over all pairs of distinct occurrences instead of that
+    of the sample.
     """
 
     name = "uniform"
 
     def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
-        self.size, self.redraws = _size(size), _redraws(redraws)
+        self.size, self.redraws = _checked_size(size), _checked_redraws(redraws)
         self.expectation: Among | None = "row" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         rows = occurrences.distinct.rows
-        size = _real(self.size, len(rows), "occurrences")
+        size = _available_size(self.size, len(rows), "occurrences")
         for _ in range(1 + self.redraws):
             yield rows[rng.choice(len(rows), size, replace=False)]
 
 
-def _size(size: int) -> int:
+def _checked_size(size: int) -> int:
     if size < 2:
         raise ConfigError(f"baseline size={size}: expected at least 2 occurrences, since one has no pair")
     return size
 
 
-def _redraws(redraws: int) -> int:
+def _checked_redraws(redraws: int) -> int:
     if redraws < 0:
         raise ConfigError(f"baseline redraws={redraws}: expected 0 or more")
-    if redraws > MOST_REDRAWS:
+    if redraws > MAX_REDRAWS:
         raise ConfigError(
-            f"baseline redraws={redraws}: expected at most {MOST_REDRAWS}, since every layer is measured on each of "
+            f"baseline redraws={redraws}: expected at most {MAX_REDRAWS}, since every layer is measured on each of "
             "them; 30 give an interval"
         )
     return redraws
 
 
-def _real(size: int, available: int, what: str) -> int:
+def _available_size(size: int, available: int, what: str) -> int:
     if available < 2:
         raise ConfigError(f"the baseline needs at least 2 {what}, the corpus has {available}; use a larger corpus")
     if size > available:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, ScoredGroups, Subject
+from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.prepared import PreparedRows
@@ -29,28 +29,30 @@ class SizeLadder:
     draws: list[np.ndarray]  # k arrays (draws, size) of row numbers
 
     def weights(self, counts: np.ndarray) -> np.ndarray:
-        """(len(counts), k): each rung's weight for groups of these sizes: linear in 1 / n, flat beyond the last."""
-        at = 1.0 / np.clip(counts, self.sizes[0], self.sizes[-1])
+        """(len(counts), k): weight of each rung for groups of these sizes: linear in 1 / n, constant outside the
+        ladder."""
+        inverse = 1.0 / np.clip(counts, self.sizes[0], self.sizes[-1])
         high = np.clip(np.searchsorted(self.sizes, counts), 1, max(1, len(self.sizes) - 1))
         result = np.zeros((len(counts), len(self.sizes)))
         if len(self.sizes) == 1:
             result[:] = 1
             return result
         a, b = 1.0 / self.sizes[high - 1], 1.0 / self.sizes[high]
-        share = (a - at) / (a - b)
-        each = np.arange(len(counts))
-        result[each, high - 1], result[each, high] = 1 - share, share
+        share = (a - inverse) / (a - b)
+        groups = np.arange(len(counts))
+        result[groups, high - 1], result[groups, high] = 1 - share, share
         return result
 
 
 class SizeMatched(Baseline):
-    """Random groups of the size of the group they are compared with, one word a sentence where there are enough.
+    """Random groups of the size of the group they are compared with, one word per sentence where there are enough.
 
     A share of variance, or a cosine to the mean, depends on the number of rows even for unrelated words; so each
-    group is compared with `draws` random groups of its own size. Sizes up to `exact` are drawn as they are, above it
-    those of a geometric ladder (`ratio`), between whose rungs the level is read off linearly in 1 / n; from `largest`
-    on it is flat. The larger the size, the less its level varies: draws fall with its power 1.5, to two. Metrics over
-    a sample (anisotropy) get one word from each of `size` sentences.
+    group is compared with `draws` random groups of its own size. `exact` (a number of rows): every size up to it that
+    occurs is drawn itself. Above it the drawn sizes grow by the factor `ratio`, and the baseline of a size between two
+    of them is interpolated linearly in 1 / n. Groups of more than `largest` rows get the baseline of that size. Large
+    groups vary less: the number of draws falls as size^-1.5, to no fewer than 2. Metrics over a sample of the corpus
+    (`over = "sample"`, anisotropy) get one word from each of `size` sentences.
     """
 
     name = "size_matched"
@@ -78,7 +80,7 @@ class SizeMatched(Baseline):
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         return self.sample.groups(occurrences, rng)
 
-    def ladder(self, counts: np.ndarray) -> np.ndarray:
+    def sizes_to_draw(self, counts: np.ndarray) -> np.ndarray:
         """The sizes to draw for groups of these sizes, ascending."""
         counts = np.unique(np.clip(counts, 2, self.largest))
         rungs = set(counts[counts <= self.exact].tolist())
@@ -92,7 +94,11 @@ class SizeMatched(Baseline):
         return np.array(sorted(rungs), np.int64)
 
     def group_baseline(self, occurrences: Occurrences, over: Over, seed: int) -> GroupBaseline | None:
-        if over in ("sense", "sample", "pair"):  # labels have their own chance level, samples no groups
+        if over in (
+            "sense",
+            "sample",
+            "pair",
+        ):  # sense metrics permute labels; samples and pairs are no groups of like rows
             return None
         counts = occurrences.groups(over).counts
         if not len(counts):
@@ -104,7 +110,7 @@ class SizeMatched(Baseline):
         """Random groups for groups of these sizes."""
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
         n_sentences = len(starts) - 1
-        sizes = self.ladder(np.minimum(counts, len(rows)))
+        sizes = self.sizes_to_draw(np.minimum(counts, len(rows)))
         draws = []
         for size in sizes.tolist():
             groups: list[np.ndarray] = []
@@ -122,7 +128,7 @@ class SizeMatched(Baseline):
 
 
 class LadderBaseline(GroupBaseline):
-    """Each group's baseline read off random groups of about its size."""
+    """Baseline of each group, interpolated between random groups of about its size."""
 
     def __init__(self, counts: np.ndarray, ladder: SizeLadder, units: Units) -> None:
         self.counts, self.ladder, self.units = counts, ladder, units
@@ -132,13 +138,13 @@ class LadderBaseline(GroupBaseline):
     def baseline_source(self, metric: Metric) -> str:
         return SIZE_MATCHED
 
-    def observe_layer(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
-        means: dict[str, list[float]] = {label: [] for label in subjects}
-        of_clusters: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
+    def observe_layer(self, reader: WordReader, measures: Mapping[str, MeasuredGroups], *, influence: bool) -> None:
+        means: dict[str, list[float]] = {label: [] for label in measures}
+        of_clusters: dict[str, list[np.ndarray]] = {label: [] for label in measures}
         for draws in self.ladder.draws:
             groups = PreparedRows(reader.gather(draws), reader.eps)
             where = f"random groups of {draws.shape[1]} rows"
-            for label, (metric, _) in subjects.items():
+            for label, (metric, _) in measures.items():
                 scores = reader.guard(label, metric, where, partial(groups.apply, metric.score))
                 means[label].append(float(mean(scores)))
                 by_cluster = np.zeros(self.units.n_blocks)
@@ -147,7 +153,7 @@ class LadderBaseline(GroupBaseline):
                     n = max(np.isfinite(scores).sum(), 1)
                     by_cluster = self.units.summed(self.units.of_row[draws], of_rows) / n
                 of_clusters[label].append(by_cluster)
-        for label in subjects:
+        for label in measures:
             self._means.setdefault(label, []).append(means[label])
             self._influence.setdefault(label, []).append(np.stack(of_clusters[label]))
 
@@ -155,7 +161,7 @@ class LadderBaseline(GroupBaseline):
         means = np.array(self._means[label])  # (layers, rungs)
         weights = self.ladder.weights(self.counts if groups.indices is None else self.counts[groups.indices])
         by_group = weights @ np.nan_to_num(means.T)  # (groups, layers)
-        by_group[(weights > 0) @ np.isnan(means.T)] = np.nan  # a group has a baseline if its rungs have
+        by_group[(weights > 0) @ np.isnan(means.T)] = np.nan  # NaN where a rung that the group uses has no mean
         of_groups = np.isfinite(groups.scores).T.astype(np.float64)  # (layers, groups)
         if groups.weights is not None:
             of_groups *= groups.weights

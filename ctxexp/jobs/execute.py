@@ -136,7 +136,7 @@ def summary(results: Results) -> str:
         for mix in results.info.pooling.mixes:
             estimates = results.by_key.get(key._replace(place=mix))
             values += f"  {mix} {estimates.value[0]:.3f}" if estimates else ""
-        lines.append(f"  {key.subject + ' ' + key.name:<44}{values}")
+        lines.append(f"  {key.curve_name + ' ' + key.name:<44}{values}")
     text, pooling = results.info.corpus, results.info.pooling
     if note := results.info.control_note:
         lines.append(f"  {results.info.control}: {note}")

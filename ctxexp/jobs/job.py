@@ -43,7 +43,7 @@ def new_run(
         id=secrets.token_hex(16),
         folder=folder,
         store=store,
-        began=int(time.time() * 1000),
+        began_ms=int(time.time() * 1000),
         params=mask_document(dict(params)),
         config=mask(config),
         source=mask_document(source()),
@@ -57,7 +57,7 @@ def load_run(folder: Path, store: Path) -> Run:
     try:
         return Run(
             **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
-            began=int(document["began"]),
+            began_ms=int(document["began"]),
             folder=folder,
             store=store,
             config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
@@ -98,7 +98,8 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
         mark_killed_jobs(run.store)
     for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
-    description = {key: value for key, value in vars(run).items() if key not in ("folder", "store", "config")}
+    elsewhere = ("folder", "store", "config", "began_ms")
+    description = {key: value for key, value in vars(run).items() if key not in elsewhere} | {"began": run.began_ms}
     write_text(folder / "config.yaml", run.config)
     write_json(folder / "environment.json", environment())
     write_json(folder / RUN, {**description, "overrides": list(overrides)})

@@ -17,9 +17,9 @@ from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import GROUP
-from ctxexp.vectors.code_version import __version__, package_version
+from ctxexp.vectors.code_version import __version__, package_digest
 
-CODE = f"{__version__} {package_version()}"  # when this is imported, as in `ctxexp.vectors.encode`
+CODE = f"{__version__} {package_digest()}"  # when this is imported, as in `ctxexp.vectors.encode`
 
 
 def key_of(config: Config, study: Study) -> str:
@@ -45,7 +45,7 @@ def code_of(plugin: str) -> str:
     empty for a file, whose version is its content."""
     modules = {entry.module.partition(".")[0] for entry in entry_points(group=GROUP, name=plugin)}
     files = [Path(spec.origin) for module in sorted(modules) if (spec := find_spec(module)) and spec.origin]
-    return " ".join(package_version(file.parent if file.name == "__init__.py" else file) for file in files)
+    return " ".join(package_digest(file.parent if file.name == "__init__.py" else file) for file in files)
 
 
 def _plain(value: object) -> object:

@@ -39,18 +39,18 @@ class Sinks(Sink):
         """Prepare every sink, once a sweep; returns the arguments that the jobs' sinks get in place of their own, by
         label."""
         by_label: dict[str, dict[str, object]] = {}
-        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare(store))}))
+        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare_sweep(store))}))
         return by_label
 
-    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
-        def close(label: str, sink: Sink) -> None:
-            sink.close(sweep, report, [row.sinks.get(label, {}) for row in report.rows])
+    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
+        def finish(label: str, sink: Sink) -> None:
+            sink.finish_sweep(sweep, report, [row.sinks.get(label, {}) for row in report.rows])
 
-        self._each(f"settle the sweep, whose comparison is in {sweep.summary}", close)
+        self._each(f"settle the sweep, whose comparison is in {sweep.summary}", finish)
 
-    def charts(self, sweep: Sweep) -> str:
+    def charts_url(self, sweep: Sweep) -> str:
         links: list[str] = []
-        self._each("say where the curves are", lambda _, sink: links.append(sink.charts(sweep)))
+        self._each("say where the curves are", lambda _, sink: links.append(sink.charts_url(sweep)))
         return next(filter(None, links), "")
 
     def fetch(self, run: Run, folder: Path) -> bool:

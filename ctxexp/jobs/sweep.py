@@ -80,7 +80,7 @@ def close_sweep(
         problems.append(f"the comparison failed: {why}")
     report.error = "\n".join(problems) or None
     try:
-        sinks.close(sweep, report)
+        sinks.finish_sweep(sweep, report)
     except TrackingError as error:
         report.error = "\n".join([*problems, str(error)])
     return report
@@ -242,7 +242,7 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
             show(f"{sentence}.")
     for table in table_texts(sweep.summary):
         show(f"\n{table}")
-    charts = sinks.charts(sweep)
+    charts = sinks.charts_url(sweep)
     page = sweep.summary / REPORT
     show(f"comparison: {sweep.summary}" + (f"\nreport:     {page}" if page.exists() else ""))
     if charts:

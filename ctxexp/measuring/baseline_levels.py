@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, ScoredGroups, Subject
+from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.maths.prepared import PreparedRows
 from ctxexp.measuring.bootstrap import Curve
@@ -147,12 +147,12 @@ class BaselineLevels:
         of_sample = {label: metric for label, metric in metrics.items() if FIRST not in self.of_groups[label]}
         self.sample.observe_layer(reader, of_sample, influence=influence)
         for baseline in dict.fromkeys(each for by_name in self.of_groups.values() for each in by_name.values()):
-            subjects = {
-                label: Subject(metric, self.indices[label])
+            measures = {
+                label: MeasuredGroups(metric, self.indices[label])
                 for label, metric in metrics.items()
                 if baseline in self.of_groups[label].values() and has_scores(metric)
             }
-            baseline.observe_layer(reader, subjects, influence=influence)
+            baseline.observe_layer(reader, measures, influence=influence)
 
     def values(self, label: str, groups: ScoredGroups) -> dict[str, BaselineValues]:
         """The baselines of a measure's groups, by name, the first first."""

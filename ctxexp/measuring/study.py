@@ -227,7 +227,7 @@ class Study:
     def _info(self, stores: EncodingRecord, *, fitted: bool, pooled: bool) -> RunInfo:
         """The run's metadata, as far as the study knows it."""
         corpus, encoder = self.corpus, self.encoder
-        unknown, pieces = stores.unknown(corpus)
+        unknown, pieces = stores.count_unknown(corpus)
         skipped, skipped_share = stores.skipped_words(corpus)
         return RunInfo(
             title=self.title or self.model or encoder.name,

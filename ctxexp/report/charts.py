@@ -12,7 +12,7 @@ from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
 from ctxexp.report.wording import (
     AVERAGE,
-    Run,
+    LabelledResults,
     axis_label,
     baseline_label,
     definition_name,
@@ -86,7 +86,9 @@ class Chart:
         return sorted(lines.values(), key=lambda line: line.published)
 
 
-def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str = "adjusted") -> list[Chart]:
+def sweep_charts(
+    runs: Sequence[LabelledResults], *, published: bool = False, statistic: str = "adjusted"
+) -> list[Chart]:
     """The paper's four charts, then one for each other measure; those with any finite value. A measure by task
     (`sts/STS12`) is one chart, a panel a task, their mean first.
 
@@ -94,23 +96,23 @@ def sweep_charts(runs: Sequence[Run], *, published: bool = False, statistic: str
     curves come along for the paper's models where the run used the published weights, or for all of them on request.
     """
     runs = unique_labels(runs)
-    present = list(dict.fromkeys(subject for _, results in runs for subject in results.subjects()))
+    present = list(dict.fromkeys(measure_task for _, results in runs for measure_task in results.measure_tasks()))
     every = [results for _, results in runs]
     chart_of = {measure: figure_name(measure, every) for measure, _ in present}
     charts = []
     for name in dict.fromkeys((*PAPER, *chart_of.values())):
-        subjects = [(measure, task) for measure, task in present if chart_of[measure] == name]
-        subjects.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != AVERAGE))
-        panels = [sweep_panel(runs, *subject, statistic, published=published) for subject in subjects]
+        measure_tasks = [(measure, task) for measure, task in present if chart_of[measure] == name]
+        measure_tasks.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != AVERAGE))
+        panels = [sweep_panel(runs, *measure_task, statistic, published=published) for measure_task in measure_tasks]
         if statistic == "adjusted":
             panels += [
-                sweep_panel(runs, *subject, statistic, published=False, baseline=name)
-                for subject in subjects
-                for name in other_baselines(every, *subject)
+                sweep_panel(runs, *measure_task, statistic, published=False, baseline=name)
+                for measure_task in measure_tasks
+                for name in other_baselines(every, *measure_task)
             ]
         panels_with_lines = tuple(panel for panel in panels if panel.lines)
         if panels_with_lines:
-            charts.append(Chart(name, title(subjects[0][0], every), panels_with_lines))
+            charts.append(Chart(name, title(measure_tasks[0][0], every), panels_with_lines))
     titles = [chart.title for chart in charts]
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
@@ -120,7 +122,7 @@ def headlines(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in PAPER] or list(names)[:4]
 
 
-def line_styles(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
+def line_styles(runs: Sequence[LabelledResults]) -> dict[str, tuple[str, int]]:
     """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style. Where all
     are of one encoder, each transform has a colour instead."""
     alone = len({results.info.model.encoder or label for label, results in runs}) == 1
@@ -143,7 +145,7 @@ def line_styles(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
 
 
 def sweep_panel(
-    runs: Sequence[Run], measure: str, task: str, statistic: str, *, published: bool, baseline: str = ""
+    runs: Sequence[LabelledResults], measure: str, task: str, statistic: str, *, published: bool, baseline: str = ""
 ) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     styles = line_styles(runs)

@@ -36,15 +36,17 @@ class Comparison:
         """The runs' curves of one measure by layer (all its definitions); None: the overview. Raises MetricError for an
         unknown measure, and where there is no value to draw."""
         charts = sweep_charts(self.runs)
-        subjects = dict.fromkeys(Key(m, "", task).subject for _, results in self.runs for m, task in results.subjects())
+        curve_names = dict.fromkeys(
+            Key(m, "", task).curve_name for _, results in self.runs for m, task in results.measure_tasks()
+        )
         if measure is None:
             if not charts:
-                raise MetricError(_nothing(list(subjects)))
+                raise MetricError(_nothing(list(curve_names)))
             return overview_figure(charts, self.runs)
         for chart in charts:
-            if measure in (chart.name, *(Key(panel.measure, "", panel.task).subject for panel in chart.panels)):
+            if measure in (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels)):
                 return sweep_figure(chart, self.runs)
-        if measure in subjects or any(key.startswith(f"{measure}/") for key in subjects):
+        if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
             raise MetricError(_nothing([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
 
@@ -57,9 +59,9 @@ class Comparison:
 
         rows = {}
         for label, results in self.runs:
-            for subject in results.subjects():
-                if key := main_key(results, *subject, wanted="adjusted"):
-                    rows[key.subject, key.name, label] = results.by_key[key].value
+            for measure_task in results.measure_tasks():
+                if key := main_key(results, *measure_task, wanted="adjusted"):
+                    rows[key.curve_name, key.name, label] = results.by_key[key].value
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
         names = ["measure", "statistic", "run"]
         table.index = pd.MultiIndex.from_frame(pd.DataFrame(list(rows), columns=names))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Occurrences, Shelf
 from ctxexp.measuring.words import Observer
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 
 GROUP = "ctxexp.explorer"  # the entry-point group of an `Explorer`
 TABLE = "word_map"  # among a run's results
@@ -29,7 +29,7 @@ class Explorer(Protocol):
     def observe(self, store: Shelf, occurrences: Occurrences, corpus: Corpus, *, dim: int, most: int) -> Observer:
         """The observer of a run's layers, whose table has at most `most` occurrences."""
 
-    def section(self, runs: Sequence[Run]) -> PageSection | None:
+    def section(self, runs: Sequence[LabelledResults]) -> PageSection | None:
         """The page's section; None where no run has the table."""
 
 

@@ -18,7 +18,7 @@ from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import FAINT, GRID, INK, colours
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ _DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5
 def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
     """Write a PNG and an SVG for each measure of one run; the paths. A measure without a value is skipped."""
     paths: list[Path] = []
-    for measure, task in results.subjects():
+    for measure, task in results.measure_tasks():
         figure = run_figure(results, measure, task, published=published)
         if figure is not None:
-            paths += save_figure(figure, folder, Key(measure, "", task).subject)
+            paths += save_figure(figure, folder, Key(measure, "", task).curve_name)
     return paths
 
 
-def sweep_figures(runs: Sequence[Run], folder: Path, *, published: bool = False) -> list[Path]:
+def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: bool = False) -> list[Path]:
     """Write the comparison of runs (chart label, results): overview.png, then a figure a measure, PNG and SVG each;
     the paper's also as wide as a column of a page, with PDF."""
     sweep_charts = charts.sweep_charts(runs, published=published)
@@ -108,7 +108,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     return figure
 
 
-def sweep_figure(chart: Chart, runs: Sequence[Run] = ()) -> Figure:
+def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     """One measure across models, a panel for each of its definitions."""
     columns = {1: 1, 2: 2, 4: 2}.get(len(chart.panels), 3)
     rows = -(-len(chart.panels) // columns)
@@ -145,7 +145,7 @@ def column_figure(chart: Chart) -> Figure:
     return figure
 
 
-def overview_figure(all_charts: Sequence[Chart], runs: Sequence[Run] = ()) -> Figure:
+def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults] = ()) -> Figure:
     """The paper's figures on one picture, the first definition of each."""
     names = charts.headlines([chart.name for chart in all_charts])
     headline_charts = [chart for chart in all_charts if chart.name in names]
@@ -224,7 +224,7 @@ def _finish(axes: Axes, y_label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _notes(runs: Sequence[Run], cite: bool, measures: Sequence[str] = ()) -> list[str]:
+def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] = ()) -> list[str]:
     """Below everything: what each label stands for, what these measures give without context, and where published
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
@@ -253,7 +253,7 @@ def _dress_sweep(
     title: str,
     facts: Sequence[str],
     lines: Sequence[Line],
-    runs: Sequence[Run],
+    runs: Sequence[LabelledResults],
     measures: Sequence[str] = (),
 ) -> None:
     cite = any(line.published for line in lines)

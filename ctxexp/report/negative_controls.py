@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import Run, definition_name, main_curves
+from ctxexp.report.wording import LabelledResults, definition_name, main_curves
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -116,7 +116,7 @@ def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
 
 
 def control_lines(
-    runs: Sequence[Run],
+    runs: Sequence[LabelledResults],
     measures: Iterable[str] | None = None,
     *,
     most: int | None = None,
@@ -173,7 +173,7 @@ def controls_of_run(results: Results) -> str:
     return f"{prefix}further controls: its command with `-m {' '.join(arguments)}`, whose figures and report hold all"
 
 
-def training_runs(runs: Sequence[Run]) -> str:
+def training_runs(runs: Sequence[LabelledResults]) -> str:
     """The sentence on seeds below a comparison of models; empty for one model, or where runs are means over seeds."""
     models = {(r.info.model.name, r.info.model.weights, r.info.model.encoder) for _, r in runs}
     models = {model for model in models if model[0] != RANDOM_WORDS}  # which nothing trained

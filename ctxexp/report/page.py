@@ -27,7 +27,7 @@ from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import PALETTE
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
 
@@ -77,7 +77,7 @@ def _run_facts(info: RunInfo) -> dict[str, object]:
 
 
 def write_summary(
-    runs: Sequence[Run], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
+    runs: Sequence[LabelledResults], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
 ) -> list[Path]:
     """Write the comparison of a sweep's runs (figures, report.html, tables, comparison.csv); return the paths.
 
@@ -97,7 +97,7 @@ def write_summary(
 
 
 def write_report(
-    runs: Sequence[Run],
+    runs: Sequence[LabelledResults],
     path: Path,
     *,
     title: str = "Layer by layer: a comparison",
@@ -142,7 +142,7 @@ def _embedded(path: Path) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-def page_data(runs: Sequence[Run], *, published: bool = False) -> dict[str, Any]:
+def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> dict[str, Any]:
     """The data of the page's script in JSON's types: models, charts a view per panel and statistic, and the table."""
     chart_entries: dict[str, dict[str, Any]] = {}
     for statistic in _STATISTICS:
@@ -181,7 +181,7 @@ def _chance_label(baseline: str) -> str:
     return "chance level at each group's own size" if label == SIZE_MATCHED else f"{label} chance level"
 
 
-def _choice(panel: Panel, runs: Sequence[Run]) -> str:
+def _choice(panel: Panel, runs: Sequence[LabelledResults]) -> str:
     """The panel's label in the switch of its chart: a task, or a variant of the measure."""
     variant = next((info.variant for _, r in runs if (info := wording.measure_info(r, panel.measure)).variant), "")
     task = "mean over tasks" if panel.task == wording.AVERAGE else panel.task
@@ -212,7 +212,7 @@ def _plain(value: object) -> object:
     return [v if np.isfinite(v) else None for v in value.tolist()] if isinstance(value, np.ndarray) else value
 
 
-def _runs_table(runs: Sequence[Run]) -> PageTable:
+def _runs_table(runs: Sequence[LabelledResults]) -> PageTable:
     """One column a run, one row a fact: identities are long, models few."""
     labelled_runs = wording.unique_labels(runs)
     facts = [_run_facts(results.info) for _, results in labelled_runs]
@@ -220,13 +220,15 @@ def _runs_table(runs: Sequence[Run]) -> PageTable:
     return PageTable("Runs", ["", *(label for label, _ in labelled_runs)], [row for row in rows if any(row[1:])])
 
 
-def _measures_table(runs: Sequence[Run]) -> PageTable:
+def _measures_table(runs: Sequence[LabelledResults]) -> PageTable:
     labelled_runs = wording.unique_labels(runs)
     rows = []
-    for measure, task in dict.fromkeys(subject for _, results in labelled_runs for subject in results.subjects()):
+    for measure, task in dict.fromkeys(
+        measure_task for _, results in labelled_runs for measure_task in results.measure_tasks()
+    ):
         definitions = dict.fromkeys(wording.measure_definition(measure, results, task) for _, results in labelled_runs)
         counts = [wording.group_count_phrase(results, measure, task) for _, results in labelled_runs]
-        rows.append([Key(measure, "", task).subject, " | ".join(d for d in definitions if d), *counts])
+        rows.append([Key(measure, "", task).curve_name, " | ".join(d for d in definitions if d), *counts])
     return PageTable("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in labelled_runs)], rows)
 
 

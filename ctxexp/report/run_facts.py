@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.wording import Run, baseline_phrase, measure_info, one_line, unique_labels
+from ctxexp.report.wording import LabelledResults, baseline_phrase, measure_info, one_line, unique_labels
 from ctxexp.results.run_info import ResamplingInfo
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
@@ -26,7 +26,7 @@ _CLUSTERS = {  # what intervals draw anew
 }
 
 
-def shared_facts(runs: Sequence[Run], measure: str | None = None, *, transforms: bool = True) -> list[str]:
+def shared_facts(runs: Sequence[LabelledResults], measure: str | None = None, *, transforms: bool = True) -> list[str]:
     """Facts that the runs have in common, for below a title: weights, corpus, sentences' pooling, control, transform,
     baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them."""
     phrases = []
@@ -72,7 +72,7 @@ def shared_facts(runs: Sequence[Run], measure: str | None = None, *, transforms:
     return phrases
 
 
-def encoder_lines(runs: Sequence[Run]) -> list[str]:
+def encoder_lines(runs: Sequence[LabelledResults]) -> list[str]:
     """A line for each encoder with the labels that stand for it: "bert: <encoder>, 5 layers of 128".
 
     Runs without such metadata are left out.

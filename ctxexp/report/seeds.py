@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from ctxexp.report.wording import Run, seeds_suffix
+from ctxexp.report.wording import LabelledResults, seeds_suffix
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Values
 
 
-def average_seeds(runs: Sequence[Run]) -> list[Run]:
+def average_seeds(runs: Sequence[LabelledResults]) -> list[LabelledResults]:
     """The runs; in the place of several that share every choice but the seed one stands, their mean.
 
     Its curves are means over seeds, and the ends of its intervals a standard deviation (ddof 1) below and above, NaN
     where one of the runs has no value. A curve that not all of them have is left out. Tables are those of the first
     seed. The spread is that of the seeds' choices alone: the text is the same, so that it is no confidence interval.
     """
-    families: dict[str, list[Run]] = {}
+    families: dict[str, list[LabelledResults]] = {}
     for number, (label, results) in enumerate(runs):
         families.setdefault(results.info.protocol or f"run {number}", []).append((label, results))
-    runs_and_means: list[Run] = []
+    runs_and_means: list[LabelledResults] = []
     for family in families.values():
         seeds = [results.info.seed for _, results in family]
         alone = len(family) == 1 or len(set(seeds)) < len(seeds)
@@ -30,7 +30,7 @@ def average_seeds(runs: Sequence[Run]) -> list[Run]:
     return runs_and_means
 
 
-def _mean(family: Sequence[Run]) -> Run:
+def _mean(family: Sequence[LabelledResults]) -> LabelledResults:
     """The labels without what tells the seeds apart, and the mean."""
     every = [results for _, results in family]
     first = every[0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.report.charts import PAPER
-from ctxexp.report.wording import Run, figure_name, main_key, title, unique_labels
+from ctxexp.report.wording import LabelledResults, figure_name, main_key, title, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Key
 
@@ -35,15 +35,17 @@ class ComparisonRow(NamedTuple):
     cells: list[dict[str, ComparisonCell]]
 
 
-def side_by_side(runs: Sequence[Run]) -> list[ComparisonRow]:
+def side_by_side(runs: Sequence[LabelledResults]) -> list[ComparisonRow]:
     """A row a measure, the paper's first, a cell a run."""
     labelled_runs = unique_labels(runs)
     every = [results for _, results in labelled_runs]
-    subjects = list(dict.fromkeys(subject for results in every for subject in results.subjects()))
-    first = [measure for measure in PAPER if any(measure == subject[0] for subject in subjects)]
-    order = {name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_name(m, every) for m, _ in subjects)]))}
+    measure_tasks = list(dict.fromkeys(measure_task for results in every for measure_task in results.measure_tasks()))
+    first = [measure for measure in PAPER if any(measure == measure_task[0] for measure_task in measure_tasks)]
+    order = {
+        name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_name(m, every) for m, _ in measure_tasks)]))
+    }
     rows = []
-    for measure, task in sorted(subjects, key=lambda subject: order[figure_name(subject[0], every)]):
+    for measure, task in sorted(measure_tasks, key=lambda measure_task: order[figure_name(measure_task[0], every)]):
         keys = [main_key(results, measure, task, wanted="adjusted") for results in every]
         cells = [_cells(results, key) for results, key in zip(every, keys, strict=True)]
         if any(cells):
@@ -51,7 +53,7 @@ def side_by_side(runs: Sequence[Run]) -> list[ComparisonRow]:
     return rows
 
 
-def terminal_table(runs: Sequence[Run]) -> str:
+def terminal_table(runs: Sequence[LabelledResults]) -> str:
     """The same as text: each curve's value at the last layer with its interval, and its highest one, with its layer."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console

@@ -11,7 +11,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.frame import save_figure
-from ctxexp.report.wording import Run, one_line
+from ctxexp.report.wording import LabelledResults, one_line
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SweepTable:
     notes: Sequence[str] = ()  # a line each: sources and choices
 
 
-def write_tables(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
+def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each table that the registry offers and the runs give as CSV and Markdown; the paths."""
     paths: list[Path] = []
     for name in _names(registry, tables=True):
@@ -47,7 +47,7 @@ def write_tables(runs: Sequence[Run], folder: Path, registry: Registry) -> list[
     return paths
 
 
-def write_figures(runs: Sequence[Run], folder: Path, registry: Registry) -> list[Path]:
+def write_figures(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each figure that the registry offers and the runs give as PNG and SVG; the paths."""
     paths: list[Path] = []
     for name in _names(registry, tables=False):

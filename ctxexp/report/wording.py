@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 AVERAGE = "avg"  # the task that is the mean over tasks
-Run = tuple[str, "Results"]
+LabelledResults = tuple[str, "Results"]
 """A chart label (usually the model) and what was measured."""
 
 LAYER_AXIS = "layer (0 = input layer)"
@@ -87,7 +87,7 @@ def main_key(results: Results, measure: str, task: str = "", *, wanted: str = ""
 
 def main_curves(results: Results) -> list[Key]:
     """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
-    keys = (main_key(results, *subject) for subject in results.subjects())
+    keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
     return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
 
 

@@ -130,7 +130,7 @@ class Results:
         """
         return list(dict.fromkeys(key.measure for key in self.by_key if key.place == LAYER))
 
-    def subjects(self) -> list[tuple[str, str]]:
+    def measure_tasks(self) -> list[tuple[str, str]]:
         """The measures that have curves, with their tasks.
 
         Returns:

@@ -52,13 +52,13 @@ class Key(NamedTuple):
         return {"measure": self.measure, "statistic": self.name, "task": self.task, "place": self.place}
 
     @property
-    def subject(self) -> str:
+    def curve_name(self) -> str:
         """Measure, place and task as messages, charts and sinks write them: `sts/STS12`, `sts.last2/STS12`."""
         curve = self.measure if self.place == LAYER else f"{self.measure}.{self.place}"
         return f"{curve}/{self.task}" if self.task else curve
 
     def __str__(self) -> str:
-        return f"{self.subject}/{self.name}"
+        return f"{self.curve_name}/{self.name}"
 
 
 class Estimates(NamedTuple):

@@ -65,7 +65,7 @@ def check_encoder(
         _lengths(encoder)
     with report.law("unknown pieces"):
         _unknown(encoder)
-    if (view := encoder.sentences()) is not None:
+    if (view := encoder.sentence_encoder()) is not None:
         with report.law("sentence vectors"):
             check_sentences(view, encoder)
     if again is not None:
@@ -220,13 +220,13 @@ def _lengths(encoder: Encoder) -> None:
 
 def _unknown(encoder: Encoder) -> None:
     none, some = (
-        encoder.unknown([]),
-        encoder.unknown([Sentence.of(["one", "\u0378"])]),
+        encoder.count_unknown([]),
+        encoder.count_unknown([Sentence.of(["one", "\u0378"])]),
     )  # a character that Unicode hasn't assigned
     if tuple(none) != (0, 0) or not 0 <= some[0] <= some[1]:
         raise Breach(
-            f"unknown gives {none} for no sentence and {some} for one; expected how many pieces are unknown, and of "
-            "how many"
+            f"count_unknown() gives {none} for no sentence and {some} for one; expected how many pieces are unknown, "
+            "and of how many"
         )
 
 

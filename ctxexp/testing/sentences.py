@@ -14,16 +14,17 @@ TOLERANCE = 6e-2  # share of a layer's root mean square, wide enough for half ty
 
 
 def check_sentences(view: Encoder, encoder: Encoder) -> None:
-    """Raise Breach unless the encoder's `sentences()` returned a view as `ctxexp.Encoder` documents it."""
+    """Raise Breach unless the encoder's `sentence_encoder()` returned a view as `ctxexp.Encoder` documents it."""
     if wrong := contract_violation(view):
-        raise Breach(f"sentences(): what it gave {wrong}")
+        raise Breach(f"sentence_encoder(): what it gave {wrong}")
     if not view.poolings:
-        raise Breach("sentences(): what it gave has no poolings; expected the names of its units")
+        raise Breach("sentence_encoder(): what it gave has no poolings; expected the names of its units")
     if view.name == encoder.name:
-        raise Breach("sentences(): its name is the encoder's own, so the cache would mix up words and sentences")
+        raise Breach("sentence_encoder(): its name is the encoder's own, so the cache would mix up words and sentences")
     if (view.n_layers, view.dim) != (encoder.n_layers, encoder.dim):
         raise Breach(
-            f"sentences() has {view.n_layers} layers of {view.dim}, the encoder {encoder.n_layers} of {encoder.dim}"
+            f"sentence_encoder() has {view.n_layers} layers of {view.dim}, "
+            f"the encoder {encoder.n_layers} of {encoder.dim}"
         )
     together = list(view.encode(SENTENCES))
     try:
@@ -31,11 +32,15 @@ def check_sentences(view: Encoder, encoder: Encoder) -> None:
             check_encoded(view, i, vectors)
         check_separate(view, together)
     except EncodingError as error:
-        raise Breach(f"sentences(): {error}") from error
+        raise Breach(f"sentence_encoder(): {error}") from error
     for sentence, vectors in zip(SENTENCES, together, strict=True):
         if strange := [unit for unit in vectors.units if unit not in view.poolings]:
-            raise Breach(f"sentences() gave units {strange} that aren't among its poolings {list(view.poolings)}")
+            raise Breach(
+                f"sentence_encoder() gave units {strange} that aren't among its poolings {list(view.poolings)}"
+            )
         (alone,) = view.encode([sentence])
         scale = np.sqrt((alone.layers.astype(np.float64) ** 2).mean()) + 1e-12
         if alone.units != vectors.units or np.abs(alone.layers - vectors.layers).max(initial=0) > TOLERANCE * scale:
-            raise Breach("sentences(): a sentence's vectors depend on the others in its batch; is padding pooled?")
+            raise Breach(
+                "sentence_encoder(): a sentence's vectors depend on the others in its batch; is padding pooled?"
+            )

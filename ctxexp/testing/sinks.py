@@ -112,7 +112,7 @@ class _Kit:
             id=f"{self.runs:032x}",
             folder=folder,
             store=self.store,
-            began=1_700_000_000_000 + self.runs,
+            began_ms=1_700_000_000_000 + self.runs,
             params=params or {"seed": 0},
             sweep=sweep,
         )
@@ -182,9 +182,11 @@ def _results(seed: int = 0, **others: np.ndarray) -> Results:
 
 
 def _prepared(kit: _Kit) -> None:
-    arguments = kit.make().prepare(kit.store)
+    arguments = kit.make().prepare_sweep(kit.store)
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
-        raise Breach(f"prepare() gave {arguments!r}; expected the arguments of the jobs' sinks by name, {{}} for none")
+        raise Breach(
+            f"prepare_sweep() gave {arguments!r}; expected the arguments of the jobs' sinks by name, {{}} for none"
+        )
 
 
 def _whole(kit: _Kit) -> None:
@@ -280,7 +282,7 @@ def _resume(kit: _Kit) -> None:
 def _sweep(kit: _Kit) -> None:
     sweep = Sweep("20260101-000000-abcdef", kit.store, 1_700_000_000.0, ("model=a,b",))
     first = kit.make()
-    first.prepare(kit.store)
+    first.prepare_sweep(kit.store)
     sink, run = kit.sent(_results(7), kit.run("a", sweep=sweep.id))
     failed = kit.run("b", sweep=sweep.id)
     rows = [
@@ -289,6 +291,6 @@ def _sweep(kit: _Kit) -> None:
     ]
     sweep.summary.mkdir(parents=True)
     (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
-    first.close(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.metadata(), {}])
-    if not isinstance(charts := first.charts(sweep), str):
-        raise Breach(f"charts() gave {charts!r}; expected a text, empty if there is no such place")
+    first.finish_sweep(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.metadata(), {}])
+    if not isinstance(charts := first.charts_url(sweep), str):
+        raise Breach(f"charts_url() gave {charts!r}; expected a text, empty if there is no such place")

@@ -33,11 +33,11 @@ class BatchedText:
     def batches(self) -> Iterator[np.ndarray]:
         """Sentence numbers, as they are encoded together: in their own order where the encoder is sequential.
 
-        An encoder that `reads_ahead` reads a window of the text while the one before goes through the model. Raises
+        An encoder that `allows_prefetch` reads a window of the text while the one before goes through the model. Raises
         EncodingError where nearly all pieces so far are unknown: words would share one vector.
         """
         n = len(self.sentences)
-        windows = list(chunks(n, WINDOW if self.encoder.reads_ahead else n))
+        windows = list(chunks(n, WINDOW if self.encoder.allows_prefetch else n))
         self._read(*windows[0])
         with ThreadPoolExecutor(1, "read") as thread:
             for i, (start, end) in enumerate(windows):
@@ -57,7 +57,7 @@ class BatchedText:
             )
         self.lengths[start:end] = lengths
         with plugin_call("encoder", encoder.name, "could not read the corpus (unknown)"):
-            unknown, n_pieces = map(int, encoder.unknown(some))
+            unknown, n_pieces = map(int, encoder.count_unknown(some))
         self.unknown, self.pieces = self.unknown + unknown, self.pieces + n_pieces
         if self.unknown > NEARLY_ALL * self.pieces:
             raise EncodingError(

@@ -37,7 +37,7 @@ def code_version(package: Path = PACKAGE) -> str:
 
 
 @functools.cache
-def package_version(package: Path = PACKAGE) -> str:
+def package_digest(package: Path = PACKAGE) -> str:
     """8 hex digits that change with any Python file of a package, ctxexp or a plugin's, or with a module that is one
     file: results of other code are no results of this one."""
     digest = hashlib.blake2b(digest_size=4)
@@ -46,7 +46,7 @@ def package_version(package: Path = PACKAGE) -> str:
     return digest.hexdigest()
 
 
-def class_version(cls: type) -> str:
+def class_digest(cls: type) -> str:
     """8 hex digits that change with the code of someone else's class: with any file of its package or, of a notebook,
     with its methods and constants; empty for ctxexp's own classes."""
     top = cls.__module__.partition(".")[0]
@@ -55,7 +55,7 @@ def class_version(cls: type) -> str:
         return ""
     if file and top != "__main__":
         path = Path(file)
-        return package_version(path.parent if path.name == "__init__.py" else path)
+        return package_digest(path.parent if path.name == "__init__.py" else path)
     text = [f"{name}={_text(value)}" for name, value in vars(cls).items() if name not in VARYING]
     return hashlib.blake2b("\n".join(text).encode(), digest_size=4).hexdigest()
 

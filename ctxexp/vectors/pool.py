@@ -110,7 +110,7 @@ def sentence_view(encoder: Encoder, pooling: str, *, model: str) -> Encoder | No
     """
     if pooling == WORDS:
         return None
-    view = encoder.sentences()
+    view = encoder.sentence_encoder()
     offered = [WORDS, *(view.poolings if view else ())]
     if view and pooling in offered:
         return view

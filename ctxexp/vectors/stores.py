@@ -92,7 +92,7 @@ class Stores:
         n = store.n_skipped if store is not None else 0
         return n, n / (store.n_rows + n) if store is not None and n else 0.0
 
-    def unknown(self, corpus: Corpus) -> tuple[int, int]:
+    def count_unknown(self, corpus: Corpus) -> tuple[int, int]:
         """The number of pieces in the corpus's distinct sentences that are unknown to the tokenizer, and of all
         pieces."""
         stores = [store for (_, fingerprint), store in self.stores.items() if fingerprint == corpus.fingerprint]
@@ -140,7 +140,7 @@ class Stores:
 
 
 def _view(make: Callable[[], Encoder]) -> Encoder:
-    view = make().sentences()
+    view = make().sentence_encoder()
     assert view is not None  # the driver's has one
     return view
 

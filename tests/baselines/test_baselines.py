@@ -98,10 +98,10 @@ def test_matched_groups_have_the_sizes_asked_for() -> None:
 
 def test_the_ladder_has_small_sizes_and_a_ratio_above() -> None:
     sizes = np.array([2, 5, 12, 13, 40, 40, 999])
-    assert SizeMatched(ratio=2).ladder(sizes).tolist() == [2, 5, 12, 13, 26, 52, 104, 208, 416, 832, 999]
-    assert SizeMatched(ratio=2, largest=100).ladder(sizes).tolist() == [2, 5, 12, 13, 26, 52, 100]
-    assert SizeMatched(ratio=1.01).ladder(np.array([1, 13, 17])).tolist() == [2, 13, 14, 15, 16, 17]
-    assert SizeMatched().ladder(np.array([3, 12])).tolist() == [3, 12]
+    assert SizeMatched(ratio=2).sizes_to_draw(sizes).tolist() == [2, 5, 12, 13, 26, 52, 104, 208, 416, 832, 999]
+    assert SizeMatched(ratio=2, largest=100).sizes_to_draw(sizes).tolist() == [2, 5, 12, 13, 26, 52, 100]
+    assert SizeMatched(ratio=1.01).sizes_to_draw(np.array([1, 13, 17])).tolist() == [2, 13, 14, 15, 16, 17]
+    assert SizeMatched().sizes_to_draw(np.array([3, 12])).tolist() == [3, 12]
 
 
 def test_larger_groups_are_drawn_less_often_from_distinct_sentences() -> None:

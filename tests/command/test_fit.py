@@ -182,7 +182,7 @@ def test_a_run_encodes_what_its_metrics_need(
     assert (results.info.pooling.name, results.info.pooling.details["long"]) == ("mean", "truncate")
     assert Built(made).title == "bert"  # a sweep over poolings tells its runs apart
     encoder = Built(made).encoder
-    mean = PooledSentences(open_store(gold(), encoder.sentences(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
+    mean = PooledSentences(open_store(gold(), encoder.sentence_encoder(), cache=tmp_path / "pairs"), "mean")  # type: ignore[attr-defined]
     x = mean.layer(2).astype(float)
     assert results.by_name["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
 

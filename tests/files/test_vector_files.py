@@ -316,7 +316,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     assert "unknown to" not in summary(full)
 
     class Spelling(WordVectorEncoder):
-        def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
             return len(sentences), 16
 
     spelling = Spelling(file_source(glove), lower=False)

@@ -11,7 +11,7 @@ from ctxexp.command.config import Config, Part
 from ctxexp.dataset import Corpus, Pair, Sense
 from ctxexp.jobs.key import code_of, files_digest, job_key, key_of
 from ctxexp.measuring.study import Study
-from ctxexp.vectors.code_version import package_version
+from ctxexp.vectors.code_version import package_digest
 from tests.composed import composed
 
 CORPUS = Corpus.of("c", [["the", "bank"], ["a", "bank"]])
@@ -99,7 +99,7 @@ def test_an_edit_of_a_plugins_code_makes_other_results(
     monkeypatch.syspath_prepend(tmp_path)
     before = code_of("own")
     (tmp_path / file).write_text("half = 0.6")
-    package_version.cache_clear()
+    package_digest.cache_clear()
     assert len({before, code_of("own"), code_of("a file"), ""}) == 3
     keys = [job_key(config, "", "", "") for config in (measured, plain)]
     monkeypatch.setattr("ctxexp.jobs.key.code_of", lambda plugin: f"another {plugin}")
@@ -111,9 +111,9 @@ def test_an_edit_of_any_file_of_ours_makes_other_results(tmp_path: Path) -> None
     (tmp_path / "metrics").mkdir()
     file = tmp_path / "metrics" / "own.py"
     file.write_text("half = 0.5")
-    before = package_version(tmp_path)
-    package_version.cache_clear()
-    assert package_version(tmp_path) == before
+    before = package_digest(tmp_path)
+    package_digest.cache_clear()
+    assert package_digest(tmp_path) == before
     file.write_text("half = 0.6")
-    package_version.cache_clear()
-    assert package_version(tmp_path) != before
+    package_digest.cache_clear()
+    assert package_digest(tmp_path) != before

@@ -55,7 +55,7 @@ def test_each_choice_has_vectors_of_its_own_and_is_recorded(folder: Path, tmp_pa
     corpus, recorded = Corpus("tiny", tuple(SENTENCES)), []
     for choices in ({}, {"linear": "plain"}, {"linear": "prepacked"}):
         one = encoder(folder, **choices)
-        recorded.append((one.details["linear"], one.sentences().details["linear"]))
+        recorded.append((one.details["linear"], one.sentence_encoder().details["linear"]))
         store = open_store(corpus, one, cache=tmp_path)
         assert store.n_encoded == len(SENTENCES) * (choices != {"linear": "plain"})  # plain is the default
     assert recorded == [("plain",) * 2, ("plain",) * 2, ("prepacked",) * 2]

@@ -100,7 +100,7 @@ def test_pieces_as_units(folder: Folder) -> None:
     assert all(unit.startswith("##") for unit in encoded.units[1:])
     assert len(encoded.units) + 2 == pieces.lengths([SENTENCES[1]])[0]  # [CLS] and [SEP] have no unit
     whole = encoder(folder("bert"))
-    for sentence, length, at in zip(SENTENCES, whole.lengths(SENTENCES), whole.tokens(SENTENCES), strict=True):
+    for sentence, length, at in zip(SENTENCES, whole.lengths(SENTENCES), whole.token_spans(SENTENCES), strict=True):
         first, counts = at.T
         assert first[0] == 1
         assert np.array_equal(first[1:], first[0] + np.cumsum(counts)[:-1])  # every piece is of one word
@@ -549,12 +549,12 @@ def test_unknown_pieces_are_counted(folder: Folder) -> None:
     sentences = [Sentence.of(["the", "漢字", "dog"]), Sentence.of(["€"])]
     pieces = [piece for s in sentences for piece in made._read.backend.encode(s.text).tokens]
     n_text = len([piece for piece in pieces if piece not in ("[CLS]", "[SEP]")])
-    assert made.unknown(sentences) == (pieces.count("[UNK]"), n_text)
+    assert made.count_unknown(sentences) == (pieces.count("[UNK]"), n_text)
     assert pieces.count("[UNK]") == 3
-    assert made.unknown([]) == (0, 0)
-    assert made.sentences().unknown(sentences) == made.unknown(sentences)
-    assert encoder(folder("gpt2")).unknown(sentences)[0] == 0  # bytes are never unknown
-    assert encoder(folder("t5")).unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
+    assert made.count_unknown([]) == (0, 0)
+    assert made.sentence_encoder().count_unknown(sentences) == made.count_unknown(sentences)
+    assert encoder(folder("gpt2")).count_unknown(sentences)[0] == 0  # bytes are never unknown
+    assert encoder(folder("t5")).count_unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
 
 
 def test_registering_imports_no_torch_and_signatures_are_explicit() -> None:

@@ -74,7 +74,7 @@ def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: 
     assert (again.n_encoded, again.numbers, again.n_layers) == (0, FEW, 3)
     with pytest.raises(ctxexp.errors.StoreError, match=r"no layer 1: .* has layers 0, 2$"):
         again.layer(1)
-    view, whole = few.sentences(), full.sentences()
+    view, whole = few.sentence_encoder(), full.sentence_encoder()
     assert view is not None
     assert whole is not None
     for a, b in zip(view.encode(corpus.sentences), whole.encode(corpus.sentences), strict=True):

@@ -175,8 +175,8 @@ def test_counts_are_of_the_text_alone(folder: Folder) -> None:
     plain, made = encoder(folder("gpt2")), encoder(folder("gpt2"), prefix="the dog")
     n = len(made._read.backend.encode("the dog", add_special_tokens=False).ids)
     assert made.lengths(SENTENCES) == [length + n for length in plain.lengths(SENTENCES)]  # they cost time
-    assert made.unknown(SENTENCES) == plain.unknown(SENTENCES)
-    for a, b in zip(made.tokens(SENTENCES), plain.tokens(SENTENCES), strict=True):
+    assert made.count_unknown(SENTENCES) == plain.count_unknown(SENTENCES)
+    for a, b in zip(made.token_spans(SENTENCES), plain.token_spans(SENTENCES), strict=True):
         assert np.array_equal(a, b + np.array([n, 0]))
     for a, b in zip(made.piece_ids(SENTENCES), plain.piece_ids(SENTENCES), strict=True):
         assert np.array_equal(a, b)
@@ -196,7 +196,7 @@ def test_counts_are_of_the_text_alone(folder: Folder) -> None:
 )
 def test_no_sentence_vector_has_a_part_of_it(folder: Folder, kind: str, prefix: str, poolings: str) -> None:
     made = encoder(folder(kind), prefix=prefix)
-    view = made.sentences()
+    view = made.sentence_encoder()
     assert list(view.poolings) == poolings.split()
     empty = Sentence.of([])
     for sentence, encoded in zip([*SENTENCES, empty], view.encode([*SENTENCES, empty]), strict=True):

@@ -15,18 +15,18 @@ from ctxexp.report import charts, figures, page
 from ctxexp.report.palette import FIXED
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import terminal_table
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results.values import Estimates, Key
 
 SELF = Key("self_similarity", "adjusted")
 
 
-def run(label: str, seed: int, *, protocol: str = "a", model: str = "bert") -> Run:
+def run(label: str, seed: int, *, protocol: str = "a", model: str = "bert") -> LabelledResults:
     made = results(model, 5, seed=seed)
     return label, replace(made, info=replace(made.info, seed=seed, protocol=protocol))
 
 
-def family() -> list[Run]:
+def family() -> list[LabelledResults]:
     return [run(f"bert (seed {seed})", seed) for seed in (3, 4, 5)]
 
 

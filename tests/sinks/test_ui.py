@@ -134,8 +134,8 @@ def test_upload_through_the_server(stored: Sweep, address: str) -> None:
 
 def sweep_charts(sweep: Sweep) -> str:
     sink = MlflowSink(experiment="study")
-    sink.prepare(sweep.store)
-    return sink.charts(sweep)
+    sink.prepare_sweep(sweep.store)
+    return sink.charts_url(sweep)
 
 
 def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> None:

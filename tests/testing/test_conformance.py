@@ -214,7 +214,8 @@ def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2
         (toy(encode=_normalised), INDEPENDENCE, "statistics over the batch"),
         (toy(encode=lambda self, b: list(Toy.encode(self, b))[::-1]), INDEPENDENCE, "come in another order"),
         (toy(lengths=lambda self, s: [1] * (len(s) - 1)), "lengths", "expected whole numbers, one each"),
-        (toy(unknown=lambda self, s: (2 * len(s), len(s))), "unknown pieces", "expected how many pieces are unknown"),
+        (toy(count_unknown=lambda self, s: (2 * len(s), len(s))), "unknown pieces",
+         "expected how many pieces are unknown"),
         (toy(positional=False, sentence=lambda self, s, n: Toy.sentence(self, s, n)
              + np.arange(len(s), dtype="f4")[:, None]), "layer 0 is the input layer", "positional = False promises"),
     ],

@@ -432,13 +432,13 @@ def test_views_of_a_buffer_that_is_used_again_are_refused(
 class Ahead(Counted):
     """Reads a window of the text while it encodes the one before: it waits with that until the next one is read."""
 
-    reads_ahead = True
+    allows_prefetch = True
 
     def __init__(self, windows: int, *, odd: int = 99) -> None:
         super().__init__("ahead")
         self.read, self.odd, self.threads = [Event() for _ in range(windows)], odd, set[str]()
 
-    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         self.threads.add(current_thread().name)
         i = next(i for i, event in enumerate(self.read) if not event.is_set())
         self.read[i].set()
@@ -558,7 +558,7 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
     store = open_store(made, Counted(), cache=tmp_path)
     assert (store.unknown, store.pieces) == (0, 0)
     encoder = Counted("says")
-    encoder.unknown = lambda sentences: (len(sentences), 10 * len(sentences))  # type: ignore[method-assign]
+    encoder.count_unknown = lambda sentences: (len(sentences), 10 * len(sentences))  # type: ignore[method-assign]
     n = len(set(made.sentences))
     for encoded in (n, 0):  # anew, then from the cache
         store = open_store(made, encoder, cache=tmp_path)
@@ -569,11 +569,11 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
     warn_unknown(4, 100, "c")
     assert caplog.messages[0].startswith("corpus c: 4 of 100 pieces are unknown to the model's tokenizer (4.0%)")
     encoder = Counted("nearly all")
-    encoder.unknown = lambda sentences: (91, 100)  # type: ignore[method-assign]
+    encoder.count_unknown = lambda sentences: (91, 100)  # type: ignore[method-assign]
     with pytest.raises(EncodingError, match=r"91 of the text's 100 pieces are unknown .* script of the model"):
         open_store(made, encoder, cache=tmp_path)
     assert not encoder.batches  # refused before anything is encoded
-    encoder.unknown = lambda sentences: 7  # type: ignore[method-assign,assignment,return-value]
+    encoder.count_unknown = lambda sentences: 7  # type: ignore[method-assign,assignment,return-value]
     with pytest.raises(
         EncodingError, match=r"could not read the corpus \(unknown\): TypeError: 'int' object is not iter"
     ):

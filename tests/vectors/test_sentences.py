@@ -93,7 +93,7 @@ OFFERED = {
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_poolings_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
-    view = encoder(folder(kind)).sentences()
+    view = encoder(folder(kind)).sentence_encoder()
     assert list(view.poolings) == OFFERED[kind].split()
     for i, (text, encoded) in enumerate(zip(TEXTS, view.encode(SENTENCES), strict=True)):
         check_encoded(view, i, encoded)
@@ -142,9 +142,9 @@ def test_mean_words_is_the_mean_of_the_measured_rows(folder: Folder, tmp_path: P
 
 def test_a_sentence_without_pieces_has_no_such_vector(folder: Folder, tmp_path: Path) -> None:
     corpus = Corpus("odd", (SENTENCES[0], Sentence("", (), ()), SENTENCES[1]))
-    special = encoder(folder("bert")).sentences()
+    special = encoder(folder("bert")).sentence_encoder()
     assert [e.units for e in special.encode(corpus.sentences)][1] == ("mean", "cls", "last", "pooler")
-    plain = encoder(folder("gpt2")).sentences()
+    plain = encoder(folder("gpt2")).sentence_encoder()
     assert [e.units for e in plain.encode(corpus.sentences)][1] == ()
     for view, pooling in ((special, "mean_text"), (plain, "mean")):
         layer = PooledSentences(open_store(corpus, view, cache=tmp_path), pooling).layer(1)
@@ -155,7 +155,7 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
     folder: Folder, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = Sentence.of(["the", "quick", "dog", "jumps"] * 20)
-    view = encoder(folder("bert")).sentences()
+    view = encoder(folder("bert")).sentence_encoder()
     assert view.limit == 40
     (length,) = view.lengths([long])
     assert length == 40
@@ -165,22 +165,22 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
     for k, unit in enumerate(encoded.units):
         np.testing.assert_allclose(encoded.layers[:, k], expected[unit], atol=2e-6, rtol=2e-6)
     with pytest.raises(EncodingError, match=r"has \d+ pieces, but .* takes 40; long=window cuts it there"):
-        encoder(folder("bert"), long="refuse").sentences().lengths([long])
+        encoder(folder("bert"), long="refuse").sentence_encoder().lengths([long])
     own = tmp_path / "own"
     shutil.copytree(folder("bert"), own)
     (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12}))
-    shorter = encoder(own).sentences()
+    shorter = encoder(own).sentence_encoder()
     assert (shorter.limit, shorter.details["window"], shorter.details["long"]) == (12, 12, "truncate")
     (encoded,) = shorter.encode([long])
     np.testing.assert_allclose(encoded.layers[:, 0], by_hand(own, long.text, 12)["mean"], atol=2e-6, rtol=2e-6)
     assert shorter.name != view.name
     (own / "sentence_bert_config.json").write_text("[]")
     with pytest.raises(ModelError, match=r"sentence_bert_config\.json is no JSON object"):
-        encoder(own).sentences()
+        encoder(own).sentence_encoder()
     for said in (0, 2, -5, True, "12", 12.5):  # a BERT's two special pieces alone are no sentence
         (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": said}))
         with pytest.raises(ModelError, match=r"says max_seq_length=.*; expected a number of pieces, such as 256"):
-            encoder(own).sentences()
+            encoder(own).sentence_encoder()
 
 
 def test_half_types_pool_in_full_precision(folder: Folder) -> None:
@@ -189,7 +189,7 @@ def test_half_types_pool_in_full_precision(folder: Folder) -> None:
     with torch.inference_mode():
         ids = half._read([SENTENCES[0]])[0].ids[None]
         states = [layer.double().numpy() for layer in half._hidden(ids)]
-    (encoded,) = half.sentences().encode([SENTENCES[0]])
+    (encoded,) = half.sentence_encoder().encode([SENTENCES[0]])
     assert encoded.layers.dtype == np.float32
     np.testing.assert_allclose(encoded.layers[:, 0], [s.mean(0) for s in states], rtol=1e-6, atol=1e-7)
 
@@ -231,7 +231,7 @@ def test_a_missing_pooling_is_refused_with_those_available(folder: Folder) -> No
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_the_conformance_kit_takes_the_view(folder: Folder, kind: str) -> None:
     made = encoder(folder(kind))
-    check_sentences(made.sentences(), made)
+    check_sentences(made.sentence_encoder(), made)
 
 
 def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
@@ -266,14 +266,14 @@ def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
     ):
         made.sentences = view  # type: ignore[method-assign,assignment]
         with pytest.raises(Breach, match=message):
-            check_sentences(made.sentences(), made)
+            check_sentences(made.sentence_encoder(), made)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
 def test_pieces_of_any_size_give_the_same_vectors(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    view = encoder(folder("bert")).sentences()
+    view = encoder(folder("bert")).sentence_encoder()
     vectors = PooledSentences(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
     whole = [vectors.layer(i) for i in range(vectors.n_layers)]
     monkeypatch.setattr("ctxexp.transform.CHUNK_BYTES", 4 * view.dim * rows)

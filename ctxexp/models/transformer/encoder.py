@@ -35,7 +35,7 @@ class TransformerEncoder(Encoder):
     `options` say how text becomes vectors. `title` is the label in figures of a model that no config named.
     """
 
-    reads_ahead = True  # pieces are read by `lengths`, and only taken by `encode`
+    allows_prefetch = True  # pieces are read by `lengths`, and only taken by `encode`
 
     def __init__(
         self, checkpoint: Checkpoint, options: TransformerOptions, loaded: LoadedModel, *, title: str = ""
@@ -162,22 +162,22 @@ class TransformerEncoder(Encoder):
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""
         return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
 
-    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
-        return self._read.unknown(self._waiting.peek(sentences))
+        return self._read.count_unknown(self._waiting.peek(sentences))
 
-    def tokens(self, sentences: Sequence[Sentence]) -> Iterator[np.ndarray]:
+    def token_spans(self, sentences: Sequence[Sentence]) -> Iterator[np.ndarray]:
         """Of each sentence, its units' first pieces and how many pieces are pooled in each, (units, 2)."""
         for read in self._read(sentences):
             yield np.stack([read.at[np.cumsum(read.counts) - read.counts], read.counts], axis=1)
 
-    def pieces(self, sentences: Sequence[Sentence]) -> Iterator[list[tuple[int, ...]]]:
+    def unit_keys(self, sentences: Sequence[Sentence]) -> Iterator[list[tuple[int, ...]]]:
         """Of each sentence, the numbers of the pieces that are pooled in each of its units."""
         for read in self._read(sentences):
             ends = np.cumsum(read.counts)[:-1]
             yield [tuple(ids.tolist()) for ids in np.split(read.ids[read.at], ends)] if len(read.counts) else []
 
-    def sentences(self) -> TransformerSentences:
+    def sentence_encoder(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""
         return TransformerSentences(self)
 
@@ -185,7 +185,7 @@ class TransformerEncoder(Encoder):
         """One result per sentence, in order; sentences of equal length go through the model together, unpadded."""
         yield from (EncodedSentence(*one) for one in self._vectors(batch, lambda pooled: pooled.cpu().numpy()))
 
-    def tensors(self, batch: Sequence[Sentence]) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
+    def encode_tensors(self, batch: Sequence[Sentence]) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
         return self._vectors(batch, lambda pooled: pooled)
 
     def _vectors(

@@ -101,7 +101,7 @@ class PieceReader:
         read = (pieces for chunk in chunks for pieces in self._read(chunk))
         return list(read if self.prefix.is_own else map(self.prefix.put_before, read))
 
-    def unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
+    def count_unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
         """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""
         ids = np.concatenate([np.empty(0, np.int32), *(p.ids[p.n_before : len(p.ids) - p.n_after] for p in read)])
         return int(np.count_nonzero(ids == self.unknown_id)) if self.unknown_id is not None else 0, len(ids)

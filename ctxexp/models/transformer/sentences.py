@@ -70,9 +70,9 @@ class TransformerSentences(Encoder):
         """Pieces of each sentence after cutting, special ones included; `encode` won't read these sentences again."""
         return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
 
-    def unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
-        return self.base._read.unknown(self._waiting.peek(sentences))
+        return self.base._read.count_unknown(self._waiting.peek(sentences))
 
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         read = self.base._read(sentences)

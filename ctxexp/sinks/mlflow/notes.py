@@ -26,7 +26,7 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
         cells = [number(value) if math.isfinite(value) else "" for value in values]
         lines.append(f"| {layer} | {' | '.join(cells)} |")
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
-    figures = [key.subject for key in keys if (folder / "figures" / f"{key.subject}.png").exists()]
+    figures = [key.curve_name for key in keys if (folder / "figures" / f"{key.curve_name}.png").exists()]
     links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in figures)
     lines += ["", f"Figures: {links}."] if figures else []
     return "\n".join(

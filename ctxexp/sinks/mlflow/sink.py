@@ -61,7 +61,7 @@ class MlflowSink(Sink):
         self._began = 0
         self._folder = Path()
 
-    def prepare(self, store: Path) -> Mapping[str, object]:
+    def prepare_sweep(self, store: Path) -> Mapping[str, object]:
         """Make store and experiment, once, and close what killed processes left open."""
         own_uri = self.uri
         self._connect(store)
@@ -71,7 +71,7 @@ class MlflowSink(Sink):
     def start(self, run: Run) -> None:
         self._connect(run.store, prepared=bool(run.sweep))
         self._folder = run.folder
-        self.open(run.name, tags_of(run), run.params, run.config, run.began)
+        self.open(run.name, tags_of(run), run.params, run.config, run.began_ms)
 
     def open(self, name: str, tags: Mapping[str, str], params: Mapping[str, object], config: str, began: int) -> None:
         """Make a run, and go on with it; `config` is its whole configuration as YAML, `began` in ms since 1970."""
@@ -98,7 +98,7 @@ class MlflowSink(Sink):
         if earlier is None:
             self.start(run)
         else:
-            self.run_id, self._began = earlier.info.run_id, run.began
+            self.run_id, self._began = earlier.info.run_id, run.began_ms
             if earlier.data.tags.get(LOGGED) == "true" and earlier.info.status == "FINISHED":
                 return True
         self.log(results, run.folder)
@@ -225,11 +225,11 @@ class MlflowSink(Sink):
                 for point in self.client.get_metric_history(self.run_id, key):
                     yield key, point.step, point.value
 
-    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
+    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
         self._folder = sweep.summary
         sweeps.settle(self, sweep, report, [run.get("run_id", "") for run in metadata])
 
-    def charts(self, sweep: Sweep) -> str:
+    def charts_url(self, sweep: Sweep) -> str:
         if not self.experiment_id:
             return ""
         uri = self.uri or ""

@@ -36,7 +36,7 @@ def means(results: Results) -> dict[str, float]:
     for key in main_curves(results):
         curve = results.by_key[key].value
         finite = curve[np.isfinite(curve)]
-        values[f"{key.subject} {key.name} mean"] = float(finite.mean()) if finite.size else math.nan
+        values[f"{key.curve_name} {key.name} mean"] = float(finite.mean()) if finite.size else math.nan
     return values
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ctxexp.report.charts import PAPER
 from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import Run, definition_name, main_curves, readable
+from ctxexp.report.wording import LabelledResults, definition_name, main_curves, readable
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks.mlflow.database import version_of
@@ -37,7 +37,7 @@ SHORT = {  # what fits above a chart beside the list of runs and the page's assi
 }
 
 
-def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence[Run]) -> None:
+def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence[LabelledResults]) -> None:
     """Save the view of a sweep whose jobs gave these runs, where the page that will show it reads such views."""
     if version_of(client) < FIRST:
         return
@@ -53,7 +53,7 @@ def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence
             return
 
 
-def _charts(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+def _charts(runs: Sequence[LabelledResults]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Title by metric: of the first charts, the paper's measures before others; and of all, a measure at a time."""
     every = [results for _, results in runs]
     names = {key: definition_name(results, key.measure) for results in every for key in main_curves(results)}

@@ -41,7 +41,7 @@ class CompareSink(Sink):
         self.measures, self.sample, self.layers, self.seed = measures, sample, layers, seed
         self.null, self.rows = null, rows
 
-    def close(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
+    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
         from ctxexp.report.page import REPORT, write_report  # Plotly's
 
         folders = [row.results for row in report.rows if row.status == "FINISHED" and _can_be_read(row.results)]

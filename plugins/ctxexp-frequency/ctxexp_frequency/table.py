@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report.sweep_tables import Cells, SweepTable
-from ctxexp.report.wording import Run, measure_definition, unique_labels
+from ctxexp.report.wording import LabelledResults, measure_definition, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER
 
@@ -35,7 +35,7 @@ def published_values() -> dict[str, dict[tuple[int, int], float]]:
     return values
 
 
-def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
+def table_frequency(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """Norms and neighbours by rank bin, published and of each run's last layer and embedding tables; None without any.
 
     The CSV has every layer, statistic and bin; as text k=3 and the last layers only.
@@ -79,7 +79,7 @@ def table_frequency(runs: Sequence[Run]) -> SweepTable | None:
     return SweepTable(title, pd.DataFrame(full)[keys], columns, lines, list(dict.fromkeys(notes)))
 
 
-def table_degeneration(runs: Sequence[Run]) -> SweepTable | None:
+def table_degeneration(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """Cone, spectrum and uniformly negative direction of each run's layers and embedding tables; None without any."""
     import pandas as pd
 
@@ -115,7 +115,7 @@ def spaces(results: Results, measure: str) -> Iterator[tuple[str, pd.DataFrame]]
         yield f"{name} table" + " (tied)" * tied, group
 
 
-def _measures_named(runs: Sequence[Run], name: str) -> Iterator[tuple[str, Results, str]]:
+def _measures_named(runs: Sequence[LabelledResults], name: str) -> Iterator[tuple[str, Results, str]]:
     for label, results in unique_labels(runs):
         for measure, about in results.info.measures.items():
             if about.name == name:

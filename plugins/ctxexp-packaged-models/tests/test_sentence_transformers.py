@@ -154,7 +154,7 @@ def test_sentence_vectors_are_the_librarys_own(library: Any, plain: Path, tmp_pa
     """Its mean pooling is `sentence.pooling=mean` in the last layer; one that it cuts off is cut off here too."""
     for name, settings in (("whole", {}), ("short", {"max_seq_length": 6})):
         folder = saved(library, tmp_path / name, **settings)
-        view = sentence_transformer(checkpoint=str(folder), device="cpu").sentences()  # type: ignore[attr-defined]
+        view = sentence_transformer(checkpoint=str(folder), device="cpu").sentence_encoder()  # type: ignore[attr-defined]
         texts = [TEXT, "banks flooded", f"{TEXT} {TEXT}"]
         expected = st.SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
         made = list(view.encode(Corpus.of("t", [text.split() for text in texts]).sentences))

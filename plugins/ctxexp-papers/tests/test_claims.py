@@ -997,7 +997,7 @@ def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFix
     from ctxexp.sinks.mlflow.sink import MlflowSink
 
     sink = MlflowSink()
-    uri = sink.prepare(tmp_path)["uri"]
+    uri = sink.prepare_sweep(tmp_path)["uri"]
     place = tmp_path / "results" / "one" / "run"
     run = new_run(place, tmp_path, name="elmo", key="k", params={}, config="")
     with job(run, Sinks({"mlflow": sink})) as running:

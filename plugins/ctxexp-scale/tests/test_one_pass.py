@@ -47,7 +47,7 @@ from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.cache import clear, entries, make_room
-from ctxexp.vectors.code_version import class_version
+from ctxexp.vectors.code_version import class_digest
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.leases import RUNS, SWEEPS, leased_keys
 from ctxexp.vectors.shards import EncodingWorkers
@@ -436,7 +436,7 @@ class Unasked(TracingEncoder):
 
     @property
     def class_code(self) -> str:  # that of the encoder whose shards are there
-        return class_version(TracingEncoder)
+        return class_digest(TracingEncoder)
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         raise AssertionError("all shards are there")
@@ -537,7 +537,7 @@ class Odd(Hashed):
     def __init__(self, way: str) -> None:
         self.way = way
 
-    def tensors(self, batch: Sequence[Sentence]) -> list[tuple[tuple[str, ...], torch.Tensor]]:
+    def encode_tensors(self, batch: Sequence[Sentence]) -> list[tuple[tuple[str, ...], torch.Tensor]]:
         found = [(one.units, torch.from_numpy(one.layers)) for one in self.encode(batch)]
         if self.way == "units":
             return [(tuple(f"#{unit}" for unit in units), x) for units, x in found]

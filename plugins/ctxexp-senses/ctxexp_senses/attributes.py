@@ -138,7 +138,7 @@ def tokens_of(text: Text) -> np.ndarray:
     if key not in text.derived:
         words = _words_of_rows(text)
         default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
-        text.derived[key] = _of_units(text, text.encoder.tokens, default)
+        text.derived[key] = _of_units(text, text.encoder.token_spans, default)
     tokens: np.ndarray = text.derived[key]  # type: ignore[assignment]
     return tokens
 
@@ -149,7 +149,7 @@ def pieces_of(text: Text) -> np.ndarray:
     key = "ctxexp_senses.pieces"
     if key not in text.derived:
         spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
-        text.derived[key] = _of_units(text, text.encoder.pieces, spelling)
+        text.derived[key] = _of_units(text, text.encoder.unit_keys, spelling)
     pieces: np.ndarray = text.derived[key]  # type: ignore[assignment]
     return pieces
 

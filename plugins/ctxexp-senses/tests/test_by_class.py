@@ -54,7 +54,7 @@ class Cued(Encoder):
             found.append(EncodedSentence(sentence.words, np.stack([words, words + cue + own]).astype(np.float32)))
         return found
 
-    def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
+    def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
         sizes = [[1 if int(w[1:]) % 2 == 0 else 3 for w in s.words] for s in sentences]
         return [np.stack([np.cumsum(of) - of, of], axis=1) for of in sizes]
 
@@ -120,7 +120,7 @@ def test_classes_are_means_of_their_words(told: Results, whole: str, by: str) ->
 
 def test_intervals_of_one_full_class_are_the_wholes(tmp_path: Path) -> None:
     class Whole(Cued):
-        def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
+        def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
             return [np.stack([np.arange(len(s)), np.ones(len(s), int)], axis=1) for s in sentences]
 
     study = Study(

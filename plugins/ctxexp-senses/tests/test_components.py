@@ -192,7 +192,7 @@ class Mixed(Encoder):
             found.append(EncodedSentence(sentence.words, np.stack([words, words + effect]).astype(np.float32)))
         return found
 
-    def tokens(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
+    def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
         return [np.stack([2 * np.arange(len(s)), np.full(len(s), 2)], axis=1) for s in sentences]
 
 
@@ -272,14 +272,14 @@ def test_rows_find_their_tokens_by_their_words() -> None:
         stored_of=np.array([0, 1, 2]), offsets=np.array([0, 2, 3, 4]), positions=np.array([0, 2, 1, 0])
     )
     units = [np.array([[1, 2], [3, 1], [4, 5]]), np.zeros((3, 2), int), np.array([[7, 8]])]
-    encoder = SimpleNamespace(tokens=lambda sentences: [units[i] for i in range(len(sentences))])
+    encoder = SimpleNamespace(token_spans=lambda sentences: [units[i] for i in range(len(sentences))])
     occurrences = SimpleNamespace(places=np.array([0, 1, 0, 0]))
     text = Text(corpus, store, occurrences, encoder)  # type: ignore[arg-type]
     assert tokens_of(text).tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
 
 
 def test_positions_are_the_models_tokens() -> None:
-    assert [t.tolist() for t in ctxexp.Encoder.tokens(Mixed(), [Sentence.of(["a", "b"])])] == [[[0, 1], [1, 1]]]
+    assert [t.tolist() for t in ctxexp.Encoder.token_spans(Mixed(), [Sentence.of(["a", "b"])])] == [[[0, 1], [1, 1]]]
 
 
 class Blanks(Mixed):
@@ -297,7 +297,7 @@ class Blanks(Mixed):
         found = super().encode(spelled)
         return [EncodedSentence(s.words, one.layers) for s, one in zip(batch, found, strict=True)]
 
-    def pieces(self, sentences: list[Sentence]) -> list[list[str]]:  # type: ignore[override]
+    def unit_keys(self, sentences: list[Sentence]) -> list[list[str]]:  # type: ignore[override]
         return [self._spelled(s) if self.told else list(s.words) for s in sentences]
 
 
@@ -339,11 +339,11 @@ def test_a_transformers_pieces_are_its_own() -> None:
     )
     for model in ("gpt2", "bert"):
         encoder = Built(config_of([f"model={model}", "device=cpu"])).encoder
-        (pieces,) = encoder.pieces([sentence])
+        (pieces,) = encoder.unit_keys([sentence])
         assert len(pieces) == 5
         assert pieces[0] != pieces[3]
         assert pieces[1] == pieces[4] != pieces[2]
-        (counts,) = encoder.tokens([sentence])
+        (counts,) = encoder.token_spans([sentence])
         assert [len(each) for each in pieces] == counts[:, 1].tolist()  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxexp.report.ethayarajh_2019 import released
 from ctxexp.report.sweep_tables import SweepTable, row_label
-from ctxexp.report.wording import Run, measure_definition, one_line, unique_labels
+from ctxexp.report.wording import LabelledResults, measure_definition, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
@@ -20,7 +20,7 @@ HEADINGS = {
 }  # fmt: skip
 
 
-def table_1(runs: Sequence[Run]) -> SweepTable | None:
+def table_1(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """The paper's table with these runs' rows below; None if none of them measured static vectors.
 
     Of a run's layers, 1, 2 and the last two, as the paper prints; of a model of one layer that one. Each of our values

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ctxexp.report import run_facts
 from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, colours
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp_calibration.league.standings import NONE, Standing, standings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _X: tuple[tuple[Callable[[Standing], float], str], ...] = (
 )
 
 
-def league_figure(runs: Sequence[Run]) -> Figure | None:
+def league_figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """Gains over `none`, a marker a model, a colour a transform; a row of axes for the last layers and one for the
     layers that are best without a transform, where those are others.
 
@@ -100,7 +100,11 @@ def _draw(
 
 
 def _frame(
-    figure: Figure, runs: Sequence[Run], rows: Sequence[Standing], colour: dict[str, str], marker: dict[str, str]
+    figure: Figure,
+    runs: Sequence[LabelledResults],
+    rows: Sequence[Standing],
+    colour: dict[str, str],
+    marker: dict[str, str],
 ) -> None:
     from matplotlib.lines import Line2D
 

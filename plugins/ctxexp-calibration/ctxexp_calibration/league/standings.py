@@ -13,7 +13,7 @@ import numpy as np
 from ctxexp.maths.correlation import percentiles
 from ctxexp.report.differences import share_resamples
 from ctxexp.report.sweep_tables import row_label
-from ctxexp.report.wording import AVERAGE, Run, one_line, unique_labels
+from ctxexp.report.wording import AVERAGE, LabelledResults, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
@@ -59,7 +59,7 @@ class Standing:
     transductive: bool | None  # None: nothing is fitted
 
 
-def standings(runs: Sequence[Run]) -> list[Standing]:
+def standings(runs: Sequence[LabelledResults]) -> list[Standing]:
     """Every transform of every model whose runs measured `sts` and `sentence_geometry` with two transforms or more.
 
     Places: the last layer, the layer that is best without a transform, and the mixes that all of a model's runs have.
@@ -82,7 +82,7 @@ def measure_of(results: Results, metric: str) -> str | None:
 
 def tasks(results: Results, label: str) -> list[str]:
     """The tasks that a run has scores of; [""] for a corpus of one, whose statistics have none."""
-    names = [task for measure, task in results.subjects() if measure == label and task != AVERAGE]
+    names = [task for measure, task in results.measure_tasks() if measure == label and task != AVERAGE]
     return [task for task in names if Key(label, MAIN, task) in results.by_key]
 
 
@@ -114,7 +114,7 @@ def transform_name(results: Results) -> str:
     return name if fit_on == "target" or name == NONE else f"{name} fitted on {fit_on}"
 
 
-def _leagues(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, list[Results]]]]:
+def _leagues(runs: Sequence[LabelledResults]) -> Iterator[tuple[str, dict[str, list[Results]]]]:
     """A model's label, and its runs by transform."""
     leagues: dict[str, dict[str, list[Results]]] = {}
     for _, results in runs:

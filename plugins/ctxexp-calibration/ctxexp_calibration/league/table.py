@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from ctxexp.report.sweep_tables import SweepTable
-from ctxexp.report.wording import Run, measure_definition
+from ctxexp.report.wording import LabelledResults, measure_definition
 from ctxexp_calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
 
 
-def table_league(runs: Sequence[Run]) -> SweepTable | None:
+def table_league(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """The table, best first in each model and place; None unless runs hold `sts` and `sentence_geometry` for several
     transforms of a model."""
     import pandas as pd
@@ -55,7 +55,7 @@ def table_league(runs: Sequence[Run]) -> SweepTable | None:
     return SweepTable(TITLE, pd.DataFrame(columns), head, lines, _notes(runs, rows))
 
 
-def _notes(runs: Sequence[Run], rows: Sequence[Standing]) -> list[str]:
+def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[str]:
     notes = []
     for metric in ("sts", "sentence_geometry"):
         definitions = {label: measure_definition(label, r) for _, r in runs if (label := measure_of(r, metric))}

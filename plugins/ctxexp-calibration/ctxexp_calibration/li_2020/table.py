@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ctxexp.report.sweep_tables import Cells, SweepTable
-from ctxexp.report.wording import Run, one_line
+from ctxexp.report.wording import LabelledResults, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp_calibration.league.standings import measure_of, model_name, tasks, transform_name, value
@@ -41,7 +41,7 @@ class OwnRow:
     scores: dict[tuple[str, str], float] = field(default_factory=dict)  # (task, aggregation) -> Spearman x 100
 
 
-def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
+def table_li_2020(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """The paper's table with these runs' rows under the published ones; None unless a run measured `sts` on sentence
     vectors as the paper's (`sentence.pooling` mean or cls) with the mix that it averaged.
 
@@ -87,7 +87,7 @@ def table_li_2020(runs: Sequence[Run]) -> SweepTable | None:
     return SweepTable(TITLE, numbers, columns, lines, list(_notes(ours)))
 
 
-def own_rows(runs: Sequence[Run]) -> list[OwnRow]:
+def own_rows(runs: Sequence[LabelledResults]) -> list[OwnRow]:
     """The rows that the runs make, one for each model, method and fitted text; later runs of a task don't replace
     earlier ones."""
     row_by_key: dict[tuple[str, ...], OwnRow] = {}

@@ -11,7 +11,7 @@ from ctxexp.controls.no_first import NoFirst
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.report import wording
 from ctxexp.report.differences import Difference, difference
-from ctxexp.report.wording import AVERAGE, Run
+from ctxexp.report.wording import AVERAGE, LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
     difference: Difference  # results less base and its interval, (n_layers,) each
 
 
-def effects(runs: Sequence[Run]) -> list[Effect]:
+def effects(runs: Sequence[LabelledResults]) -> list[Effect]:
     """The conditions among the runs, by measure, then in the order of the runs; none for a model that has just one."""
     all_effects = []
     for metric in METRICS:
@@ -114,7 +114,7 @@ def _effect(metric: str, base: Results, other: Results) -> Effect | None:
 def _key(metric: str, results: Results) -> Key | None:
     """The curve that stands for the metric, against the paper's chance level where it has one."""
     label = next((label for label in results.info.measures if wording.definition_name(results, label) == metric), "")
-    tasks = [task for measure, task in results.subjects() if measure == label]
+    tasks = [task for measure, task in results.measure_tasks() if measure == label]
     return wording.main_key(results, label, AVERAGE if AVERAGE in tasks else "", wanted="adjusted") if tasks else None
 
 

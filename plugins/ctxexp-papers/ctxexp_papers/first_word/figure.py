@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, colours
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.first_word import words
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve
 
@@ -40,7 +40,7 @@ _TITLES = {
 }
 
 
-def figure(runs: Sequence[Run]) -> Figure | None:
+def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """A row of panels a model; None without runs that differ in the first position."""
     from matplotlib.lines import Line2D
 

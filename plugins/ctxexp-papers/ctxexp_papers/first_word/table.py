@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.report.sweep_tables import SweepTable
-from ctxexp.report.wording import Run, measure_definition
+from ctxexp.report.wording import LabelledResults, measure_definition
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, effects, frame
 from ctxexp_papers.first_word.words import NOTE, interval, largest, near_zero, number, of
 
@@ -19,7 +19,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def table(runs: Sequence[Run]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """A row a measure, model and condition, in the layer where that model moves most; None without two conditions."""
     all_effects = effects(runs)
     if not all_effects:

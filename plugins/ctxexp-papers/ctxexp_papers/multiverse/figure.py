@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, GRID, INK
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.multiverse.joint import Joint, joint
 from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, weight
 
@@ -23,7 +23,7 @@ COLOUR = {"falls": "#0072b2", "rises": "#d55e00", "open": "#999999"}
 NAMES = {"falls": "falls, for certain", "rises": "rises, for certain", "open": "the interval holds 0"}
 
 
-def figure(runs: Sequence[Run]) -> Figure | None:
+def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """All specifications of the runs; None where these are no multiverse."""
     from matplotlib.lines import Line2D
 

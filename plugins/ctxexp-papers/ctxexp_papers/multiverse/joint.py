@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.multiverse.specifications import Specification, all_paired, specifications
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Joint:
         return "; ".join(parts)
 
 
-def joint(runs: Sequence[Run]) -> Joint | None:
+def joint(runs: Sequence[LabelledResults]) -> Joint | None:
     """Of the runs' specifications, the untrained ones being the twin; None where there are none."""
     trained, twins = specifications(runs), specifications(runs, untrained=True)
     if not trained:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.report.differences import difference, share_resamples
 from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import Run, baseline_label, one_line
+from ctxexp.report.wording import LabelledResults, baseline_label, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
@@ -56,7 +56,7 @@ class Specification:
         return sorted({choices[at] for choices in (self.choices, *self.also)})
 
 
-def specifications(runs: Sequence[Run], *, untrained: bool = False) -> list[Specification]:
+def specifications(runs: Sequence[LabelledResults], *, untrained: bool = False) -> list[Specification]:
     """Those of the runs, each of different numbers, the lowest effect first; those of the untrained twins on request.
 
     None unless the runs differ in three choices (beside definitions and baselines, of which each run has several).

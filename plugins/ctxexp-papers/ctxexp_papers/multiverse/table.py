@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ctxexp.report.sweep_tables import SweepTable
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.multiverse.figure import title
 from ctxexp_papers.multiverse.joint import joint
 from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, weight
 
 
-def table(runs: Sequence[Run]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """A row an option; None where these runs are no multiverse."""
     specs, together = specifications(runs), joint(runs)
     if not specs or together is None:
@@ -34,7 +34,7 @@ def table(runs: Sequence[Run]) -> SweepTable | None:
     return SweepTable(title(specs, together), frame(specs), columns, cells, notes)
 
 
-def joint_table(runs: Sequence[Run]) -> SweepTable | None:
+def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """A row a joint statistic and null; None where these runs are no multiverse."""
     together = joint(runs)
     if together is None:

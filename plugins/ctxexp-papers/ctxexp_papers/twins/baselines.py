@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, ScoredGroups, Subject
+from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.summary import mean
@@ -88,15 +88,15 @@ class TwinLevels(GroupBaseline):
     def baseline_source(self, metric: Metric) -> str:
         return "exact" if self.strata and has_scores(metric) and metric.score_is_cosine else "drawn"
 
-    def observe_layer(self, reader: WordReader, subjects: Mapping[str, Subject], *, influence: bool) -> None:
-        sampled: dict[str, Subject] = {}
-        for label, (metric, indices) in subjects.items():
+    def observe_layer(self, reader: WordReader, measures: Mapping[str, MeasuredGroups], *, influence: bool) -> None:
+        sampled: dict[str, MeasuredGroups] = {}
+        for label, (metric, indices) in measures.items():
             if self.strata and metric.score_is_cosine:
                 groups = self.groups if indices is None else self.groups.subset(indices)
                 level = strata_level(reader.gather, self.occurrences, groups, *self.strata)
                 self._levels.setdefault(label, []).append(level)
             else:
-                sampled[label] = Subject(metric, indices)
+                sampled[label] = MeasuredGroups(metric, indices)
         nothing = np.zeros(self.occurrences.units.n_blocks)
         for label, levels in self._means(reader, sampled).items():
             indices = sampled[label].indices
@@ -110,15 +110,15 @@ class TwinLevels(GroupBaseline):
         value = mean(np.where(np.isfinite(groups.scores), own, np.nan), weights)
         return BaselineValues(own, Curve(value, np.stack([level.influence for level in by_layer])))
 
-    def _means(self, reader: WordReader, subjects: Mapping[str, Subject]) -> dict[str, np.ndarray]:
+    def _means(self, reader: WordReader, measures: Mapping[str, MeasuredGroups]) -> dict[str, np.ndarray]:
         """Label -> (n_groups,) each group's mean score over its twins, NaN where none is defined."""
-        if not subjects:
+        if not measures:
             return {}
-        scores: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
+        scores: dict[str, list[np.ndarray]] = {label: [] for label in measures}
         for groups in self.twins:
-            parts: dict[str, list[np.ndarray]] = {label: [] for label in subjects}
+            parts: dict[str, list[np.ndarray]] = {label: [] for label in measures}
             for block in reader.blocks_of(groups):
-                for label, (metric, _) in subjects.items():
+                for label, (metric, _) in measures.items():
                     if block.x.shape[1] < metric.min_rows:
                         parts[label].append(np.full(len(block), np.nan))
                     else:

@@ -189,7 +189,7 @@ class _Tally:
         import torch
 
         with plugin_call("encoder", self.encoder.name, "could not read the corpus (tensors)"):
-            results = list(islice(self.encoder.tensors(sentences), len(sentences) + 1))  # it may never end
+            results = list(islice(self.encoder.encode_tensors(sentences), len(sentences) + 1))  # it may never end
         who, n = f"encoder {self.encoder.name!r}", sum(len(units) for units, _ in results)
         if len(results) != len(sentences):
             raise EncodingError(f"{who} gave {len(results)} results for {len(sentences)} sentences; expected one each")

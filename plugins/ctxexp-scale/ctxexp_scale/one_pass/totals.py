@@ -27,7 +27,7 @@ from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import leases
 from ctxexp.vectors.batches import warn_unknown
-from ctxexp.vectors.code_version import class_version, package_version
+from ctxexp.vectors.code_version import class_digest, package_digest
 from ctxexp.vectors.encode import CODE
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp_scale.one_pass.summing import Summing, SumsFile
@@ -104,7 +104,7 @@ class Totals:
         n = self.tallies["skipped"]
         return n, n / self.text.text_words if n else 0.0
 
-    def unknown(self, corpus: Corpus) -> tuple[int, int]:
+    def count_unknown(self, corpus: Corpus) -> tuple[int, int]:
         return self.tallies["unknown"], self.tallies["pieces"]
 
 
@@ -118,7 +118,7 @@ def sum_up(
         raise ConfigError(f"one_pass.shards reads words of single sentences, but this model {why}; leave one out")
     workers, cache = vectors.workers or EncodingWorkers(Local()), vectors.cache.absolute()
     code = {type(form).__qualname__: _code_of(form) for form in forms.values()}
-    own = package_version(Path(__file__).parent)
+    own = package_digest(Path(__file__).parent)
     choices: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, own, sorted(code.items())]
     choices += [text.content, study.words, study.control.name, vars(study.control), vectors.batch_tokens]
     choices += [{label: vars(form) for label, form in forms.items()}]
@@ -150,7 +150,7 @@ def _lease(totals: Totals, cache: Path, key: str) -> None:
 
 def _code_of(form: SumForm) -> str:
     """Hex digits that change with its code."""
-    return class_version(type(form)) or package_version(Path(inspect.getfile(type(form))))
+    return class_digest(type(form)) or package_digest(Path(inspect.getfile(type(form))))
 
 
 def _sum_shards(

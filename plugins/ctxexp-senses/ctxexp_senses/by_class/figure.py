@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Key
 from ctxexp_senses.by_class.classes import LEAST
@@ -68,22 +68,22 @@ COMPONENTS = ClassFigure(
 MEASURES = (SELF_SIMILARITY, SENSE_SEPARATION, COMPONENTS)
 
 
-def self_similarity(runs: Sequence[Run]) -> Figure | None:
+def self_similarity(runs: Sequence[LabelledResults]) -> Figure | None:
     """Self-similarity by class; None without any."""
     return _figure(runs, SELF_SIMILARITY)
 
 
-def sense_separation(runs: Sequence[Run]) -> Figure | None:
+def sense_separation(runs: Sequence[LabelledResults]) -> Figure | None:
     """Sense separation by class; None without any."""
     return _figure(runs, SENSE_SEPARATION)
 
 
-def variance_components(runs: Sequence[Run]) -> Figure | None:
+def variance_components(runs: Sequence[LabelledResults]) -> Figure | None:
     """The share of context by class; None without any."""
     return _figure(runs, COMPONENTS)
 
 
-def runs_with(runs: Sequence[Run], of: ClassFigure) -> list[tuple[str, str, Results]]:
+def runs_with(runs: Sequence[LabelledResults], of: ClassFigure) -> list[tuple[str, str, Results]]:
     """Label, measure and results of each run that has the measure."""
     return [
         (label, measure, results)
@@ -106,7 +106,7 @@ def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict
     return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in classes_by_kind.items()}
 
 
-def _figure(runs: Sequence[Run], of: ClassFigure) -> Figure | None:
+def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
     entries = runs_with(runs, of)
     if not entries:
         return None

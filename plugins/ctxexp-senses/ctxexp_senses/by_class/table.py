@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ctxexp.report.sweep_tables import Cells, SweepTable
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp_senses.by_class.figure import FEW, MEASURES, TITLES, Class, classes_of, runs_with
 
 
-def table(runs: Sequence[Run]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """Table with a row for each measure, model and class: words, occurrences, the last layer's value; None without."""
     import pandas as pd
 
@@ -36,7 +36,7 @@ def _format_value(value: float, low: float, high: float) -> str:
     return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def rows_of(runs: Sequence[Run]) -> Iterator[Cells]:
+def rows_of(runs: Sequence[LabelledResults]) -> Iterator[Cells]:
     """Yields a row for each measure, run, class and layer."""
     for of in MEASURES:
         for label, measure, results in runs_with(runs, of):

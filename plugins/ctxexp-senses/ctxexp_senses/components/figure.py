@@ -11,7 +11,7 @@ from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.palette import FAINT, INK, PALETTE
 from ctxexp.report.sweep_tables import SweepTable
-from ctxexp.report.wording import Run
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp_senses.components.metric import CONTEXT, ROUNDING
 
@@ -37,7 +37,7 @@ ABOVE = "bars reach above 100% by what hangs below 0: shares add up to 100%"
 BELOW = "†: a component's whole interval lies below 0 there, which no variance can: the rows don't follow the model"
 
 
-def frame(runs: Sequence[Run]) -> pd.DataFrame:
+def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     """Table with a row for each run, task and layer: model, corpus, words (all, or ambiguous), layer, shares with their
     intervals."""
     import pandas as pd
@@ -56,7 +56,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def models(runs: Sequence[Run], name: str = NAME) -> list[Run]:
+def models(runs: Sequence[LabelledResults], name: str = NAME) -> list[LabelledResults]:
     """The runs that have a metric, labelled by their models' names without the texts; by the runs' own labels where
     models' names don't distinguish them."""
     labelled = [(label, results) for label, results in wording.unique_labels(runs) if _has(results, name)]
@@ -68,7 +68,7 @@ def models(runs: Sequence[Run], name: str = NAME) -> list[Run]:
     return named if once and all(len(identities) == 1 for identities in encoders.values()) else labelled
 
 
-def table(runs: Sequence[Run]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """Table of each model's shares in its last layer, and the layer of most context; None without any such run."""
     numbers = frame(runs)
     if numbers.empty:
@@ -103,7 +103,7 @@ def _floor(rows: pd.DataFrame, form: str) -> str:
     return form.format(round(float(first.iloc[0]), 3) + 0.0) if len(first) and first.notna().all() else ""
 
 
-def figure(runs: Sequence[Run]) -> Figure | None:
+def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """Figure with a column for each model, a row for each text and its ambiguous words; None without any such run."""
     numbers = frame(runs)
     if numbers.empty:
@@ -130,7 +130,7 @@ def figure(runs: Sequence[Run]) -> Figure | None:
     return canvas
 
 
-def controls(runs: Sequence[Run]) -> str:
+def controls(runs: Sequence[LabelledResults]) -> str:
     """A figure's fact that names the controls of the runs; "" without any."""
     controls_used = dict.fromkeys(results.info.control for _, results in runs)
     return f"control: {', '.join(controls_used)}" if list(controls_used) != ["none"] else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.report.explorer import TABLE, PageSection
-from ctxexp.report.wording import Run, definition_name, unique_labels
+from ctxexp.report.wording import LabelledResults, definition_name, unique_labels
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Numbers = dict[str, Any]
 """What JSON takes."""
 
 
-def section(runs: Sequence[Run]) -> PageSection | None:
+def section(runs: Sequence[LabelledResults]) -> PageSection | None:
     """The word explorer of these runs; None where no run projected any word."""
     data = explorer_data(runs)
     if data is None:
@@ -34,7 +34,7 @@ def section(runs: Sequence[Run]) -> PageSection | None:
     return PageSection(html, script, data)
 
 
-def explorer_data(runs: Sequence[Run]) -> Numbers | None:
+def explorer_data(runs: Sequence[LabelledResults]) -> Numbers | None:
     """Of each run the points of the words that it projected, and every word's self-similarity and explained variance by
     layer; sentences once. None where no run projected any."""
     labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
