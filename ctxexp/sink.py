@@ -1,7 +1,7 @@
-"""Sinks: destinations to which runs are sent in addition to the disk, where all results are stored already.
+"""Sinks: destinations to which runs are sent, besides the disk, which has everything.
 
-A sink that fails loses no results: its error is recorded, the other sinks get theirs, and `ctxexp upload` or the same
-command with resume=true goes on from the disk.
+A sink that fails costs no numbers: its error is recorded, the other sinks go on, and `ctxexp upload` or the same
+command with resume=true continues from the disk.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class Run:
 
     Example:
         >>> folder = Path("mlruns/results/sweep/job")
-        >>> Run(name="bert", key="k", id="1", folder=folder, store=Path("mlruns"), began_ms=0).name
+        >>> Run(name="bert", key="k", id="1", folder=folder, tracking_folder=Path("mlruns"), began_ms=0).name
         'bert'
     """
 
-    name: str  # what charts call it
-    key: str  # digest of config, data and code: equal for runs with equal numbers
-    id: str  # unique, so that a receiver recognises a run that is sent twice
-    folder: Path  # of its files, and of its results once they are there
-    store: Path  # the tracking folder that holds `folder`
-    began_ms: int  # milliseconds since 1970
-    params: Mapping[str, object] = field(default_factory=dict)  # the config, nested, of JSON types
-    config: str = ""  # the full config as YAML
-    source: Mapping[str, str] = field(default_factory=dict)  # provenance: user, command, commit, dirty
-    sweep: str | None = None  # the sweep that it belongs to
+    name: str  # its label in charts
+    key: str  # of the computation: the same for the same config, data and code
+    id: str  # unique: a sink that gets a run twice can tell by it
+    folder: Path  # of its files; of its results too, once there are some
+    tracking_folder: Path  # the one that holds `folder`
+    began_ms: int  # time of its start, ms since 1970
+    params: Mapping[str, object] = field(default_factory=dict)  # the config's own values, nested, of JSON types
+    config: str = ""  # the complete config as YAML
+    source: Mapping[str, str] = field(default_factory=dict)  # its user, command, commit and whether that is dirty
+    sweep: str | None = None  # id of the sweep that it belongs to; None: it was started alone
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ class Sweep:
     """A sweep that has started."""
 
     id: str
-    store: Path  # the tracking folder
-    began: float  # seconds since 1970
+    tracking_folder: Path
+    began_s: float  # time of its start, seconds since 1970
     overrides: tuple[str, ...] = ()
 
     @property
     def results(self) -> Path:
-        """The folder of the sweep, with one subfolder for each job, and `summary`."""
-        return self.store / "results" / self.id
+        """The sweep's folder: it has one folder for each job, and `summary`."""
+        return self.tracking_folder / "results" / self.id
 
     @property
     def summary(self) -> Path:
-        """The folder of the comparison."""
+        """The folder of the comparison of the jobs."""
         return self.results / "summary"
 
 
@@ -68,12 +68,10 @@ class SweepRow:
     status: str
     error: str | None
     folder: Path
-    results: Path  # folder of the results; that of an earlier run if `reused`
+    results: Path  # the folder of its results: an earlier job's where `reused`
     link: str = ""
-    reused: bool = False
-    sinks: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )  # each sink's `metadata()` of the run, by label
+    reused: bool = False  # a finished job of the same key stands for it
+    sinks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label of a sink -> its `metadata()`
 
 
 @dataclass
@@ -82,22 +80,22 @@ class SweepReport:
 
     rows: list[SweepRow] = field(default_factory=list)
     status: Status = "FINISHED"
-    compared: list[tuple[str, Results]] = field(default_factory=list)  # in the comparison, by label
+    compared: list[tuple[str, Results]] = field(default_factory=list)  # (label, results) of jobs in the comparison
     error: str | None = None
 
 
 class Sink:
-    """Takes one run: `start` once, `log` once, `finish` once, also where `start` failed.
+    """Sends one run to a destination: `start` once, `log` once, `finish` once, also where `start` failed.
 
-    An object serves one run, or, in the process that starts the jobs, one sweep (`prepare_sweep`, `finish_sweep`,
-    `charts_url`); with resume=true, `fetch` and `adopt` take the place of `start`, `log` and `finish`.
+    An object serves one run. Of a sweep, one more object in the process that starts the jobs gets `prepare_jobs` before
+    the first job, and `finish_sweep` and `charts_link` after the last one; a lone run's gets `prepare_jobs` first.
 
-    All methods have a default; most sinks need `log` alone, or `start` and `log`. What one raises is recorded with the
-    run, which is then FAILED; its results are on disk before `log` is called.
+    All methods have a default; most sinks need `log` alone, or `start` and `log`. An error that one raises is recorded
+    with the run, which is then FAILED; its results are on disk before `log` is called.
 
     `secrets` names the arguments that are credentials, such as `("api_key",)`: their values reach the sink, and are
-    written nowhere. A command line or a config that gives one in clear text is written with a reference to an
-    environment variable in its place.
+    written nowhere. Where a command line or a config gives one in clear text, its copies on disk have a reference to
+    an environment variable in its place.
 
     Example:
         >>> class Lines(Sink):
@@ -117,23 +115,23 @@ class Sink:
         """
 
     def log(self, results: Results, folder: Path) -> None:
-        """Send the results: the values of `results.frame` with their layer as the step, and files as wanted.
+        """Send the results: the values of `results.frame` with their layer as the step, and any of the files.
 
         Args:
             results: The run's results.
-            folder: The run's files, which hold the results too.
+            folder: The folder of the run's files, the results among them.
         """
 
     def finish(self, status: Status, error: str | None = None) -> None:
         """Close the run.
 
         Args:
-            status: How it ended.
-            error: The reason where it isn't FINISHED.
+            status: The status with which it ended.
+            error: The reason where that isn't FINISHED.
         """
 
     def metadata(self) -> Mapping[str, str]:
-        """Texts that identify the run at the destination, for the job's status.json.
+        """Return texts that identify the run at the destination, for the job's status.json.
 
         Returns:
             Texts by name; `link` is for a person to open.
@@ -148,16 +146,16 @@ class Sink:
         """
         return None
 
-    # Of commands and sweeps, in the process that starts the jobs.
+    # Of the object that serves a command, in the process that starts the jobs.
 
-    def prepare_sweep(self, store: Path) -> Mapping[str, object]:
-        """Set up, before the first job, whatever the jobs of a command or sweep share.
+    def prepare_jobs(self, tracking_folder: Path) -> Mapping[str, object]:
+        """Create what the jobs share, such as a store, before the first job (or the only one) starts.
 
         Args:
-            store: The tracking folder.
+            tracking_folder: The folder of results, and of a store that is a file.
 
         Returns:
-            Arguments that replace the sink's own in the jobs.
+            Arguments by name that the jobs' own sinks get in place of those in the config.
 
         Raises:
             TrackingError: The destination can't be used.
@@ -165,43 +163,44 @@ class Sink:
         return {}
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
-        """Finish a sweep after its last job: settle its runs, and send the comparison in `sweep.summary`.
+        """Finish the sweep after its last job: give its runs their final names and states, and send the comparison.
 
         Args:
-            sweep: The sweep.
+            sweep: The sweep; the comparison is in `sweep.summary`.
             report: The outcome of its jobs.
-            metadata: The sink's `metadata()` of each row's run.
+            metadata: For each of the report's rows, the `metadata()` of this destination's sink of that run.
         """
 
-    def charts_url(self, sweep: Sweep) -> str:
-        """The address where a person finds the sweep's curves side by side.
+    def charts_link(self, sweep: Sweep) -> str:
+        """Return the link at which a person finds the sweep's curves side by side.
 
         Args:
             sweep: The sweep.
 
         Returns:
-            The address; empty for none.
+            The link, with a hint where it needs one; empty for none.
         """
         return ""
 
     # Of resume=true, in place of `start`, `log` and `finish`.
 
     def fetch(self, run: Run, folder: Path) -> bool:
-        """Fetch the newest finished run of the same key.
+        """Download the files of the newest finished run of the same key.
 
         Args:
             run: The run that is about to start.
-            folder: The folder that its files are put into.
+            folder: The folder that the files are put into.
 
         Returns:
-            Whether there was one.
+            Whether there was such a run.
         """
         return False
 
-    def adopt(self, run: Run, saved: Run) -> None:
-        """Assign the finished run of the same key to `run.sweep`, and send it if it wasn't sent.
+    def reuse(self, run: Run, saved: Run) -> None:
+        """Let a finished run of the same key stand for this one: mark it as part of `run.sweep`, and send it first if
+        the destination doesn't have it.
 
         Args:
             run: The run that needs no computing.
-            saved: The finished one, on disk.
+            saved: The finished run, on disk.
         """

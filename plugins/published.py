@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 from ctxexp.plugins import build_registry
-from ctxexp.plugins.hookspecs import TYPED
+from ctxexp.plugins.hookspecs import USER_FACING_KINDS
 from ctxexp.plugins.published import FILE
 
 HERE = Path(__file__).resolve().parent
@@ -30,7 +30,9 @@ def names_by_kind() -> dict[str, dict[str, str]]:
             registry = build_registry([(module, importlib.import_module(module))], installed=False)
         finally:
             sys.path.remove(str(folder))
-        names = [key for key, offer in registry.offers.items() if offer.plugin == module and offer.kind in TYPED]
+        names = [
+            key for key, offer in registry.offers.items() if offer.plugin == module and offer.kind in USER_FACING_KINDS
+        ]
         names += [(path.parent.name, path.stem) for conf in registry.folders for path in Path(conf).glob("*/*.yaml")]
         for kind, name in names:
             extra = name.replace("_", "-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxexp.command import compose
-from ctxexp.command.config import Config, check
+from ctxexp.command.config import Config, parse_config
 from ctxexp.dataset import Corpus
 from ctxexp.plugins import Registry
 
@@ -18,7 +18,7 @@ def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) ->
     compose.prepare()
     with compose._hydra():
         values = compose.plain_values(hydra_compose("config", overrides=list(overrides)))
-    return check({**values, **nodes}, registry or compose.registry())
+    return parse_config({**values, **nodes}, registry or compose.registry())
 
 
 def of(config: Config, corpus: Corpus) -> Config:

@@ -58,7 +58,7 @@ def work(folder: Path, number: int, seed: int) -> None:
         time.sleep(0.001)
     try:
         sink = MlflowSink(experiment="study")
-        sink.prepare_sweep(folder)
+        sink.prepare_jobs(folder)
         place = job_folder(folder, "single", number)
         info = told(title="bert", n_layers=5, corpus="text", fingerprint=str(seed))
         run = new_run(place, folder, name=str(number), key=str(number), params={"seed": seed}, config="")

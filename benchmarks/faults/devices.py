@@ -160,9 +160,9 @@ def make_plugin(folder: Path) -> None:
 
 
 def read_plugin(folder: Path) -> Values:
-    from ctxexp.plugins.files import load
+    from ctxexp.plugins.files import load_plugin_file
 
-    return {"x": np.array(load(folder / "plugin.py")[0].x)}
+    return {"x": np.array(load_plugin_file(folder / "plugin.py")[0].x)}
 
 
 def make_words(folder: Path) -> None:

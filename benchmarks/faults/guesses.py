@@ -199,7 +199,7 @@ def other_flags(draw: random.Random) -> None:
     out, err = io.StringIO(), io.StringIO()
     started = time.process_time()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = cli.command(words)
+        status = cli.run_command_line(words)
     seconds = time.process_time() - started
     message = err.getvalue().strip()
     if status == 0:

@@ -54,7 +54,7 @@ def results(name: str) -> Results:
 def make(folder: Path) -> Sweep:
     """A store with a sweep of three finished jobs, and a copy of its files to begin each case with."""
     store = folder / "store"
-    MlflowSink(experiment="study").prepare_sweep(store)
+    MlflowSink(experiment="study").prepare_jobs(store)
     for number, name in enumerate(JOBS):
         place = job_folder(store, SWEEP, number, [f"model={name}"])
         run = new_run(place, store, name=name, key=f"key of {name}", params={}, config="x: 1\n", sweep=SWEEP)
@@ -71,7 +71,7 @@ def sinks() -> Sinks:
 
 def tried(sweep: Sweep, file: str, how: str, both: bool, rng: np.random.Generator) -> None:
     """Damages a file of one job, compares the sweep's jobs, and resumes the job."""
-    store, whole = sweep.store, sweep.store.parent / "whole"
+    store, whole = sweep.tracking_folder, sweep.tracking_folder.parent / "whole"
     for part in ("results", "artifacts"):
         shutil.rmtree(store / part)
         shutil.copytree(whole / part, store / part)
@@ -110,8 +110,8 @@ def compared(sweep: Sweep, name: str, job: Path) -> None:
 
 def resumed(sweep: Sweep, name: str, file: str, *, fetchable: bool) -> None:
     """What resume takes over is what was computed, to the last bit; what MLflow has whole isn't computed again."""
-    again = job_folder(sweep.store, "again", 0, [name])
-    run = new_run(again, sweep.store, name=name, key=f"key of {name}", params={}, config="", sweep="again")
+    again = job_folder(sweep.tracking_folder, "again", 0, [name])
+    run = new_run(again, sweep.tracking_folder, name=name, key=f"key of {name}", params={}, config="", sweep="again")
     try:
         held = reuse(run, sinks())
     except TrackingError as error:
@@ -122,7 +122,7 @@ def resumed(sweep: Sweep, name: str, file: str, *, fetchable: bool) -> None:
         return
     if not same(Results.load(held), results(name)):
         raise Silent(f"resume takes other numbers for {name}")
-    whole = sweep.store.parent / "whole" / "results" / SWEEP
+    whole = sweep.tracking_folder.parent / "whole" / "results" / SWEEP
     if file == "words.csv" and (held / file).read_bytes() != next(whole.glob(f"*={name}/{file}")).read_bytes():
         raise Silent("resume takes a damaged table")
 

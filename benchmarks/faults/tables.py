@@ -241,8 +241,8 @@ def sent_link(store: Path, rng: np.random.Generator) -> None:
         with heard(), watch_opens(store.parent) as paths:
             finished_on_disk(store, "key of bert")
             sink = MlflowSink(experiment="study")
-            sink.prepare_sweep(store)
-            sink.open("again", {}, {}, "x: 1\n", 1)
+            sink.prepare_jobs(store)
+            sink.create_run("again", {}, {}, "x: 1\n", 1)
             sink.send_files(folder)
             sent = {item.path for item in sink.client.list_artifacts(sink.run_id)}
     finally:

@@ -1,4 +1,4 @@
-"""The command: its first word is a verb that some plugin registered; without one it is an experiment.
+"""The command line: `ctxexp VERB ...` calls a verb that ctxexp or a plugin registered, anything else is an experiment.
 
 Everything that a user can get wrong ends here as one line, `error: ...`, and exit status 2; an unexpected exception
 keeps its traceback. A job's failure is recorded and the sweep goes on; the exit status is then 1.
@@ -25,16 +25,16 @@ from ctxexp.vectors.code_version import __version__
 
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
-    gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took a twentieth of a start
-    atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took a seventh of a start
-    status = command(sys.argv[1:])
+    gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of the start-up
+    atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took 14 % of the start-up
+    status = run_command_line(sys.argv[1:])
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is written: Ctrl-C ends the exit, without a traceback
     sys.exit(status)
 
 
-def command(args: Sequence[str]) -> int | str | None:
-    """Carry out these arguments of the command line; returns the exit status."""
+def run_command_line(args: Sequence[str]) -> int | str | None:
+    """Run the command that these arguments make, without the program's name; returns the exit status."""
     logging.raiseExceptions = False  # whatever the verb: a closed stderr is no reason for tracebacks on it
     status: int | str | None
     try:
@@ -59,34 +59,34 @@ def command(args: Sequence[str]) -> int | str | None:
 
 
 def _dispatch(args: list[str]) -> int:
-    """Call the verb that comes first, else run an experiment; returns the exit status. A plugin's file may stand before
-    its verb."""
+    """Call the verb that comes first, else run an experiment; returns the exit status. A verb of a plugin's file may
+    stand after its `plugins=` argument."""
     if "--version" in args:
         show(f"ctxexp {__version__}")
         return 0
-    files = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
-    if files:
+    plugin_args = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
+    if plugin_args:
         from ctxexp.command.compose import take_plugins
 
-        take_plugins(files)
-    rest = args[1:] if files and args[0] in files else args
+        take_plugins(plugin_args)
+    rest = args[1:] if plugin_args and args[0] in plugin_args else args
     verb = registry().offers.get((COMMAND, rest[0])) if rest else None
     if verb:
         return call(verb.name, verb.factory, rest[1:])
-    return experiment(args)
+    return run_or_help(args)
 
 
-def experiment(args: list[str]) -> int:
+def run_or_help(args: list[str]) -> int:
     """Run an experiment, one job or a sweep, or print its help; returns the exit status."""
     if HELP & set(args):
-        return explain(args)
-    from ctxexp.command.experiment import measure
+        return print_help(args)
+    from ctxexp.command.experiment import run_experiment
 
-    return measure(args)
+    return run_experiment(args)
 
 
-def explain(args: list[str]) -> int:
-    """Print the help on the arguments that are no flags, on everything if there are none; returns the exit status 0."""
+def print_help(args: list[str]) -> int:
+    """Print the help on each argument that isn't a flag, or the general help without one; returns exit status 0."""
     for broken in registry().broken:
         show(f"warning: {line(broken)}", sys.stderr)
     topics = [word for word in args if not word.startswith(("-", "plugins="))]

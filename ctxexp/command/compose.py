@@ -23,14 +23,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import MISSING, Config, check
+from ctxexp.command.config import MISSING, Config, parse_config
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
 from ctxexp.command.overrides import normalize_overrides, override_values, parse, quote
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import COMMAND, KINDS, Factory, arguments
+from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
 from ctxexp.plugins.published import install_hint
 
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
@@ -86,7 +86,7 @@ def prepare() -> None:
         store.repo.get(group, {}).pop(f"{name}.yaml", None)
     folders = config_folders()
     for (kind, name), offer in registry().offers.items():
-        if kind not in KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
+        if kind not in CONFIG_KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
             continue
         # One that can't be imported fails where it is chosen, not every command.
         node = {"name": name, **({} if offer.problem else _defaults(offer.factory, kind))}
@@ -141,7 +141,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
                 raise
             except Exception as error:  # an interpolation's, whatever its resolver raises
                 raise ConfigError(explain(error, job)) from None
-            config = check(values, registry())
+            config = parse_config(values, registry())
             if [Path(file) for file in config.plugins] != list(plugin_files()):
                 raise ConfigError(
                     f"plugins={config.plugins}: files of plugins are named on the command line only, since their "
@@ -192,7 +192,7 @@ def config_of(overrides: Sequence[str]) -> Config:
     prepare()
     with _hydra() as loader:
         override_values(parse(overrides, _options, loader), _options, multirun=False)
-        return check(plain_values(_compose_job(overrides)), registry())
+        return parse_config(plain_values(_compose_job(overrides)), registry())
 
 
 def keep_secrets(overrides: Sequence[str]) -> None:
@@ -211,7 +211,7 @@ def config_of_run(folder: Path) -> Config:
         raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
     load_plugin_files(values.get("plugins"))
     prepare()
-    return check({**values, "sink": {}}, registry())
+    return parse_config({**values, "sink": {}}, registry())
 
 
 @contextmanager

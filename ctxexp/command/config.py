@@ -1,4 +1,4 @@
-"""A run's config, typed: each key of config.yaml with its type and range, and a part for each thing that it names."""
+"""A run's config with types: each key of config.yaml with its type and range, and a part for each option it chooses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.metric import RUN
-from ctxexp.plugins import KINDS, Factory, Offer, Registry, Source, arguments
+from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, Registry, Source, arguments
 from ctxexp.plugins.types import Seed, convert_value, type_text
 from ctxexp.sink import Sink
 
 MISSING = "???"
-CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}
-# No number comes from these.
-PLACES = ("tracking", "sink", "cache", "engine", "resume", "figures", "objective", "experiment", "plugins")
+CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
+# Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
+RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "figures", "objective", "experiment", "plugins")
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Part:
-    """An option that a config chooses of a kind (model, metric, ...), and the arguments that the config gives it."""
+    """The option that a config chooses for a kind (model, metric, ...), with the arguments that the config gives it."""
 
     kind: str
     name: str
@@ -43,23 +43,23 @@ class Part:
 
     @property
     def source(self) -> Source | None:
-        """The plugin that supplied the part; None: ctxexp itself, or an object of Python."""
+        """The plugin that supplied the part; None: ctxexp itself, or an object passed in from Python."""
         return self.registry.source(self.kind, self.name)
 
     def plugin_call(self) -> AbstractContextManager[None]:
         """A context whose errors name the plugin that supplied the part."""
         return self.registry.plugin_call(self.kind, self.name)
 
-    def make(self, **others: object) -> Any:
-        """Build the part from its arguments, with `others` in place of those of the same name."""
+    def make(self, **overrides: object) -> Any:
+        """Build the part from its arguments and `overrides`, which win over arguments of the same name."""
         with self.plugin_call():
             try:
-                instance = self.offer.factory(**{**self.arguments, **others})
+                instance = self.offer.factory(**{**self.arguments, **overrides})
             except (ConfigError, MetricError) as error:
-                whose = re.search(rf"\b({self.kind}|{re.escape(self.name)})\b", str(error))
-                if whose or type(error) not in (ConfigError, MetricError):
+                names_part = re.search(rf"\b({self.kind}|{re.escape(self.name)})\b", str(error))
+                if names_part or type(error) not in (ConfigError, MetricError):
                     raise
-                raise type(error)(f"{self.kind} {self.name!r}: {error}") from error  # whose argument it speaks of
+                raise type(error)(f"{self.kind} {self.name!r}: {error}") from error
             if (contract := CONTRACTS.get(self.kind)) and not isinstance(instance, contract):
                 got = type(instance).__name__
                 raise ConfigError(f"{self.kind} {self.name!r}: expected a {contract.__name__}, got {got}")
@@ -72,7 +72,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Config(RunOptions):
-    """A whole, checked config: its own keys, and its parts."""
+    """A complete, checked config: its own keys, and its parts."""
 
     model: Part
     dataset: Part
@@ -83,14 +83,16 @@ class Config(RunOptions):
     sink: Mapping[str, Part]
     engine: Part
 
-    def parts(self) -> Iterator[Part]:
-        """The parts that decide the run's numbers, in the order of the flow."""
+    def result_parts(self) -> Iterator[Part]:
+        """The parts that can change the run's numbers (no sink, no engine), in the order of the flow; baselines that
+        metrics name besides the run's come last."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
         named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
         yield from (Part("baseline", name, {}, self.baseline.registry) for name in sorted(named))
 
     def with_factories(self, kind: str, factories: Mapping[str, Factory]) -> Config:
-        """The config with these factories, by name, in place of the options that it chooses of the kind."""
+        """The config with these factories, by name, in place of the options that it chooses for the kind; a kind of
+        which a run has one takes the first."""
         registry = replace(self.model.registry, offers=dict(self.model.registry.offers))
         for name, factory in factories.items():
             if kind in LISTS:
@@ -101,12 +103,12 @@ class Config(RunOptions):
         return replace(self, **changed)
 
 
-def check(node: Mapping[str, object], registry: Registry) -> Config:
-    """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first that can't be used."""
-    own = {key: value for key, value in node.items() if key not in KINDS}
+def parse_config(node: Mapping[str, object], registry: Registry) -> Config:
+    """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first unusable one."""
+    own = {key: value for key, value in node.items() if key not in CONFIG_KINDS}
     choices = _filled(RunOptions, _with_present_names(own))
     parts: dict[str, Any] = {}
-    for kind in KINDS:
+    for kind in CONFIG_KINDS:
         if kind in LISTS:
             parts[kind] = parts_of(kind, node.get(kind), registry)
         elif _is_named(one := node.get(kind)):
@@ -119,7 +121,8 @@ def check(node: Mapping[str, object], registry: Registry) -> Config:
 
 
 def _with_present_names(node: dict[str, object]) -> dict[str, object]:
-    """The node with the keys of former versions, as in an earlier run's config, under their present names."""
+    """The node with the keys of former versions, as in an earlier run's config, under their present names. The present
+    section is written anew: an earlier run's config has none, and it has that key alone."""
     for former, present in RENAMED.items():
         (section, key), (new_section, new_key) = former.split("."), present.split(".")
         if isinstance(values := node.get(section), Mapping) and key in values:
@@ -129,28 +132,30 @@ def _with_present_names(node: dict[str, object]) -> dict[str, object]:
 
 
 def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
-    """The parts of a group that takes several, by label. Raises ConfigError for nodes that are none."""
+    """The parts of a group of which a run may have several, by label. Raises ConfigError for a value that isn't a
+    mapping of labels to nodes with a `name`."""
     if not isinstance(nodes, Mapping):
         raise ConfigError(f"{kind}: expected options by label, as in {kind}=[NAME] ({', '.join(registry.names(kind))})")
-    for label, one in nodes.items():
+    for label, node in nodes.items():
         _check_label(kind, label)
-        if not _is_named(one):
-            raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(one)}")
-    return {label: part_of(kind, f"{kind}.{label}", one, registry) for label, one in nodes.items()}
+        if not _is_named(node):
+            raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(node)}")
+    return {label: part_of(kind, f"{kind}.{label}", node, registry) for label, node in nodes.items()}
 
 
 def _check_label(kind: str, label: object) -> None:
-    """Raise ConfigError for a label that names no curve and no file."""
+    """Raise ConfigError unless the label consists of letters, digits, _ and -: curves and files are named by it."""
     if not isinstance(label, str) or not re.fullmatch(r"\w[\w-]*", label):
         raise ConfigError(f"{kind}.{short(label)}: expected a name of letters, digits, _ and -")
 
 
 def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
-    """The dataclass with these values, those that are dataclasses filled too."""
+    """An instance of the dataclass `kind` with these values, converted to their types; nested dataclasses likewise.
+    `place` is the path of the node in the config, for messages."""
     hints = get_type_hints(kind, include_extras=True)
     for key in node:
         if key not in hints:
-            raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *KINDS])}")
+            raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *CONFIG_KINDS])}")
     values: dict[str, object] = {}
     for key, expected in hints.items():
         if key not in node:
@@ -171,8 +176,8 @@ def _is_named(node: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def part_of(kind: str, place: str, node: Mapping[str, object], registry: Registry) -> Part:
-    """The part that a node describes. Raises ConfigError unless its keys are the arguments of what it names, of their
-    types, and complete."""
+    """The part that a node describes. Raises ConfigError unless its keys are arguments of the factory that it names, of
+    the right types, and complete. `place` is the path of the node in the config, for messages."""
     part = Part(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
     signature = part.signature()
     expected = signature or {}
@@ -183,7 +188,7 @@ def part_of(kind: str, place: str, node: Mapping[str, object], registry: Registr
             needed = type_text(expected[key][0]).removesuffix(" | null")
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{needed}>")
         convert_value(f"{place}.{key}", value, Seed if key == "seed" and expected[key][0] is int else expected[key][0])
-    for key, (type_of, default) in expected.items():
+    for key, (expected_type, default) in expected.items():
         if default is inspect.Parameter.empty and key not in node:
-            raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(type_of)}>")
+            raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(expected_type)}>")
     return part

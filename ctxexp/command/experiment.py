@@ -23,13 +23,13 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose
 from ctxexp.command.build import Built
 from ctxexp.command.callback import current_job
-from ctxexp.command.config import PLACES, check
-from ctxexp.command.labels import supplied_by
+from ctxexp.command.config import RESULT_NEUTRAL_KEYS, parse_config
+from ctxexp.command.labels import plugins_used
 from ctxexp.command.names import add_config_folder, config_folder, load_plugin_files, registry
 from ctxexp.command.overrides import normalize_overrides
 from ctxexp.command.secrets import as_written, environment_texts, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
-from ctxexp.files.writing import is_disk_full, write_error
+from ctxexp.files.writing import disk_error_message, is_disk_full
 from ctxexp.jobs.credentials import mask
 from ctxexp.jobs.execute import JobSpec, execute, print_error_once
 from ctxexp.jobs.state import new_id
@@ -62,7 +62,7 @@ def _parse_flags(argv: list[str]) -> Namespace:
     return flags
 
 
-def measure(argv: list[str]) -> int:
+def run_experiment(argv: list[str]) -> int:
     """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
     _log_to_stderr()
     flags = _parse_flags(argv)
@@ -107,7 +107,7 @@ def measure(argv: list[str]) -> int:
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
         if is_disk_full(error):
             folder = [o.partition("=")[2].strip("'\"") for o in flags.overrides if o.startswith("tracking.folder=")]
-            raise DiskError(write_error(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
+            raise DiskError(disk_error_message(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
         raise ConfigError(
             f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
         ) from error
@@ -135,10 +135,10 @@ def _job_spec(cfg: DictConfig) -> JobSpec:
     values, document = compose.plain_values(cfg), as_written(cfg)
     load_plugin_files(values.get("plugins"))
     compose.prepare()
-    config = check(values, registry())
+    config = parse_config(values, registry())
     folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
-    decisive = _own({key: value for key, value in document.items() if key not in PLACES}, cfg)
-    versions = {p.plugin: f"{p.distribution} {p.version}" for p in supplied_by(config)}
+    decisive = _own({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
+    versions = {p.plugin: f"{p.distribution} {p.version}" for p in plugins_used(config)}
     return JobSpec(
         built=Built(config, Progress()),
         folder=folder,

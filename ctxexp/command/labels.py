@@ -14,8 +14,9 @@ from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, 
 
 
 def run_title(config: Config, control: Control) -> str:
-    """The run's name in charts: the model, by its checkpoint where one was given, weights and a prefix that aren't the
-    default, the control and the transform unless they are none, with the text that it was fitted on."""
+    """The run's name in charts, such as `bert (random) (prefix bos) + drop_top (k=3) fitted on polysemy`: the model, or
+    the checkpoint that the user gave in its place; then each of weights, prefix, control and transform that isn't the
+    default."""
     choice = config.model.arguments.get("weights")
     parts = [config.model.name]
     if checkpoint := _checkpoint_name(config):
@@ -30,28 +31,29 @@ def run_title(config: Config, control: Control) -> str:
     if (transform := transform_label(config)) != "none":
         parts += ["+", transform]
         if config.fit_on != "target":
-            parts.append(f"fitted on {text_name(config.fit_on)}")
+            parts.append(f"fitted on {fit_text_name(config.fit_on)}")
     return " ".join(parts)
 
 
 def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
-    """The config's names for the run, to be added to its study's metadata."""
+    """The part of the run's metadata that its config tells: names and labels of what it chooses."""
     return RunInfo(
         title=title,
-        model=ModelInfo(name=config.model.name, weights=weights(config) or "", dtype=config.dtype),
+        model=ModelInfo(name=config.model.name, weights=weights_label(config) or "", dtype=config.dtype),
         corpus=CorpusInfo(choices={key: str(value) for key, value in vars(config.words).items()}),
         transform=TransformInfo(
             name=transform_label(config),
             arguments={"name": config.transform.name, **config.transform.arguments},
-            fit=fit and replace(fit, text=text_name(config.fit_on)),
+            fit=fit and replace(fit, text=fit_text_name(config.fit_on)),
         ),
         published=config.figures.published,
-        plugins=supplied_by(config),
+        plugins=plugins_used(config),
     )
 
 
-def weights(config: Config) -> str | None:
-    """The weights of the run: the group's choice, or the user's own files in its place."""
+def weights_label(config: Config) -> str | None:
+    """The name of the run's weights: the checkpoint that the user gave, or the option `model.weights`; None where the
+    model has no such option."""
     choice, checkpoint = config.model.arguments.get("weights"), _checkpoint_name(config)
     return f"untrained {checkpoint}" if checkpoint and choice == "untrained" else checkpoint or choice
 
@@ -72,8 +74,8 @@ def _checkpoint_name(config: Config) -> str:
     return label_of(str(path)) if path else ""
 
 
-def text_name(fit_on: str) -> str:
-    """The choice of the fitted text, a path by its last part."""
+def fit_text_name(fit_on: str) -> str:
+    """The name of the text that the transform is fitted on: of `nli:PATH` the file's name, else `fit_on` itself."""
     return Path(fit_on.removeprefix("nli:")).name if fit_on.startswith("nli:") else fit_on
 
 
@@ -88,10 +90,10 @@ def transform_label(config: Config) -> str:
     return f"{part.name} ({listed})" if listed else part.name
 
 
-def supplied_by(config: Config) -> tuple[PluginInfo, ...]:
+def plugins_used(config: Config) -> tuple[PluginInfo, ...]:
     """The plugins that supply parts of this run, each with the parts that it supplies."""
-    brought: dict[Source, dict[str, None]] = {}
-    for part in config.parts():
+    names_by_source: dict[Source, dict[str, None]] = {}
+    for part in config.result_parts():
         if source := part.source:
-            brought.setdefault(source, {})[f"{part.kind} {part.name}"] = None
-    return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in brought.items())
+            names_by_source.setdefault(source, {})[f"{part.kind} {part.name}"] = None
+    return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in names_by_source.items())

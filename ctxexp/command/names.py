@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
-from ctxexp.plugins import KINDS, Registry, build_registry
+from ctxexp.plugins import CONFIG_KINDS, Registry, build_registry
 
-GROUPS = (*KINDS, "weights", "experiment")
+GROUPS = (*CONFIG_KINDS, "weights", "experiment")
 LISTS = ("metric", "sink")  # groups of which a run may have several
 
 _files: tuple[Path, ...] = ()  # files of plugins=[...], absolute

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from ctxexp.command.cli import experiment as measure
+from ctxexp.command.cli import run_or_help
 from ctxexp.command.face import runs
 from ctxexp.command.names import registry
 from ctxexp.datasets.download import vector_folder
@@ -28,7 +28,7 @@ KINDS = {"shards": "shards of encoding that was stopped", "sums": "sums of one p
 
 def run(*args: str) -> int:
     """Measure: one run, or a sweep with -m; the word `run` may be left out."""
-    return measure(list(args))
+    return run_or_help(list(args))
 
 
 def ui(*, folder: Path = Path("mlruns"), uri: str | None = None, experiment: str = "ctxexp", port: int = 5000) -> None:
@@ -105,7 +105,7 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
 
     for place in (folder, *folders):
         for sent in send(place, uri=uri, experiment=experiment):
-            print(f"{sent.folder}: {'there already' if sent.already else 'sent'}, {sent.link}")
+            print(f"{sent.folder}: {'sent' if sent.is_new else 'there already'}, {sent.link}")
 
 
 def plugins(*files: Path, json: bool = False) -> int:

@@ -11,7 +11,7 @@ from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.paths import user_path
-from ctxexp.files.text_lines import lines_from, text_lines
+from ctxexp.files.text_lines import lines_after_byte, text_lines
 
 Documents = Literal["none", "blank", "file"]
 SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
@@ -102,7 +102,7 @@ def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
         yield from (line for _, line in text_lines(part.path))
         return
     inside = part.start == 0 or not blank
-    for at, line in lines_from(part.path, part.start):
+    for at, line in lines_after_byte(part.path, part.start):
         if at >= part.end and not blank:
             return
         if inside:

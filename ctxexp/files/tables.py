@@ -1,4 +1,4 @@
-"""Tables as CSV files: numbers are read back to the last bit, text stays text."""
+"""Tables as CSV files: floats round-trip exactly, text stays text."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 from ctxexp.errors import short
 from ctxexp.files.paths import no_device
-from ctxexp.files.writing import replacing
+from ctxexp.files.writing import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}
+_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}  # NumPy's kind -> type; unsigned ones become signed
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write the table with full precision, UTF-8, one header line; NaN as an empty cell."""
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         table.to_csv(part, index=False, encoding="utf-8", lineterminator="\r\n")
 
 
-def types(table: pd.DataFrame) -> dict[str, str]:
+def column_types(table: pd.DataFrame) -> dict[str, str]:
     """The column types that `read_csv` needs: int64, float64, bool or str by column name."""
     return {str(name): _TYPES.get(dtype.kind, "str") for name, dtype in table.dtypes.items()}
 
@@ -43,6 +43,6 @@ def _convert(cells: pd.Series, kind: str) -> pd.Series | np.ndarray:
         return cells
     if kind == "bool":
         return cells == "True"
-    if kind not in _TYPES.values():  # NumPy would make cells of any size that is named
+    if kind not in _TYPES.values():  # a damaged file may name U99999999, for which NumPy would ask so much memory
         raise ValueError(f"a column of type {short(kind)}, expected str, {', '.join(sorted({*_TYPES.values()}))}")
     return cells.replace("", "nan").to_numpy(np.str_).astype(kind)

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import ModelError
-from ctxexp.files.writing import replacing
+from ctxexp.files.writing import atomic_write
 
 
 def write_text(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
     """word2vec's text: a line `words dimension`, then each word with its numbers, 9 digits: exact in float32."""
-    with replacing(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n")
         for word, row in zip(_writable(words), np.asarray(vectors, np.float32).tolist(), strict=True):
             file.write(word + "".join(f" {value:.9g}" for value in row) + "\n")
@@ -22,7 +22,7 @@ def write_text(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
 
 def write_binary(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
     """word2vec's binary: the same header, then each word, a blank, little-endian float32 numbers and a line end."""
-    with replacing(path) as part, part.open("wb") as file:
+    with atomic_write(path) as part, part.open("wb") as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
         for word, row in zip(_writable(words), np.asarray(vectors, "<f4"), strict=True):
             file.write(word.encode() + b" " + row.tobytes() + b"\n")
@@ -34,7 +34,7 @@ def write_safetensors(path: Path, words: Sequence[str], vectors: np.ndarray) -> 
 
     metadata = {"words": json.dumps(list(words), ensure_ascii=False)}
     # Not save_file: it makes a file that nobody but its owner may read.
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_bytes(save({"vectors": np.ascontiguousarray(vectors, np.float32)}, metadata=metadata))
 
 

@@ -179,7 +179,7 @@ def _readable(path: Path, entries: Iterator[T]) -> Iterator[T]:
 def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """The entry of each line. A word may hold blanks, as some of GloVe's do."""
     blank, separator, dim = 0, shape.separator, shape.dim
-    for number, raw in raw_lines(stream, start=2 if shape.header else 1):
+    for number, raw in raw_lines(stream, first_number=2 if shape.header else 1):
         line = raw.rstrip(b" \t\r\n")
         if not line:
             blank = blank or number

@@ -1,5 +1,4 @@
-"""Atomic writing: a file is written beside its place and renamed into it; errors such as a full disk become a
-message."""
+"""Atomic writing: a file is written under a temporary name and renamed; errors such as a full disk become a message."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from pathlib import Path
 
 from ctxexp.errors import DiskError
 
-PART = ".part"  # the end of a file's name while it is written
-STALE = 60  # seconds; a file of a description or a job is written within one
+PART = ".part"  # suffix of the temporary name
+STALE = 60  # seconds without a write, after which another machine's temporary file counts as abandoned
 MAKE_ROOM = "make room there or choose another folder, and repeat the command (resume=true skips jobs that finished)"
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to, which takes its place when the block ends and is gone when it fails.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path; it replaces `path` when the block succeeds, and is deleted when it fails.
 
-    The folder is made if need be. Raises DiskError for what the disk refuses.
+    The folder is made if need be. Raises DiskError for errors of the file system.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     try:
@@ -31,18 +30,18 @@ def replacing(path: Path) -> Iterator[Path]:
         yield part
         part.replace(path)
     except OSError as error:
-        raise DiskError(write_error(error, path)) from error
+        raise DiskError(disk_error_message(error, path)) from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
 
 
-def clear_parts(folder: Path, name: str = "*") -> list[Path]:
-    """Remove what killed processes were writing in `folder`, of the file of that name or of all, and return the paths:
-    parts whose process is not here and that nobody touched for STALE seconds (another machine's process may write to a
-    shared folder)."""
+def clear_parts(folder: Path, pattern: str = "*") -> list[Path]:
+    """Delete temporary files of killed processes in `folder` and return their paths: those of files whose name matches
+    the glob `pattern`, whose process is not here and that nobody touched for STALE seconds (another machine's process
+    may write to a shared folder)."""
     removed = []
-    for part in folder.glob(f"{name}.*{PART}"):
+    for part in folder.glob(f"{pattern}.*{PART}"):
         from psutil import pid_exists  # here, since most folders hold none
 
         pid = part.stem.rpartition(".")[2]
@@ -55,7 +54,7 @@ def clear_parts(folder: Path, name: str = "*") -> list[Path]:
 
 def write_text(path: Path, text: str) -> Path:
     """Write the text as UTF-8, atomically, and return the path."""
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_text(text, encoding="utf-8")
     return path
 
@@ -69,8 +68,8 @@ def is_disk_full(error: BaseException | None) -> bool:
     return False
 
 
-def write_error(error: OSError, path: Path | None = None) -> str:
-    """A one-line message: why the file can't be written and what to do; without `path` the error's own file name."""
+def disk_error_message(error: OSError, path: Path | None = None) -> str:
+    """A one-line message why the file can't be written and what to do; without `path` it names the error's own file."""
     path = Path(str(error.filename)) if path is None and error.filename else path
     if is_disk_full(error):
         where = f"cannot write {path.name}: the disk of {path.parent}" if path else "a disk"

@@ -72,13 +72,13 @@ def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | No
     sink into `run.folder`.
     """
     if run.sweep is None:  # a sweep does it once, before its jobs
-        mark_killed_jobs(run.store)
-    folder = finished_on_disk(run.store, run.key)
+        mark_killed_jobs(run.tracking_folder)
+    folder = finished_on_disk(run.tracking_folder, run.key)
     if folder is None:
         if not _fetch(sinks, run):
             return None
         folder = run.folder
-    sinks.adopt(run, load_run(folder, run.store))
+    sinks.reuse(run, load_run(folder, run.tracking_folder))
     write_state(
         run.folder,
         status="FINISHED",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files.manifest import MANIFEST, seal
-from ctxexp.files.writing import is_disk_full, write_error, write_text
+from ctxexp.files.writing import disk_error_message, is_disk_full, write_text
 from ctxexp.jobs.credentials import mask, mask_document
 from ctxexp.jobs.environment import environment, source
 from ctxexp.jobs.process import defer_signals, process_tags, sigterm_as_interrupt
@@ -42,7 +42,7 @@ def new_run(
         key=key,
         id=secrets.token_hex(16),
         folder=folder,
-        store=store,
+        tracking_folder=store,
         began_ms=int(time.time() * 1000),
         params=mask_document(dict(params)),
         config=mask(config),
@@ -59,7 +59,7 @@ def load_run(folder: Path, store: Path) -> Run:
             **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
             began_ms=int(document["began"]),
             folder=folder,
-            store=store,
+            tracking_folder=store,
             config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
         )
     except (LookupError, TypeError, ValueError, AttributeError):
@@ -95,11 +95,11 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
     """Run the block as one job and record how it ends: FINISHED, FAILED with its error, or KILLED."""
     folder = run.folder
     if run.sweep is None:  # a sweep does it once, before its jobs
-        mark_killed_jobs(run.store)
+        mark_killed_jobs(run.tracking_folder)
     for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
-    elsewhere = ("folder", "store", "config", "began_ms")
-    description = {key: value for key, value in vars(run).items() if key not in elsewhere} | {"began": run.began_ms}
+    own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place and its config
+    description = {**{key: vars(run)[key] for key in own}, "began": run.began_ms}
     write_text(folder / "config.yaml", run.config)
     write_json(folder / "environment.json", environment())
     write_json(folder / RUN, {**description, "overrides": list(overrides)})
@@ -152,5 +152,5 @@ def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> No
 def describe(error: BaseException) -> str:
     """The message of an error that ctxexp raises on purpose, or that a full disk raises; else the whole traceback."""
     if isinstance(error, OSError) and is_disk_full(error):
-        return write_error(error)
+        return disk_error_message(error)
     return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))

@@ -11,8 +11,8 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from ctxexp.command.config import PLACES, Config, Part
-from ctxexp.command.labels import supplied_by
+from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Config, Part
+from ctxexp.command.labels import plugins_used
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 from ctxexp.measuring.study import Study
@@ -34,8 +34,8 @@ def job_key(config: Config, read: str, encoder: str, version: str) -> str:
     `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
     its path. Of plugins that supply something to the job versions and code count.
     """
-    decisive = {key: value for key, value in vars(config).items() if key not in PLACES}
-    others = sorted((p.plugin, p.version, code_of(p.plugin)) for p in supplied_by(config))
+    decisive = {key: value for key, value in vars(config).items() if key not in RESULT_NEUTRAL_KEYS}
+    others = sorted((p.plugin, p.version, code_of(p.plugin)) for p in plugins_used(config))
     text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -59,7 +59,9 @@ def files_digest(config: Config) -> str:
     transform, baseline and control: a file's bytes; of a folder's files their names, sizes and times. A file that
     can't be read says so where it is used."""
     digest = hashlib.blake2b(digest_size=8)
-    parts = [part for part in config.parts() if part.kind not in ("dataset", "model")]  # these tell of their content
+    parts = [
+        part for part in config.result_parts() if part.kind not in ("dataset", "model")
+    ]  # these tell of their content
     for path in sorted(set(_paths([dict(part.arguments) for part in parts]))):
         digest.update(f"{path}\0".encode())
         with suppress(OSError):

@@ -12,7 +12,7 @@ from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 
 
 class Sinks(Sink):
-    """Each sink gets everything, whatever becomes of the others; then the first failure is raised, as TrackingError.
+    """Calls every sink, whether or not others fail; then raises the first failure as TrackingError.
 
     `sinks` by label; `plugin_of`: label of a sink to the plugin that supplied it.
     """
@@ -36,10 +36,10 @@ class Sinks(Sink):
         return {label: metadata for label, metadata in by_label.items() if metadata}
 
     def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
-        """Prepare every sink, once a sweep; returns the arguments that the jobs' sinks get in place of their own, by
-        label."""
+        """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get
+        in place of their own."""
         by_label: dict[str, dict[str, object]] = {}
-        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare_sweep(store))}))
+        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare_jobs(store))}))
         return by_label
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
@@ -48,9 +48,9 @@ class Sinks(Sink):
 
         self._each(f"settle the sweep, whose comparison is in {sweep.summary}", finish)
 
-    def charts_url(self, sweep: Sweep) -> str:
+    def charts_link(self, sweep: Sweep) -> str:
         links: list[str] = []
-        self._each("say where the curves are", lambda _, sink: links.append(sink.charts_url(sweep)))
+        self._each("say where the curves are", lambda _, sink: links.append(sink.charts_link(sweep)))
         return next(filter(None, links), "")
 
     def fetch(self, run: Run, folder: Path) -> bool:
@@ -63,8 +63,8 @@ class Sinks(Sink):
                 raise
         return any(answers)
 
-    def adopt(self, run: Run, saved: Run) -> None:
-        self._each("take over a finished run", lambda _, sink: sink.adopt(run, saved))
+    def reuse(self, run: Run, saved: Run) -> None:
+        self._each("take over a finished run", lambda _, sink: sink.reuse(run, saved))
 
     def _each(self, what: str, call: Callable[[str, Sink], object]) -> None:
         failed: TrackingError | None = None

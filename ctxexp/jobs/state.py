@@ -14,7 +14,7 @@ from typing import Any, TypedDict, cast
 
 from ctxexp.errors import DiskError
 from ctxexp.files.paths import no_device, user_path
-from ctxexp.files.writing import PART, write_error, write_text
+from ctxexp.files.writing import PART, disk_error_message, write_text
 from ctxexp.jobs.credentials import mask_document
 from ctxexp.jobs.process import HOST, PID, STARTED, is_gone, process_start
 
@@ -110,5 +110,5 @@ def mark_killed_jobs(store: Path) -> list[Path]:
                 if pid.isdigit() and process_start(int(pid)) == "":
                     part.unlink()
     except OSError as error:
-        raise DiskError(write_error(error)) from error
+        raise DiskError(disk_error_message(error)) from error
     return closed

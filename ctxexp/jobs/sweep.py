@@ -20,7 +20,7 @@ from ctxexp.jobs.job import describe
 from ctxexp.jobs.process import defer_signals, end_workers, plain_interrupts, sigterm_as_interrupt
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
-from ctxexp.plugins import KINDS
+from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import show
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page import REPORT, write_summary
@@ -161,7 +161,7 @@ def _short_text(override: str) -> str:
     """
     key, _, value = override.lstrip("+").partition("=")
     value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]").split(","))
-    if key in (*KINDS, "weights", "experiment"):
+    if key in (*CONFIG_KINDS, "weights", "experiment"):
         return value
     group, _, last = key.rpartition(".")
     return f"sentence {last} {value}" if group == "sentence" else f"{last} {value}"
@@ -242,9 +242,9 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
             show(f"{sentence}.")
     for table in table_texts(sweep.summary):
         show(f"\n{table}")
-    charts = sinks.charts_url(sweep)
+    link = sinks.charts_link(sweep)
     page = sweep.summary / REPORT
     show(f"comparison: {sweep.summary}" + (f"\nreport:     {page}" if page.exists() else ""))
-    if charts:
-        show(f"charts:     {charts}")
+    if link:
+        show(f"charts:     {link}")
     return 0 if report.status == "FINISHED" and not report.error else 1

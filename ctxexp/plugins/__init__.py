@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED, REPORT, TYPED, Factory, Register, hookimpl
+from ctxexp.plugins.hookspecs import (
+    ALL_KINDS,
+    COMMAND,
+    CONFIG_KINDS,
+    REPORT,
+    USER_FACING_KINDS,
+    Factory,
+    Register,
+    hookimpl,
+)
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry, build_registry
 
 __all__ = [
+    "ALL_KINDS",
     "COMMAND",
-    "KINDS",
-    "OFFERED",
+    "CONFIG_KINDS",
     "REPORT",
-    "TYPED",
+    "USER_FACING_KINDS",
     "Factory",
     "Offer",
     "Register",

@@ -13,10 +13,10 @@ from ctxexp.files.paths import user_path
 from ctxexp.plugins.offers import Source
 
 
-def load(path: Path) -> tuple[types.ModuleType, Source]:
+def load_plugin_file(path: Path) -> tuple[types.ModuleType, Source]:
     """The file's module, and its source for the record: its stem, absolute path, and the hash of its bytes.
 
-    Raises PluginError naming file and line of what it raises. Nothing is written beside the file.
+    Raises PluginError naming the file and the line where it fails. Nothing is written beside the file.
     """
     path = user_path(path).absolute()
     if not path.is_file():
@@ -32,17 +32,20 @@ def load(path: Path) -> tuple[types.ModuleType, Source]:
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
 
-    def failure(error: BaseException) -> str:
-        del sys.modules[module.__name__]
+    def message(error: BaseException) -> str:
         text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else error_text(error)
-        return f"plugin file {place(path, error)}: {text}"
+        return f"plugin file {location(path, error)}: {text}"
 
-    with plugin_call("plugin file", failure=failure, within=failure):
-        exec(compile(content, str(path), "exec"), module.__dict__)
+    try:
+        with plugin_call("plugin file", failure=message, within=message):
+            exec(compile(content, str(path), "exec"), module.__dict__)
+    except PluginError:
+        del sys.modules[module.__name__]
+        raise
     return module, Source(path.stem, str(path), f"sha256:{digest}")
 
 
-def place(path: Path, error: BaseException) -> str:
+def location(path: Path, error: BaseException) -> str:
     """`<path>, line <n>`: the last line of the file that `error` passed through; the path alone if it passed none."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"{path}, line {error.lineno}"

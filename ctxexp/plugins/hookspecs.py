@@ -1,9 +1,9 @@
-"""The whole surface for plugins: functions that get `register(name, factory)`. Config files need
-none: they are found in the folder `ctxexp_conf` beside the plugin's module.
+"""The hooks of plugins: functions that get `register(name, factory)`. Config files need no hook: they are found in the
+folder `ctxexp_conf` beside the plugin's module.
 
-A factory's keyword arguments are the config keys of its name, a verb's function is the verb. `register` takes it, or
-where it is: `"package.module:name"` is imported when it is asked for first, so that no start pays for what it doesn't
-use. What ships with ctxexp comes through the same hooks.
+The keyword arguments of a factory are the config keys of its name; a verb or a report registers the function itself.
+`register` takes a callable, or its place as text, `"package.module:name"`, which is imported when it is first needed:
+commands that don't use it start without it. ctxexp's own names come through the same hooks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ hookimpl = pluggy.HookimplMarker("ctxexp")
 
 
 class HookSpecs:
-    """HookSpecs that a plugin may implement, in the order in which names are listed."""
+    """Specifications of the hooks that a plugin may implement, in the order in which names are listed."""
 
     @hookspec
     def register_models(self, register: Register) -> None:
@@ -53,7 +53,7 @@ class HookSpecs:
 
     @hookspec
     def register_controls(self, register: Register) -> None:
-        """Offer controls of text and occurrences.
+        """Offer control conditions: changes of the text (shuffled words), or occurrences that are left out.
 
         Args:
             register: Takes a name and its factory(**config) -> ctxexp.Control.
@@ -67,7 +67,7 @@ class HookSpecs:
 
     @hookspec
     def register_transforms(self, register: Register) -> None:
-        """Offer calibrations of the space.
+        """Offer transforms of a layer's vectors, such as removing its strongest directions.
 
         Args:
             register: Takes a name and its factory(**config) -> ctxexp.Transform.
@@ -109,7 +109,7 @@ class HookSpecs:
 
     @hookspec
     def register_sinks(self, register: Register) -> None:
-        """Offer destinations of runs.
+        """Offer destinations of runs' results, such as a tracking server.
 
         Args:
             register: Takes a name and its factory(**config) -> ctxexp.Sink.
@@ -123,7 +123,7 @@ class HookSpecs:
 
     @hookspec
     def register_engines(self, register: Register) -> None:
-        """Offer places where texts are read and sentences encoded.
+        """Offer engines: execution backends that read texts and encode sentences.
 
         Args:
             register: Takes a name and its factory(**config) -> ctxexp.engine.Engine.
@@ -168,11 +168,11 @@ class HookSpecs:
 
 HOOKS = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
 COMMAND = "command"  # the first word of a command line
-REPORT = "report"  # made of a sweep's runs
-OFFERED = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
-KINDS = tuple(kind for kind in OFFERED if kind not in (COMMAND, REPORT))  # chosen by a config
-TYPED = (*KINDS, COMMAND)  # users type these names
+REPORT = "report"  # a table or figure of a sweep's runs
+ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
+CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT))  # chosen by a config
+USER_FACING_KINDS = (*CONFIG_KINDS, COMMAND)  # users write these names in configs or on the command line
 FIRST_PARTY = (  # ctxexp's own, through the same hooks
-    *(f"ctxexp.{kind}s" for kind in KINDS),
+    *(f"ctxexp.{kind}s" for kind in CONFIG_KINDS),
     "ctxexp.command.verbs",
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from ctxexp.command.help import ConfigKey, config_keys, option_keys, option_names, summary_of
 from ctxexp.command.names import GROUPS, load_plugin_files, registry
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.hookspecs import COMMAND, KINDS, OFFERED
+from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.registry import Registry
 from ctxexp.plugins.types import type_text, value_text
@@ -21,19 +21,20 @@ from ctxexp.vectors.code_version import __version__
 
 
 def listing(registry: Registry) -> str:
-    """One section a plugin: distribution and version, its names with their first line and arguments."""
+    """The listing as text, one section per plugin: distribution and version, then its offers, each with the first
+    sentence of its docstring and its config keys."""
     own = [offer for offer in registry.offers.values() if offer.builtin]
     sections = [_section("ctxexp", __version__, own)]
     for source in registry.sources:
-        brought = [o for o in registry.offers.values() if o.plugin == source.plugin]
-        sections.append(_section(_title(source), source.version, brought))
+        offers = [o for o in registry.offers.values() if o.plugin == source.plugin]
+        sections.append(_section(_title(source), source.version, offers))
     if registry.broken:
         sections.append("\n".join(["broken, and left out:", *(f"  {' '.join(b.split())}" for b in registry.broken)]))
     return "\n\n".join(sections)
 
 
-def signature(offer: Offer) -> str:
-    """The config keys with types and defaults: `size: int = 3, path: str`."""
+def signature_text(offer: Offer) -> str:
+    """The offer's config keys with types and defaults, as in `size: int = 3, path: str`."""
     if offer.problem:
         return ""
     parameters = arguments(offer.factory)
@@ -51,15 +52,15 @@ def _title(source: Source) -> str:
 
 def _section(title: str, version: str, offers: list[Offer]) -> str:
     lines = [f"{title} {version}"]
-    for offer in sorted(offers, key=lambda o: ((*OFFERED, o.kind).index(o.kind), o.name)):
+    for offer in sorted(offers, key=lambda o: ((*ALL_KINDS, o.kind).index(o.kind), o.name)):
         lines.append(f"  {offer.usage:<36} {offer.summary}".rstrip())
-        if offer.kind in KINDS and (keys := signature(offer)):
+        if offer.kind in CONFIG_KINDS and (keys := signature_text(offer)):
             lines.append(f"      {keys}")
     return "\n".join(lines)
 
 
-def document(registry: Registry) -> dict[str, object]:
-    """Groups with their options, the config's own keys, verbs and plugins, as JSON has them."""
+def listing_dict(registry: Registry) -> dict[str, object]:
+    """The listing as values of JSON types: groups with their options, the config's own keys, verbs and plugins."""
     verbs = {name: registry.find(COMMAND, name) for name in registry.names(COMMAND)}
     return {
         "version": __version__,
@@ -71,7 +72,7 @@ def document(registry: Registry) -> dict[str, object]:
             for group in GROUPS
         },
         "values": _keys(config_keys()),
-        "verbs": {name: {"about": verb.summary, "arguments": signature(verb)} for name, verb in verbs.items()},
+        "verbs": {name: {"about": verb.summary, "arguments": signature_text(verb)} for name, verb in verbs.items()},
         "plugins": [
             asdict(source) | {"offers": [o.usage for o in registry.offers.values() if o.plugin == source.plugin]}
             for source in registry.sources
@@ -85,14 +86,15 @@ def _keys(keys: Iterable[ConfigKey]) -> dict[str, dict[str, str]]:
 
 
 def main(files: list[Path], *, as_json: bool = False) -> int:
-    """Print the listing; 1 if an installed plugin is broken."""
+    """Print the listing, as text or (`json=true`) as JSON; returns the exit status, 1 if an installed plugin is
+    broken."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # they are in the listing
+        warnings.simplefilter("ignore", UserWarning)  # the listing has these warnings
         if files:
             load_plugin_files([str(file) for file in files])
         current = registry()
     if as_json:
-        print(json.dumps(document(current), indent=1, ensure_ascii=False))
+        print(json.dumps(listing_dict(current), indent=1, ensure_ascii=False))
     else:
         show(listing(current))
     return 1 if current.broken else 0

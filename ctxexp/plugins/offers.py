@@ -14,7 +14,7 @@ from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
 
 @dataclass(frozen=True)
 class Offer:
-    """One registered name: its factory, and the plugin that supplies it."""
+    """One registered name, its factory (of a verb or report: its function), and the plugin that supplies it."""
 
     kind: str
     name: str

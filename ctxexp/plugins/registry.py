@@ -15,8 +15,8 @@ from pathlib import Path
 import pluggy
 
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, short
-from ctxexp.plugins.files import load, place
-from ctxexp.plugins.hookspecs import FIRST_PARTY, HOOKS, KINDS, Factory, HookSpecs, Register
+from ctxexp.plugins.files import load_plugin_file, location
+from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, Source
 from ctxexp.plugins.published import install_hint
 
@@ -26,7 +26,7 @@ HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribut
 
 @dataclass
 class Registry:
-    """Every name that can be built, by kind."""
+    """Every registered offer by (kind, name), and the plugins that supplied them."""
 
     offers: dict[tuple[str, str], Offer] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Registry:
 
         def failure(error: BaseException) -> str:
             supplier = source or f"plugin {self.find(kind, name).plugin!r}"
-            hint = f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in KINDS else ""
+            hint = f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in CONFIG_KINDS else ""
             return f"{kind} {name!r} of {supplier} could not be built: {error_text(error)}{hint}"
 
         try:
@@ -101,11 +101,11 @@ def build_registry(
         with _reported(registry, source, name, "is ignored"):
             _join(registry, name, plugin, source)
     for path in dict.fromkeys(files):
-        module, source = load(path)
+        module, source = load_plugin_file(path)
 
         def failure(error: BaseException, path: Path = path) -> str:
             text = str(error) if isinstance(error, CtxexpError) else error_text(error)
-            return f"plugin file {place(path, error)}: {text}"
+            return f"plugin file {location(path, error)}: {text}"
 
         with plugin_call("plugin file", failure=failure, within=failure):
             _join(registry, source.plugin, module, source)
@@ -136,7 +136,7 @@ def _reported(registry: Registry, source: Source, where: str, problem: str) -> I
 
 
 def _join(registry: Registry, name: str, plugin: object, source: Source) -> None:
-    """Adopt a plugin whole or not at all."""
+    """Register all offers of a plugin, or none where one of them is refused."""
     trial = Registry(offers=dict(registry.offers), folders=list(registry.folders), hooks=registry.hooks)
     _adopt(trial, name, plugin)
     if len(trial.offers) == len(registry.offers) and len(trial.folders) == len(registry.folders):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.files.writing import replacing
+from ctxexp.files.writing import atomic_write
 from ctxexp.report.palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -88,6 +88,6 @@ def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = 
             engine.execute(figure)
         figure.set_layout_engine(None)  # laid out once, for all: with an engine matplotlib draws each file twice
         for kind, path in zip(kinds, paths, strict=True):
-            with replacing(path) as part:
+            with atomic_write(path) as part:
                 figure.savefig(part, format=kind, dpi=150, metadata=undated.get(kind))
     return paths

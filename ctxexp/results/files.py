@@ -14,8 +14,8 @@ import numpy as np
 from ctxexp.errors import MetricError, TrackingError, short
 from ctxexp.files.arrays import NO_ARCHIVE, read_npz
 from ctxexp.files.manifest import find_damage, own_file
-from ctxexp.files.tables import read_csv, types, write_csv
-from ctxexp.files.writing import replacing, write_text
+from ctxexp.files.tables import column_types, read_csv, write_csv
+from ctxexp.files.writing import atomic_write, write_text
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
 
@@ -36,15 +36,15 @@ def write(results: Results, folder: Path) -> None:
     for name, table in results.tables.items():
         write_csv(table, folder / f"{name}.csv")
     if results.replicates:
-        with replacing(folder / REPLICATES) as part, part.open("wb") as file:
+        with atomic_write(folder / REPLICATES) as part, part.open("wb") as file:
             names = np.array([[*key.columns.values()] for key in results.replicates], dtype=str)
             np.savez_compressed(file, *results.replicates.values(), keys=names)
-    with replacing(folder / FRAME) as part:
+    with atomic_write(folder / FRAME) as part:
         part.write_bytes(results.frame.to_parquet(engine="pyarrow", index=False))
     document = {
         "format": FORMAT,
         "info": results.info.to_json(),
-        "tables": {name: types(table) for name, table in results.tables.items()},
+        "tables": {name: column_types(table) for name, table in results.tables.items()},
         "values": [{**key.columns, **_ends(estimates)} for key, estimates in results.by_key.items()],
     }
     write_text(folder / FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))

@@ -2,6 +2,6 @@
 
 import sys
 
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 
-sys.exit(command(["conform", *sys.argv[1:]]))
+sys.exit(run_command_line(["conform", *sys.argv[1:]]))

@@ -19,7 +19,7 @@ from ctxexp import testing
 from ctxexp.command.config import Part, part_of
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line
-from ctxexp.plugins import KINDS, Offer, Registry, build_registry
+from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, build_registry
 from ctxexp.plugins.types import convert_value
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
@@ -98,12 +98,12 @@ def _others(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _find(registry: Registry, name: str) -> Offer:
     kind, _, bare = name.rpartition("/")
     if kind:
-        if kind not in KINDS:
-            raise UnknownName("kind", kind, KINDS)
+        if kind not in CONFIG_KINDS:
+            raise UnknownName("kind", kind, CONFIG_KINDS)
         return registry.find(kind, bare)
-    offers = [offer for offer in registry.offers.values() if offer.kind in KINDS and offer.name == name]
+    offers = [offer for offer in registry.offers.values() if offer.kind in CONFIG_KINDS and offer.name == name]
     if not offers:
-        raise UnknownName("name", name, {registered for kind in KINDS for registered in registry.names(kind)})
+        raise UnknownName("name", name, {registered for kind in CONFIG_KINDS for registered in registry.names(kind)})
     if len(offers) > 1:
         both = " or ".join(f"{offer.kind}/{name}" for offer in offers)
         raise ConfigError(f"{name!r} is the name of several things; say {both}")

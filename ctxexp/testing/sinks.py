@@ -111,7 +111,7 @@ class _Kit:
             key=f"key{self.runs}",
             id=f"{self.runs:032x}",
             folder=folder,
-            store=self.store,
+            tracking_folder=self.store,
             began_ms=1_700_000_000_000 + self.runs,
             params=params or {"seed": 0},
             sweep=sweep,
@@ -182,10 +182,10 @@ def _results(seed: int = 0, **others: np.ndarray) -> Results:
 
 
 def _prepared(kit: _Kit) -> None:
-    arguments = kit.make().prepare_sweep(kit.store)
+    arguments = kit.make().prepare_jobs(kit.store)
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
         raise Breach(
-            f"prepare_sweep() gave {arguments!r}; expected the arguments of the jobs' sinks by name, {{}} for none"
+            f"prepare_jobs() gave {arguments!r}; expected the arguments of the jobs' sinks by name, {{}} for none"
         )
 
 
@@ -276,13 +276,13 @@ def _resume(kit: _Kit) -> None:
     again = Run(**{**vars(kit.run(sweep="again")), "key": run.key})
     if kit.make().fetch(again, fresh) and Results.load(fresh).frame.to_csv() != results.frame.to_csv():
         raise Breach("fetch() gives other results than were sent")
-    kit.make().adopt(again, run)
+    kit.make().reuse(again, run)
 
 
 def _sweep(kit: _Kit) -> None:
     sweep = Sweep("20260101-000000-abcdef", kit.store, 1_700_000_000.0, ("model=a,b",))
     first = kit.make()
-    first.prepare_sweep(kit.store)
+    first.prepare_jobs(kit.store)
     sink, run = kit.sent(_results(7), kit.run("a", sweep=sweep.id))
     failed = kit.run("b", sweep=sweep.id)
     rows = [
@@ -292,5 +292,5 @@ def _sweep(kit: _Kit) -> None:
     sweep.summary.mkdir(parents=True)
     (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
     first.finish_sweep(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.metadata(), {}])
-    if not isinstance(charts := first.charts_url(sweep), str):
-        raise Breach(f"charts_url() gave {charts!r}; expected a text, empty if there is no such place")
+    if not isinstance(link := first.charts_link(sweep), str):
+        raise Breach(f"charts_link() gave {link!r}; expected a text, empty if there is no such place")

@@ -12,7 +12,7 @@ import pytest
 from warm import Warm
 
 from ctxexp.command.names import GROUPS, registry
-from ctxexp.plugins import TYPED
+from ctxexp.plugins import USER_FACING_KINDS
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
@@ -136,7 +136,7 @@ def test_help_lists_every_group_and_option(tmp_path: Path) -> None:
     for group in GROUPS:
         assert f"\n  {group} " in done.stdout
     for kind, name in registry().offers:
-        assert kind not in TYPED or name in done.stdout
+        assert kind not in USER_FACING_KINDS or name in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

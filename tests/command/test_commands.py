@@ -12,7 +12,7 @@ from test_figures import results
 
 from ctxexp import __version__
 from ctxexp.command import compose
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError
@@ -45,14 +45,14 @@ def shout(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command([shout, "shout", "bank", "model=x"]) == 2
+    assert run_command_line([shout, "shout", "bank", "model=x"]) == 2
     assert capsys.readouterr().out == "bank! model=x!\n"
-    assert command([shout, "shout"]) == 2
+    assert run_command_line([shout, "shout"]) == 2
     assert capsys.readouterr().err == "error: expected words; say some\n"
-    assert command([shout, "shuot"]) == 2
+    assert run_command_line([shout, "shuot"]) == 2
     assert "did you mean ctxexp shout?" in capsys.readouterr().err
     assert re.search(r"\n  ctxexp shout +Say the words loudly\.\n", help_of([]))
-    assert command(["plugins", shout[len("plugins=[") : -1]]) == 0
+    assert run_command_line(["plugins", shout[len("plugins=[") : -1]]) == 0
     assert f"\n  {'ctxexp shout':<36} Say the words loudly." in capsys.readouterr().out
 
 
@@ -80,21 +80,21 @@ def test_an_uninstalled_verb_is_named_with_its_plugin() -> None:
 
 @pytest.mark.parametrize("verb", ["ui", "report", "claims", "cache", "upload", "plugins", "conform", "bench-words"])
 def test_each_says_how_it_is_used(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command([verb, "--help"]) == 0
+    assert run_command_line([verb, "--help"]) == 0
     assert f"ctxexp {verb}" in capsys.readouterr().out
 
 
 def test_run_is_the_verb_that_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for words in (["run", "--cfg", "job", "model=gpt2"], ["--cfg", "job", "model=gpt2"]):
-        assert command(words) in (0, None)
+        assert run_command_line(words) in (0, None)
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
     assert "name: gpt2" in shown[0]
 
 
 def test_the_version_is_our_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(["--version"]) == 0
+    assert run_command_line(["--version"]) == 0
     assert capsys.readouterr().out == f"ctxexp {__version__}\n"
 
 
@@ -105,9 +105,9 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
         results(name, n_layers).save(folder)
         write_state(folder, status="FINISHED", name=name)
     asked = ["report", f"folder={tmp_path}", f"out={tmp_path / 'new'}"]
-    assert command(asked) == 0
+    assert run_command_line(asked) == 0
     assert str(tmp_path / "new" / "report.html") in capsys.readouterr().out.splitlines()
     with (tmp_path / "new" / "comparison.csv").open(encoding="utf-8") as file:
         assert list(dict.fromkeys(row["run"] for row in csv.DictReader(file))) == ["bert", "gpt2"]
-    assert command([*asked, "sweep=three"]) == 2
+    assert run_command_line([*asked, "sweep=three"]) == 2
     assert capsys.readouterr().err == f"error: no finished run of sweep three in {tmp_path / 'results'}\n"

@@ -10,12 +10,12 @@ from annotated_types import Le
 
 from ctxexp import controls
 from ctxexp.command import compose
-from ctxexp.command.config import Part, check
+from ctxexp.command.config import Part, parse_config
 from ctxexp.command.names import GROUPS, config_folders
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.jobs.key import job_key
-from ctxexp.plugins import KINDS, Offer, Registry, arguments
+from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, arguments
 from ctxexp.plugins.types import convert_value
 from ctxexp.sink import Sink
 
@@ -35,7 +35,7 @@ class ToySink(Sink):
 @pytest.fixture
 def registry() -> Registry:
     registry = Registry()
-    for kind in KINDS:
+    for kind in CONFIG_KINDS:
         if kind not in ("control", "engine", "sink"):  # these are built when a config is checked
             registry.add(Offer(kind, "toy", toy, "tests"))
     registry.add(Offer("sink", "toy", ToySink, "tests"))
@@ -86,20 +86,20 @@ def valid() -> dict[str, Any]:
 def test_a_control_is_one(registry: Registry) -> None:
     registry.add(Offer("control", "toy", dict, "tests"))
     with pytest.raises(ConfigError, match="control 'toy': expected a Control, got dict"):
-        check({**valid(), "control": {"name": "toy"}}, registry).control.make()
+        parse_config({**valid(), "control": {"name": "toy"}}, registry).control.make()
 
 
 def test_a_sink_is_one(registry: Registry) -> None:
-    check({**valid(), "sink": {"a": {"name": "toy", "path": "x"}}}, registry)
+    parse_config({**valid(), "sink": {"a": {"name": "toy", "path": "x"}}}, registry)
     registry.add(Offer("sink", "odd", dict, "tests"))
     with pytest.raises(ConfigError, match="sink 'odd': expected a Sink, got dict"):
-        check({**valid(), "sink": {"a": {"name": "odd"}}}, registry).sink["a"].make()
+        parse_config({**valid(), "sink": {"a": {"name": "odd"}}}, registry).sink["a"].make()
     with pytest.raises(ConfigError, match=r"sink: expected options by label, as in sink=\[NAME\] \(odd, toy\)"):
-        check({**valid(), "sink": "odd"}, registry)
+        parse_config({**valid(), "sink": "odd"}, registry)
 
 
 def test_a_whole_config_passes_and_builds(registry: Registry) -> None:
-    made = check(valid(), registry)
+    made = parse_config(valid(), registry)
     assert made.words.punctuation == "drop"
     assert made.model.make(rate=1) == ("x", 3, 1, "a", None)
 
@@ -188,18 +188,18 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
 )
 def test_each_mistake_has_its_sentence(registry: Registry, place: str, value: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        check(_put(valid(), place, value), registry).control.make()
+        parse_config(_put(valid(), place, value), registry).control.make()
 
 
 def test_missing_pieces_are_named(registry: Registry) -> None:
     config = valid()
     del config["baseline"]["path"]
     with pytest.raises(ConfigError, match=r"baseline 'toy' needs baseline\.path=<str>"):
-        check(config, registry)
+        parse_config(config, registry)
     config = valid()
     del config["dtype"]
     with pytest.raises(ConfigError, match="dtype is missing from the config"):
-        check(config, registry)
+        parse_config(config, registry)
 
 
 def test_types() -> None:
@@ -217,9 +217,9 @@ def test_types() -> None:
 
 def test_the_job_key_follows_the_numbers_and_nothing_else(registry: Registry) -> None:
     def having(place: str, value: Any) -> str:
-        return job_key(check(_put(valid(), place, value), registry), "f", "e", "1")
+        return job_key(parse_config(_put(valid(), place, value), registry), "f", "e", "1")
 
-    whole = check(valid(), registry)
+    whole = parse_config(valid(), registry)
     key = job_key(whole, "f", "e", "1")
     assert having("tracking.folder", "elsewhere") == having("resume", True) == key
     others = {having("seed", 1), having("words.lower", True), having("model.rate", 0.7), having("metric.toy.size", 4)}

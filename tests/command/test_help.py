@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import GROUPS, config_folder, registry
 from ctxexp.errors import UnknownName
@@ -82,7 +82,7 @@ def test_keys_are_read_with_what_stands_beside_them() -> None:
 def test_what_there_is_no_help_on_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UnknownName, match=r"no metric 'stss'; did you mean 'sts'\?"):
         help_of(["metric=stss"])
-    assert command(["--help", "metrc"]) == 2
+    assert run_command_line(["--help", "metrc"]) == 2
     assert "error: no group, key or verb 'metrc'; did you mean 'metric'?" in capsys.readouterr().err
 
 
@@ -99,13 +99,14 @@ def test_what_there_is_no_help_on_is_said(capsys: pytest.CaptureFixture[str]) ->
 def test_the_words_beside_it_say_what_help_is_asked_for(
     words: list[str], start: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(words) == 0
+    assert run_command_line(words) == 0
     assert capsys.readouterr().out.startswith(start)
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "import sys; from ctxexp.command.cli import command; command(['--help']); command(['--help', 'metric']);"
+        "import sys; from ctxexp.command import cli; cli.run_command_line(['--help']);"
+        "cli.run_command_line(['--help', 'metric']);"
         "heavy = {'torch', 'mlflow', 'transformers', 'pandas', 'matplotlib', 'scipy', 'hydra'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

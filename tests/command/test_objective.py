@@ -13,7 +13,7 @@ import yaml
 from warm import Warm
 
 from ctxexp.command import compose
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.command.names import add_config_folder
 from ctxexp.dataset import Corpus, Pair
 from ctxexp.errors import ConfigError, MetricError
@@ -138,7 +138,7 @@ def test_an_experiment_that_names_one_says_so_too(tmp_path: Path, capsys: pytest
     text = "# @package _global_\ndefaults:\n  - override /hydra/launcher: ray\n"
     (tmp_path / "experiment" / "mine.yaml").write_text(text)
     try:
-        assert command(["--config-dir", str(tmp_path), "-m", "experiment=mine", "model=bert,elmo"]) == 2
+        assert run_command_line(["--config-dir", str(tmp_path), "-m", "experiment=mine", "model=bert,elmo"]) == 2
     finally:
         add_config_folder(None)
     assert "no hydra/launcher 'ray'; the plugin hydra-ray-launcher brings it" in capsys.readouterr().err

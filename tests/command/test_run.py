@@ -9,7 +9,7 @@ import pytest
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import Config, Part
-from ctxexp.command.labels import weights
+from ctxexp.command.labels import weights_label
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
 from tests.made import results_with, told
@@ -43,7 +43,7 @@ def test_the_published_curves_stand_beside_the_published_weights_only(
     model: dict[str, str | None], named: str, source: str, overlaid: str | None
 ) -> None:
     assert Built(config(**model)).title == named
-    assert weights(config(**model)) == source
+    assert weights_label(config(**model)) == source
     info = told(title=named, name="bert", weights=source)
     results = results_with({"self_similarity/raw": np.zeros(13)}, info=info)
     assert paper_model(named, results, published=False) == overlaid

@@ -19,7 +19,7 @@ from ctxexp.datasets.semeval import sick_r, sts_b
 from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError, CtxexpError
 from ctxexp.files.manifest import MANIFEST
-from ctxexp.files.text_lines import LONGEST
+from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.jobs.state import read_state
 from ctxexp.models.elmo.files import layout, read_weights
@@ -120,10 +120,16 @@ def test_a_line_without_end_is_refused(tmp_path: Path, packed: bool) -> None:
     else:
         path.write_bytes(b"the 1\n")
         os.truncate(path, 1 << 30)
-    message = f"line 2 has more than {LONGEST:,} bytes" if packed else "line 2: this looks like UTF-16, or like no text"
+    message = (
+        f"line 2 has more than {MAX_LINE_BYTES:,} bytes"
+        if packed
+        else "line 2: this looks like UTF-16, or like no text"
+    )
     with pytest.raises(CtxexpError, match=message):
         bounded(lambda: text(path=str(path)), memory=1 << 28)
-    with pytest.raises(CtxexpError, match=f"line 2 has more than {LONGEST:,} bytes|line 2: expected a word and 1 num"):
+    with pytest.raises(
+        CtxexpError, match=f"line 2 has more than {MAX_LINE_BYTES:,} bytes|line 2: expected a word and 1 num"
+    ):
         bounded(lambda: read_vectors(path), memory=1 << 28)
 
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.vector_exports import EXPORTS
-from ctxexp.files.writing import PART, replacing, write_text
+from ctxexp.files.writing import PART, atomic_write, write_text
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import read_state
@@ -28,7 +28,7 @@ from ctxexp.report import frame
 from ctxexp.report import page as report
 from ctxexp.report.sweep_tables import SweepTable, write_tables
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
 
@@ -72,7 +72,7 @@ def test_what_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
     write_text(tmp_path / "new" / "a", "old")
 
     def break_off() -> None:
-        with replacing(tmp_path / "new" / "a") as part:
+        with atomic_write(tmp_path / "new" / "a") as part:
             part.write_text("half")
             raise KeyboardInterrupt
 
@@ -172,7 +172,10 @@ def test_a_full_disk_is_one_line_whoever_meets_it(tmp_path: Path) -> None:
     assert describe(place).startswith(f"cannot write a.bin: the disk of {tmp_path} is full; make room there")
     assert describe(OSError(errno.ENOSPC, "x")).startswith("a disk is full; make room there")
     assert describe(OSError(errno.EIO, "x")) == "OSError: [Errno 5] x\n"  # of any other the traceback, here empty
-    with pytest.raises(TrackingError, match=r"^cannot log: the disk is full; make room there"), failures("cannot log"):
+    with (
+        pytest.raises(TrackingError, match=r"^cannot log: the disk is full; make room there"),
+        tracking_errors("cannot log"),
+    ):
         raise place
 
 
@@ -180,7 +183,7 @@ def test_a_full_database_is_said_as_a_full_disk(tmp_path: Path) -> None:
     store = sqlalchemy.create_engine(f"sqlite:///{tmp_path / 'a.db'}")
 
     def fill() -> None:
-        with failures("cannot log in a.db"), store.connect() as connection:
+        with tracking_errors("cannot log in a.db"), store.connect() as connection:
             connection.execute(sqlalchemy.text("PRAGMA max_page_count = 3"))
             connection.execute(sqlalchemy.text("CREATE TABLE a (x)"))
             connection.execute(sqlalchemy.text("INSERT INTO a VALUES (zeroblob(100000))"))

@@ -104,7 +104,7 @@ def test_without_sinks_all_is_on_disk(tmp_path: Path) -> None:
     report = close_sweep(sweep, Sinks({}), lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
     assert (report.status, report.error, compared) == ("FINISHED", None, ["bert"])
     assert (sweep.summary / "jobs.json").exists()
-    assert Sinks({}).charts_url(sweep) == ""
+    assert Sinks({}).charts_link(sweep) == ""
 
 
 def test_status_says_what_each_sink_calls_the_run(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_sweep_s_sinks_get_their_own_words_back(tmp_path: Path) -> None:
         def finish_sweep(self, sweep: Sweep, report: Any, metadata: Any) -> None:
             closed.append([dict(one) for one in metadata])
 
-        def charts_url(self, sweep: Sweep) -> str:
+        def charts_link(self, sweep: Sweep) -> str:
             return f"https://there/{sweep.id}"
 
     for name in ("a", "b"):
@@ -140,7 +140,7 @@ def test_a_sweep_s_sinks_get_their_own_words_back(tmp_path: Path) -> None:
     settle = f"settle the sweep, whose comparison is in {sweep.summary}"
     assert report.error == f"sink 'bad' can't {settle}: ConnectionError: the line is cut"
     assert [row.status for row in report.rows] == ["FINISHED", "FINISHED"]
-    assert sinks.charts_url(sweep) == "https://there/s"
+    assert sinks.charts_link(sweep) == "https://there/s"
 
 
 def test_the_first_sink_with_a_finished_run_gives_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

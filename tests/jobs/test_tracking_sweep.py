@@ -259,8 +259,8 @@ def stored_sweep(store: Path) -> tuple[Sweep, Sinks]:
 
 
 def finish_job(sweep: Sweep, name: str, number: int) -> Path:
-    folder = job_folder(sweep.store, sweep.id, number, [f"model={name}"])
-    run = new_run(folder, sweep.store, name=name, key=name, params={}, config="", sweep=sweep.id)
+    folder = job_folder(sweep.tracking_folder, sweep.id, number, [f"model={name}"])
+    run = new_run(folder, sweep.tracking_folder, name=name, key=name, params={}, config="", sweep=sweep.id)
     with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
         running.log(results_with({"self_similarity/raw": np.ones(2)}))
     return folder
@@ -313,7 +313,7 @@ def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.Capt
     assert compared == ["elmo"]
     assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
     assert report.error.count("\n") == 0
-    assert [link for _, link in on_disk(found.store)] == [report.rows[1].link]  # nor the claims' report
+    assert [link for _, link in on_disk(found.tracking_folder)] == [report.rows[1].link]  # nor the claims' report
     assert "warning: left out: " in capsys.readouterr().err
 
 
@@ -328,7 +328,7 @@ def test_summary_that_fails_hides_no_job(app: Path) -> None:
     assert [row.status for row in report.rows] == ["FINISHED"]
     assert report.error.startswith("the comparison failed: Traceback")
     assert runs(app)["comparison of 1 jobs"].info.status == "FAILED"
-    shutil.rmtree(found.store / "results")
+    shutil.rmtree(found.tracking_folder / "results")
     assert close_sweep(found, sinks, summarise).rows == []  # nothing ran: no summary either
     assert len(runs(app)) == 2
 

@@ -22,7 +22,7 @@ from ctxexp.command import cli, compose
 from ctxexp.command.build import Built
 from ctxexp.command.config import Config
 from ctxexp.command.help import help_of
-from ctxexp.command.labels import supplied_by
+from ctxexp.command.labels import plugins_used
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (
@@ -38,8 +38,8 @@ from ctxexp.errors import (
 from ctxexp.jobs.key import job_key
 from ctxexp.metric import GroupMean
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.plugins import KINDS, Offer, Register, Registry, build_registry, hookimpl
-from ctxexp.plugins.listing import listing, signature
+from ctxexp.plugins import CONFIG_KINDS, Offer, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins.listing import listing, signature_text
 from ctxexp.transform import Transform
 from tests.composed import composed, of
 
@@ -464,10 +464,10 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
 def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
     registry = build_registry([("unused", Good())], installed=False, files=[write(tmp_path)])
     whole = config(tmp_path, registry, model={"name": "bits"})
-    (used,) = supplied_by(whole)
+    (used,) = plugins_used(whole)
     assert used.plugin == "mine"
     assert used.supplies == ("model bits",)
-    assert supplied_by(config(tmp_path, registry)) == ()
+    assert plugins_used(config(tmp_path, registry)) == ()
     key = job_key(whole, "f", "e", "1")
     assert job_key(replace(whole, plugins=["/elsewhere/mine.py"]), "f", "e", "1") == key
     other = [replace(source, version="sha256:other") for source in registry.sources]
@@ -488,12 +488,12 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
 
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path)
-    assert cli.command(["plugins", str(path)]) == 0
+    assert cli.run_command_line(["plugins", str(path)]) == 0
     text = capsys.readouterr().out
     assert re.search(rf"^mine \({re.escape(str(path))}\) sha256:\w+$", text, flags=re.MULTILINE)
     assert re.search(r"^  model=bits +Words as bits of their length\.$", text, flags=re.MULTILINE)
     assert "      width: int = 4, broken: bool = false" in text
-    assert cli.command(["plugins", str(path), "json=true"]) == 0
+    assert cli.run_command_line(["plugins", str(path), "json=true"]) == 0
     told = json.loads(capsys.readouterr().out)
     bits = told["groups"]["model"]["bits"]
     assert bits["about"] == "Words as bits of their length."
@@ -504,13 +504,13 @@ def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["values"]["seed"]["value"] == "0"
     assert told["verbs"]["cache"]["arguments"].startswith("action: show | clear = show")
     assert "model=bits" in told["plugins"][-1]["offers"]
-    assert cli.command(["plugins", str(tmp_path / "nothing.py")]) == 2
+    assert cli.run_command_line(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
     compose.load_plugin_files([])
     with pytest.warns(UserWarning, match="boom"):
         broken = build_registry([("x", _Boom())], installed=False)
     assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)
-    assert signature(Offer("model", "x", lambda **keys: keys, "tests")) == "any"
+    assert signature_text(Offer("model", "x", lambda **keys: keys, "tests")) == "any"
 
 
 class _Boom:
@@ -652,7 +652,7 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
     for kind in (
-        kind for kind in KINDS if kind not in ("sink", "engine")
+        kind for kind in CONFIG_KINDS if kind not in ("sink", "engine")
     ):  # a sink's costs the job nothing; tests/engines
         node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
         whole = config(tmp_path, registry, **{"model": {"name": "good_model"}, **node})

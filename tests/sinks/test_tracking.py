@@ -35,7 +35,7 @@ from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database, doctor, sqlite
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
@@ -207,13 +207,13 @@ def test_a_locked_database_is_not_called_damaged(store: Path) -> None:
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        logging = failures("cannot log", "; the rest", file=file)
+        logging = tracking_errors("cannot log", "; the rest", file=file)
         with pytest.raises(TrackingError) as error, logging, engine.begin() as connection:
             connection.execute(sqlalchemy.text("DELETE FROM metrics"))
     assert re.search(rf"cannot log: {file} is locked, .*; wait until that ends", str(error.value))
     assert str(error.value).endswith("leave it where it is; the rest")
     again = "INSERT INTO experiments (experiment_id, name) VALUES (0, 'Default')"  # a broken constraint is no damage
-    refused, logging = pytest.raises(TrackingError, match="IntegrityError"), failures("cannot log", file=file)
+    refused, logging = pytest.raises(TrackingError, match="IntegrityError"), tracking_errors("cannot log", file=file)
     with refused, logging, engine.begin() as connection:
         connection.execute(sqlalchemy.text(again))
 
@@ -348,7 +348,7 @@ def test_metrics_are_what_people_compare_or_all(store: Path) -> None:
     sent = {key for key in runs(store)[0].data.metrics if "/" in key and " " not in key}
     assert sent == set(kept)
     sink = MlflowSink(uri=f"sqlite:///{store / 'mlflow.db'}", experiment="all", metrics="all")
-    sink.send(load_run(run, store))
+    sink.send_once(load_run(run, store))
     assert {key for key, _, _ in sink.read() if "/" in key and " " not in key} == set(found.by_name)
 
 
@@ -565,8 +565,8 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     assert "ctxexp.error" in runs(store)[0].data.tags
     [sent] = upload(folder)
     [again] = upload(folder.parent)  # the sweep's folder serves as well
-    assert not sent.already
-    assert again.already
+    assert sent.is_new
+    assert not again.is_new
     [run] = runs(store)  # the broken run was completed, none was added
     assert run.info.run_id == sent.run_id == again.run_id
     assert run.info.status == "FINISHED"
@@ -710,7 +710,7 @@ def test_parallel_jobs_name_one_data_set(store: Path) -> None:
         found = saying(results(), fingerprint=fingerprint)
         together.wait()
         try:
-            sink._inputs(_dataset(found))
+            sink._log_inputs(_dataset(found))
         except Exception as error:
             refused.append(error)
 

@@ -69,7 +69,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
 
 def where(stored: Sweep) -> str:
     """The store's URI."""
-    return database.prepare(stored.store)
+    return database.prepare(stored.tracking_folder)
 
 
 @pytest.fixture(scope="module")
@@ -116,10 +116,10 @@ def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, 
 
 
 def test_upload_through_the_server(stored: Sweep, address: str) -> None:
-    assert database.prepare(stored.store, address) == address
+    assert database.prepare(stored.tracking_folder, address) == address
     sent = upload(stored.results, uri=address, experiment="sent")
-    assert [one.already for one in sent] == [False] * 3
-    assert [one.already for one in upload(stored.results, uri=address, experiment="sent")] == [True] * 3
+    assert [one.is_new for one in sent] == [True] * 3
+    assert [one.is_new for one in upload(stored.results, uri=address, experiment="sent")] == [False] * 3
     client = database.client(address)
     runs = client.search_runs([client.get_experiment_by_name("sent").experiment_id])
     assert sorted(run.info.run_name for run in runs) == sorted(MODELS)
@@ -128,14 +128,16 @@ def test_upload_through_the_server(stored: Sweep, address: str) -> None:
         assert sorted(m.step for m in history) == list(range(MODELS[run.info.run_name]))
         assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
     assert sent[0].link.startswith(address)
-    assert (stored.store / "artifacts" / runs[0].info.experiment_id).is_dir()  # and nothing in the working folder
+    assert (
+        stored.tracking_folder / "artifacts" / runs[0].info.experiment_id
+    ).is_dir()  # and nothing in the working folder
     client.delete_experiment(runs[0].info.experiment_id)
 
 
 def sweep_charts(sweep: Sweep) -> str:
     sink = MlflowSink(experiment="study")
-    sink.prepare_sweep(sweep.store)
-    return sink.charts_url(sweep)
+    sink.prepare_jobs(sweep.tracking_folder)
+    return sink.charts_link(sweep)
 
 
 def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> None:
@@ -289,10 +291,10 @@ def test_passwords_are_in_no_file_store_or_message(
     assert f"uri: {address}" in (folder / "config.yaml").read_text()
     assert "cache-${oc.env:TOKEN}" in (folder / "config.yaml").read_text()
     [sent] = upload(folder)  # to the same server, with the password that this process knows
-    assert sent.already
+    assert not sent.is_new
     shutil.rmtree(tmp_path / f"cache-{token}")
     secrets = [text.encode() for text in (password, quote(password, safe=""), "ss@w0rd", "w0rd", "someone", token)]
-    for path in (*tmp_path.rglob("*"), *stored.store.rglob("*")):
+    for path in (*tmp_path.rglob("*"), *stored.tracking_folder.rglob("*")):
         held = path.read_bytes() if path.is_file() else b""
         assert not [s for s in secrets if s in held or s in str(path).encode()], path
     said = "".join(capfd.readouterr())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
@@ -25,7 +25,7 @@ from ctxexp.models import minis
 from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.gpt2 import gpt2
-from ctxexp.plugins import KINDS, build_registry
+from ctxexp.plugins import CONFIG_KINDS, build_registry
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.testing.by_name import conform
 from ctxexp.transforms.center import Center
@@ -51,7 +51,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 SHIPPED = [
     pytest.param(f"{kind}/{name}", options, marks=[pytest.mark.slow] * (kind == "model"))
     for kind, name in build_registry(installed=False).offers
-    if kind in KINDS
+    if kind in CONFIG_KINDS
     for options in OPTIONS.get(f"{kind}/{name}", [{}])
 ]
 
@@ -583,11 +583,11 @@ def register_metrics(register):
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(MUTANT)
-    assert command(["conform", "metric/self_similarity", "sample=3"]) == 0
+    assert run_command_line(["conform", "metric/self_similarity", "sample=3"]) == 0
     printed = capsys.readouterr()
     assert "metric self_similarity sample=3: 13 laws hold, 0 broken" in printed.out
     assert printed.err == ""
-    assert command(["conform", "sum", "power=3", f"plugins=[{file}]"]) == 1
+    assert run_command_line(["conform", "sum", "power=3", f"plugins=[{file}]"]) == 1
     out = capsys.readouterr().out
     assert f"metric sum power=3 of plugin 'mine' ({file} sha256:" in out
     assert "BROKEN  invariance: scale: it declares scale" in out
@@ -601,9 +601,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["bert", "plugins=3"], "error: plugins=3: expected list[str], got int"),
         (["dataset/text"], "error: dataset=text needs a file or folder"),
     ):
-        assert command(["conform", *words]) == 2
+        assert run_command_line(["conform", *words]) == 2
         assert message in capsys.readouterr().err
-    assert command(["conform", "--help"]) == 0
+    assert run_command_line(["conform", "--help"]) == 0
 
 
 def test_names_that_are_ambiguous_or_unknown() -> None:

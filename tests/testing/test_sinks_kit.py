@@ -97,12 +97,8 @@ def test_what_cannot_be_read_back_is_said_to_be_unchecked() -> None:
     ("make", "law", "cause"),
     [
         (dict, "interface", "expected a ctxexp.Sink, got dict"),
-        (mutant(prepare_sweep=lambda self, store: None), "prepared before the first job", "prepare_sweep() gave None"),
-        (
-            mutant(prepare_sweep=_refuses),
-            "prepared before the first job",
-            "it raised TrackingError: the store does not",
-        ),
+        (mutant(prepare_jobs=lambda self, store: None), "prepared before the first job", "prepare_jobs() gave None"),
+        (mutant(prepare_jobs=_refuses), "prepared before the first job", "it raised TrackingError: the store does not"),
         (mutant(metadata=lambda self: {"link": None}), "a run from start to end", "metadata() gave {'link': None}"),
         (mutant(log=_rounds), "what it is given stays as it is", "log() changes the results"),
         (mutant(log=_writes), "what it is given stays as it is", "the run's folder has other files than before"),
@@ -125,7 +121,7 @@ def test_what_cannot_be_read_back_is_said_to_be_unchecked() -> None:
         (mutant(start=_short_names_only), "odd names and long parameters", "UnicodeEncodeError"),
         (mutant(log=_some_values), "nothing measured", "IndexError"),
         (mutant(fetch=_fetches_anything), "resume", "of a key that was never sent finds something"),
-        (mutant(charts_url=_charts), "the end of a sweep", "charts_url() gave None; expected a text"),
+        (mutant(charts_link=_charts), "the end of a sweep", "charts_link() gave None; expected a text"),
     ],
 )
 def test_sinks_with_a_bug(make: Any, law: str, cause: str) -> None:

@@ -11,7 +11,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.credentials import VARIABLE, redact, with_credentials
 from ctxexp.sinks.mlflow import sqlite
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -97,7 +97,7 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
     from mlflow.exceptions import MlflowException
 
     uri = client.tracking_uri
-    with failures(f"cannot open experiment {name!r} of {redact(uri)}", file=sqlite.sqlite_file(uri)):
+    with tracking_errors(f"cannot open experiment {name!r} of {redact(uri)}", file=sqlite.sqlite_file(uri)):
         entity = client.get_experiment_by_name(name)
         if entity is None:
             location = sqlite.artifact_root(Path(folder)) if uri.startswith("sqlite") else None
@@ -123,7 +123,7 @@ def _ask(uri: str) -> None:
     then = (
         f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server needed)"
     )
-    with failures(f"the tracking store {redact(uri)} does not answer", "" if file else then, file=file):
+    with tracking_errors(f"the tracking store {redact(uri)} does not answer", "" if file else then, file=file):
         try:
             client(uri).search_experiments(max_results=1)
         except ValueError as error:  # of a URI that can't be read

@@ -1,4 +1,4 @@
-"""Errors of MLflow and the layers below it, as one line that says what to do."""
+"""Errors of MLflow, HTTP and databases as one line that says what to do."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ctxexp.sinks.mlflow.sqlite_errors import explain, sqlite_error
 
 
 @contextlib.contextmanager
-def failures(what: str, then: str = "", *, file: Path | None = None) -> Iterator[None]:
+def tracking_errors(what: str, advice: str = "", *, file: Path | None = None) -> Iterator[None]:
     """Turn errors of MLflow, its HTTP client, its database layer, a missing driver or the disk into a TrackingError.
 
-    `file` is the SQLite store's, where it is one: then the message says who locks it, and whether its disk is full.
+    Its message is `what` ("cannot ..."), a short reason, and `advice`. With `file`, that of a SQLite store, it says who
+    locks the file, and whether its disk is full.
     """
     from mlflow.exceptions import MlflowException
     from requests import RequestException
@@ -29,13 +30,13 @@ def failures(what: str, then: str = "", *, file: Path | None = None) -> Iterator
     except (MlflowException, RequestException, SQLAlchemyError, sqlite3.Error, ImportError, OSError) as error:
         inner = sqlite_error(error)
         reason = explain(inner, file) if inner else ""
-        raise TrackingError(f"{what}: {reason or _reason(error)}{then}") from error
+        raise TrackingError(f"{what}: {reason or _short_reason(error)}{advice}") from error
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost cause in one line, since HTTP errors wrap each other in several."""
+def _short_reason(error: BaseException) -> str:
+    """A short reason: a known phrase that the message contains (HTTP errors wrap each other), else its first line."""
     text = mask(str(error)).strip()
-    for pattern, words in (
+    for pattern, phrase in (
         (r"Connection refused|actively refused", "connection refused"),
         (r"Name or service not known|getaddrinfo failed|nodename nor servname|name resolution", "unknown host"),
         (r"[Tt]imed? ?out", "it did not answer in time"),
@@ -43,6 +44,6 @@ def _reason(error: BaseException) -> str:
         (r"disk I/O error", "the disk fails, or is full"),
     ):
         if re.search(pattern, text):
-            return words
+            return phrase
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:400]}" if lines else type(error).__name__

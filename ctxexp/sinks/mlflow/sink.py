@@ -23,7 +23,7 @@ from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 from ctxexp.sinks.mlflow import database, doctor, sweeps
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import run_link, short_link, sweep_link, ui_address
 from ctxexp.sinks.mlflow.notes import job_note
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
@@ -41,7 +41,10 @@ MAX_DIGEST = 36
 
 
 class MlflowSink(Sink):
-    """MLflow: curves by layer as charts, files as artifacts; a SQLite file in the tracking folder, or any store."""
+    """MLflow: curves by layer as charts, files as artifacts; a SQLite file in the tracking folder, or any store.
+
+    `metrics`: compared logs each measure's adjusted, raw, baseline and main curve; all logs every value.
+    """
 
     # Through the client alone: no active run, no global state, MLFLOW_RUN_ID plays no part.
 
@@ -58,85 +61,90 @@ class MlflowSink(Sink):
             raise ConfigError(f"sink mlflow: experiment={experiment!r}: expected a name")
         self.uri, self.experiment, self.metrics = uri, experiment, metrics
         self.experiment_id = self.run_id = ""
-        self._began = 0
+        self._began_ms = 0
         self._folder = Path()
 
-    def prepare_sweep(self, store: Path) -> Mapping[str, object]:
-        """Make store and experiment, once, and close what killed processes left open."""
+    def prepare_jobs(self, tracking_folder: Path) -> Mapping[str, object]:
+        """Make store and experiment, and close the runs that killed processes left open; returns the store's URI, so
+        that all jobs use this one."""
         own_uri = self.uri
-        self._connect(store)
+        self._connect(tracking_folder)
         doctor.mark_killed_runs(self.client, self.experiment_id)
         return {"uri": redact(self.uri)} if self.uri and (own_uri or self.uri.startswith("sqlite")) else {}
 
     def start(self, run: Run) -> None:
-        self._connect(run.store, prepared=bool(run.sweep))
+        self._connect(run.tracking_folder, prepared=bool(run.sweep))
         self._folder = run.folder
-        self.open(run.name, tags_of(run), run.params, run.config, run.began_ms)
+        self.create_run(run.name, tags_of(run), run.params, run.config, run.began_ms)
 
-    def open(self, name: str, tags: Mapping[str, str], params: Mapping[str, object], config: str, began: int) -> None:
-        """Make a run, and go on with it; `config` is its whole configuration as YAML, `began` in ms since 1970."""
+    def create_run(
+        self, name: str, tags: Mapping[str, str], params: Mapping[str, object], config: str, began_ms: int
+    ) -> None:
+        """Create an MLflow run, which later calls write to; `config` is the whole configuration as YAML, `began_ms` the
+        time of its start in ms since 1970."""
         from mlflow.entities import Param
 
-        self._began = began
-        with self._failures("start a run"):
+        self._began_ms = began_ms
+        with self._tracking_errors("start a run"):
             run = self.client.create_run(
-                self.experiment_id, began, {k: str(v)[:MAX_TAG] for k, v in tags.items()}, name
+                self.experiment_id, began_ms, {k: str(v)[:MAX_TAG] for k, v in tags.items()}, name
             )
             self.run_id = run.info.run_id
-            self._batches(params=[Param(k, v) for k, v in flat(params).items()])
+            self._log_batches(params=[Param(k, v) for k, v in flat(params).items()])
             self.client.log_text(self.run_id, config, "config.yaml")
 
-    def send(self, run: Run) -> bool:
-        """Send a saved run, its results with it, once: what an interruption left incomplete is completed. Whether it
-        was there already, whole."""
+    def send_once(self, run: Run) -> bool:
+        """Send a saved run with its results, unless it is there already; one that an interruption left incomplete is
+        completed. Returns whether anything had to be sent."""
         results = Results.load(run.folder)
-        self._connect(run.store)
+        self._connect(run.tracking_folder)
         self._folder = run.folder
-        with failures(f"cannot look for the run of {run.folder} in {redact(self.uri or '')}"):
+        with tracking_errors(f"cannot look for the run of {run.folder} in {redact(self.uri or '')}"):
             runs = self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{run.id}'", max_results=1)
         earlier = runs[0] if runs else None
         if earlier is None:
             self.start(run)
         else:
-            self.run_id, self._began = earlier.info.run_id, run.began_ms
+            self.run_id, self._began_ms = earlier.info.run_id, run.began_ms
             if earlier.data.tags.get(LOGGED) == "true" and earlier.info.status == "FINISHED":
-                return True
+                return False
         self.log(results, run.folder)
         self.finish("FINISHED")
-        return False
+        return True
 
-    def _connect(self, store: Path, *, prepared: bool = False) -> None:
-        """Open store and experiment, unless they are open; `prepared`: a sweep has made them for its jobs."""
+    def _connect(self, tracking_folder: Path, *, prepared: bool = False) -> None:
+        """Open store and experiment, unless they are open; `prepared`: `prepare_jobs` of a sweep has made them."""
         if self.experiment_id:
             return
-        self.uri = with_credentials(self.uri) if prepared and self.uri else database.prepare(store, self.uri)
-        with failures(f"cannot open the tracking store {redact(self.uri)}"):
+        self.uri = with_credentials(self.uri) if prepared and self.uri else database.prepare(tracking_folder, self.uri)
+        with tracking_errors(f"cannot open the tracking store {redact(self.uri)}"):
             self.client = database.client(self.uri)
         try:
-            self.experiment_id = database.experiment(self.client, self.experiment, store)
+            self.experiment_id = database.experiment(self.client, self.experiment, tracking_folder)
         except TrackingError as error:
             raise TrackingError(
                 f"{error}. Nothing was computed; when the store answers again, repeat the command with resume=true, "
                 "which skips the jobs that finished"
             ) from error
 
-    def _failures(self, what: str) -> AbstractContextManager[None]:
-        words = f"ctxexp upload {shlex.quote(str(self._folder))}"
-        then = f". The results are safe in {self._folder}; when the store answers again, send them with: {words}"
+    def _tracking_errors(self, what: str) -> AbstractContextManager[None]:
+        command = f"ctxexp upload {shlex.quote(str(self._folder))}"
+        advice = f". The results are safe in {self._folder}; when the store answers again, send them with: {command}"
         is_saved = (self._folder / "results.json").exists()
         file = sqlite_file(self.uri or "")
-        return failures(f"cannot {what} in {redact(self.uri or '')}", then if is_saved else "", file=file)
+        return tracking_errors(f"cannot {what} in {redact(self.uri or '')}", advice if is_saved else "", file=file)
 
     def log(self, results: Results, folder: Path) -> None:
-        """One batch (of at most 1000): logging the same results again changes nothing, since times are the run's own.
+        """Log curves, counts and files. Logging the same results again changes nothing, since every point carries the
+        time of the run's start.
 
         NaN stays NaN, a gap in the chart. Infinity, which MLflow would store as 1.8e308, becomes NaN as well, and the
         tag ctxexp.infinite names its curves.
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        few = {str(key): results.by_key[key].value for key in main_values(results)}
-        curves = results.by_name if self.metrics == "all" else few
+        compared = {str(key): results.by_key[key].value for key in main_values(results)}
+        curves = results.by_name if self.metrics == "all" else compared
         metrics, infinite, extra = [], [], means(results)
         info = results.info
         names = metric_names([*curves, *extra])
@@ -144,11 +152,11 @@ class MlflowSink(Sink):
             if np.isinf(values).any():
                 infinite.append(key)
             metrics += [
-                Metric(names[key], v if math.isfinite(v) else math.nan, self._began, layer)
+                Metric(names[key], v if math.isfinite(v) else math.nan, self._began_ms, layer)
                 for layer, v in enumerate(values.tolist())
                 if not info.model.layers or layer in info.model.layers or not math.isnan(v)
             ]
-        metrics += [Metric(names[k], v, self._began, 0) for k, v in extra.items()]
+        metrics += [Metric(names[k], v, self._began_ms, 0) for k, v in extra.items()]
         texts = {
             "ctxexp.infinite": ", ".join(infinite),
             "ctxexp.encoder": info.model.encoder,
@@ -157,14 +165,15 @@ class MlflowSink(Sink):
         }
         tags = [RunTag(key, text[:MAX_TAG]) for key, text in texts.items() if text]
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
-        with self._failures("log"):
-            self._batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
-            self._inputs(_dataset(results))
+        with self._tracking_errors("log"):
+            self._log_batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
+            self._log_inputs(_dataset(results))
             self.send_files(folder)
             self.client.set_tag(self.run_id, LOGGED, "true")
 
-    def _inputs(self, data: list[DatasetInput], tries: int = 10) -> None:
-        """MLflow looks for the data set, then inserts it: of jobs that do so at once, all but one need a second try."""
+    def _log_inputs(self, data: list[DatasetInput], tries: int = 10) -> None:
+        """Log the data set. MLflow looks for it, then inserts it: of jobs that do so at once, all but one need a second
+        try."""
         from mlflow.exceptions import MlflowException
 
         for left in reversed(range(tries)):
@@ -176,10 +185,10 @@ class MlflowSink(Sink):
                     raise
                 time.sleep(random.uniform(0, 0.1))
 
-    def _batches(
+    def _log_batches(
         self, metrics: Sequence[Metric] = (), params: Sequence[Param] = (), tags: Sequence[RunTag] = ()
     ) -> None:
-        """One batch where the limits of MLflow's HTTP interface allow it."""
+        """Log these in one batch, or in as many as the limits of MLflow's HTTP interface need."""
         while metrics or params or tags:
             room = MAX_METRICS - len(params[:MAX_PARAMS]) - len(tags)
             self.client.log_batch(
@@ -200,12 +209,14 @@ class MlflowSink(Sink):
             self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
 
     def finish(self, status: Status, error: str | None = None) -> None:
-        if not self.run_id:  # it never started
+        if not self.run_id:  # the run was never created
             return
-        with self._failures("close a run"):
+        with self._tracking_errors("close a run"):
             if error:
                 self.client.set_tag(self.run_id, ERROR, headline(error))
-            stale = {doctor.CLOSED} | ({ERROR} if status == "FINISHED" else set())  # taken for dead, or mended since
+            stale = {doctor.CLOSED} | (
+                {ERROR} if status == "FINISHED" else set()
+            )  # it was taken for dead, or has been sent since
             for tag in stale & set(self.client.get_run(self.run_id).data.tags):
                 self.client.delete_tag(self.run_id, tag)
             self.client.set_terminated(self.run_id, status)
@@ -220,16 +231,16 @@ class MlflowSink(Sink):
         return {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment}
 
     def read(self) -> Iterable[tuple[str, int, float]]:
-        with self._failures("read"):
+        with self._tracking_errors("read"):
             for key in self.client.get_run(self.run_id).data.metrics:
                 for point in self.client.get_metric_history(self.run_id, key):
                     yield key, point.step, point.value
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
         self._folder = sweep.summary
-        sweeps.settle(self, sweep, report, [run.get("run_id", "") for run in metadata])
+        sweeps.finish_sweep(self, sweep, report, [run.get("run_id", "") for run in metadata])
 
-    def charts_url(self, sweep: Sweep) -> str:
+    def charts_link(self, sweep: Sweep) -> str:
         if not self.experiment_id:
             return ""
         uri = self.uri or ""
@@ -238,25 +249,25 @@ class MlflowSink(Sink):
             if uri.startswith("http") or ui_address(uri)
             else "\n            after `make ui` (or `ctxexp ui`), which serves them"
         )
-        with failures(f"cannot read {redact(uri)}"):
+        with tracking_errors(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
         return (short_link(uri, sweep.id) or sweep_link(uri, self.experiment_id, sweep.id, tags)) + hint
 
     def fetch(self, run: Run, folder: Path) -> bool:
-        self._connect(run.store, prepared=bool(run.sweep))
+        self._connect(run.tracking_folder, prepared=bool(run.sweep))
         run_id = sweeps.finished_run(self.client, self.experiment_id, run.key)
         if run_id:
-            with failures(f"cannot fetch the results of run {run_id}"):
+            with tracking_errors(f"cannot fetch the results of run {run_id}"):
                 self.client.download_artifacts(run_id, "", str(folder))
         return bool(run_id)
 
-    def adopt(self, run: Run, saved: Run) -> None:
-        self._connect(run.store, prepared=bool(run.sweep))
+    def reuse(self, run: Run, saved: Run) -> None:
+        self._connect(run.tracking_folder, prepared=bool(run.sweep))
         self.run_id = sweeps.finished_run(self.client, self.experiment_id, run.key)
         if not self.run_id:
-            self.send(saved)
+            self.send_once(saved)
         if run.sweep:
-            with failures(f"cannot reuse the finished run of {redact(self.uri or '')}"):
+            with tracking_errors(f"cannot reuse the finished run of {redact(self.uri or '')}"):
                 self.client.set_tag(self.run_id, SWEEP, run.sweep)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.process import defer_signals
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.sqlite_errors import explain
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
@@ -81,7 +81,7 @@ def make(path: Path, folder: Path) -> None:
                 # Python drops an interrupt that meets a weak reference's callback, of which SQLAlchemy has many
                 with (
                     defer_signals(),
-                    failures(f"cannot make the tracking store {path}", file=part),
+                    tracking_errors(f"cannot make the tracking store {path}", file=part),
                     _quiet_migrations(),
                 ):
                     _migrate(part, artifact_root(folder))
@@ -143,7 +143,7 @@ def check_schema(uri: str) -> None:
             connection.close()
     except sqlite3.Error as error:
         raise TrackingError(f"cannot read the tracking store: {explain(error, path) or error}") from error
-    with failures(f"cannot read the migrations of MLflow for {path}"):
+    with tracking_errors(f"cannot read the migrations of MLflow for {path}"):
         migrations: Any = utils  # MLflow leaves it untyped
         scripts = ScriptDirectory.from_config(migrations._get_alembic_config(db_url=""))
     version, expected = rows[0][0] if rows else None, scripts.get_current_head()
@@ -165,7 +165,7 @@ def check_schema(uri: str) -> None:
 
 def follow_move(path: Path, root: str) -> None:
     """Point the artifacts of our own store to its folder, wherever that was moved: MLflow stores absolute places."""
-    with failures(f"cannot look where the tracking store {path} keeps its artifacts", file=path):
+    with tracking_errors(f"cannot look where the tracking store {path} keeps its artifacts", file=path):
         _follow(path, root)
 
 

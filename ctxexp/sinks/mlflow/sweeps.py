@@ -17,7 +17,7 @@ from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
 from ctxexp.sink import Sweep, SweepReport
 from ctxexp.sinks.mlflow import views
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import sweep_link
 from ctxexp.sinks.mlflow.notes import sweep_note
 from ctxexp.sinks.mlflow.tags import COLOUR, KEY, KIND, LOGGED, NOTE, SWEEP, source_tags
@@ -44,9 +44,9 @@ def search(client: MlflowClient, experiment_id: str, query: str) -> Iterator[Run
 
 
 def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
-    """The id of the newest whole FINISHED run of a job key; empty if there is none."""
+    """The id of the newest FINISHED run of a job key that was logged completely; empty if there is none."""
     query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
-    with failures(f"cannot list the finished runs of {redact(client.tracking_uri)}"):
+    with tracking_errors(f"cannot list the finished runs of {redact(client.tracking_uri)}"):
         runs = client.search_runs(
             [experiment_id],
             f"{query} AND tags.`{KEY}` = '{key}'",
@@ -56,22 +56,25 @@ def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
     return str(runs[0].info.run_id) if runs else ""
 
 
-def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
-    """Colour and settle the jobs' runs, then make the summary run. Raises TrackingError.
+def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
+    """Finish a sweep: name and colour the jobs' runs by their labels, terminate those that are still RUNNING, install
+    the sweep's view of charts, and create the summary run with the comparison. Raises TrackingError.
 
     `run_ids` belong to the report's rows; empty where a job has none.
     """
     client, uri = sink.client, redact(sink.uri or "")
     colour = colours([row.label for row in report.rows])
-    hues = {label: hue for label, (hue, _) in line_styles(report.compared).items()}
-    if len(set(hues.values())) == len(hues):  # else twins, which the figures tell apart by line style, need shades
-        colour |= hues
-    with failures(f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"):
-        open_runs = {
+    line_colours = {label: line_colour for label, (line_colour, _) in line_styles(report.compared).items()}
+    if len(set(line_colours.values())) == len(line_colours):  # charts have no line styles: all colours must differ
+        colour |= line_colours
+    with tracking_errors(
+        f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"
+    ):
+        runs_of_sweep = {
             run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")
         }
         for row, run_id in zip(report.rows, run_ids, strict=True):
-            run = open_runs.pop(run_id, None)
+            run = runs_of_sweep.pop(run_id, None)
             if run is None:
                 continue
             client.set_tag(run_id, COLOUR, colour[row.label])
@@ -79,7 +82,7 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
                 client.update_run(run_id, name=row.label)
             if run.info.status == "RUNNING":
                 client.set_terminated(run_id, row.status)
-        for run_id, run in open_runs.items():  # of jobs that left nothing on this disk
+        for run_id, run in runs_of_sweep.items():  # of jobs that left nothing on this disk
             if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
                 client.set_terminated(run_id, "KILLED")
         if report.compared:
@@ -87,7 +90,7 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
         tags = client.get_experiment(sink.experiment_id).tags
         link = sweep_link(uri, sink.experiment_id, sweep.id, tags)
         counts = Counter(row.status for row in report.rows)
-        sink.open(
+        sink.create_run(
             f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
             {
                 **source_tags(environment.source()),
@@ -99,11 +102,11 @@ def settle(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequenc
             },
             {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
             "\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
-            int(sweep.began * 1000),
+            int(sweep.began_s * 1000),
         )
     failed: TrackingError | None = None
     try:
-        with failures(f"cannot send the comparison of sweep {sweep.id} to {uri}", f". It is in {sweep.summary}"):
+        with tracking_errors(f"cannot send the comparison of sweep {sweep.id} to {uri}", f". It is in {sweep.summary}"):
             sink.send_files(sweep.summary)
             client.set_tag(sink.run_id, LOGGED, "true")
     except TrackingError as error:

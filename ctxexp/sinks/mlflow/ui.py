@@ -19,7 +19,7 @@ from ctxexp.files.writing import write_text
 from ctxexp.jobs.credentials import mask, redact
 from ctxexp.jobs.process import sigterm_as_interrupt
 from ctxexp.sinks.mlflow import database, sqlite
-from ctxexp.sinks.mlflow.failures import failures
+from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import APP, SHORT, address_file, base, run_link, short_link, sweep_link
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP
 
@@ -35,7 +35,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     `address` is where the UI is served, for a store that is not itself a server.
     """
     client = database.client(uri)
-    with failures(f"cannot read {redact(uri)}", file=sqlite.sqlite_file(uri)):
+    with tracking_errors(f"cannot read {redact(uri)}", file=sqlite.sqlite_file(uri)):
         entity = client.get_experiment_by_name(experiment)
         return None if entity is None else charts_link(client, [entity.experiment_id], address or uri)
 

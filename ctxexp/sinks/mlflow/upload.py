@@ -16,18 +16,18 @@ from ctxexp.sinks.mlflow.sink import MlflowSink
 
 @dataclass(frozen=True)
 class Upload:
-    """One folder's run in the store; `already`: it was there, whole, and nothing was sent."""
+    """One folder's run in the store; where `is_new` is false it was there, complete, and nothing was sent."""
 
     folder: Path
     run_id: str
     link: str
-    already: bool
+    is_new: bool
 
 
 def upload(
     folder: Path | str | None, *, uri: str | None = None, experiment: str | None = None, store: Path | str | None = None
 ) -> list[Upload]:
-    """Send a job's folder, or each job of a sweep's folder, to a tracking store; twice makes no second run.
+    """Send a job's folder, or each job of a sweep's folder, to a tracking store; sending twice makes no second run.
 
     `uri` and `experiment` default to those of the original run, `store` (where a SQLite store keeps its artifacts) to
     the tracking folder that holds `folder`. A run that was cut short is completed. Raises TrackingError if a folder
@@ -47,11 +47,11 @@ def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path |
     record = descriptions.get("mlflow", {})
     uri, experiment = uri or _still_there(record.get("uri")), experiment or record.get("experiment") or "ctxexp"
     sink = MlflowSink(uri=uri, experiment=experiment)
-    already = sink.send(run)
+    is_new = sink.send_once(run)
     metadata = sink.metadata()
     descriptions = {**descriptions, "mlflow": dict(metadata)}
     write_state(folder, status="FINISHED", error=None, logged=True, sinks=descriptions, link=metadata["link"])
-    return Upload(folder, metadata["run_id"], metadata["link"], already)
+    return Upload(folder, metadata["run_id"], metadata["link"], is_new)
 
 
 def _still_there(uri: str | None) -> str | None:

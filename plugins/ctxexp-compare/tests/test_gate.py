@@ -15,7 +15,7 @@ from ctxexp_compare.gate import MARGIN, CurveDifference, Gate, diff
 from ctxexp_compare.gate import diff as compared
 
 import ctxexp
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError
 from ctxexp.results import Results
 from ctxexp.results.values import Key
@@ -202,21 +202,21 @@ def test_statuses_are_those_that_the_docs_state(tmp_path: Path, capsys: pytest.C
     for name, results in made.items():
         results.save(tmp_path / name)
         folders[name] = str(tmp_path / name)
-    assert command(["diff", folders["a"], folders["a"]]) == 0
-    assert command(["diff", folders["a"], folders["moved"], f"out={tmp_path / 'values.csv'}"]) == 1
+    assert run_command_line(["diff", folders["a"], folders["a"]]) == 0
+    assert run_command_line(["diff", folders["a"], folders["moved"], f"out={tmp_path / 'values.csv'}"]) == 1
     assert len((tmp_path / "values.csv").read_text().splitlines()) == 1 + 2 * LAYERS
-    assert command(["diff", folders["a"], folders["open"], "margin=0.03"]) == 3
-    assert command(["diff", folders["a"], folders["open"], "margin=0.03", "test=difference"]) == 0
-    assert command(["diff", folders["a"], folders["moved"], "test=difference"]) == 1
-    assert command(["diff", folders["a"], folders["open"], "margin=0.2"]) == 0
-    assert command(["diff", folders["untold"], folders["untold"]]) == 2
+    assert run_command_line(["diff", folders["a"], folders["open"], "margin=0.03"]) == 3
+    assert run_command_line(["diff", folders["a"], folders["open"], "margin=0.03", "test=difference"]) == 0
+    assert run_command_line(["diff", folders["a"], folders["moved"], "test=difference"]) == 1
+    assert run_command_line(["diff", folders["a"], folders["open"], "margin=0.2"]) == 0
+    assert run_command_line(["diff", folders["untold"], folders["untold"]]) == 2
     assert "the documents of text are not known" in capsys.readouterr().err
-    assert command(["diff", folders["untold"], folders["untold"], "independent_sentences=true"]) == 0
-    assert command(["diff", folders["a"], folders["layers"]]) == 2
-    assert command(["diff", folders["a"], str(tmp_path / "nowhere")]) == 2
+    assert run_command_line(["diff", folders["untold"], folders["untold"], "independent_sentences=true"]) == 0
+    assert run_command_line(["diff", folders["a"], folders["layers"]]) == 2
+    assert run_command_line(["diff", folders["a"], str(tmp_path / "nowhere")]) == 2
     assert "name a finished run's folder" in capsys.readouterr().err
-    assert command(["diff", "bert 'x", folders["a"]]) == 2
-    assert command(["diff", "bert gpt2", folders["a"]]) == 2
+    assert run_command_line(["diff", "bert 'x", folders["a"]]) == 2
+    assert run_command_line(["diff", "bert gpt2", folders["a"]]) == 2
     assert "expected a run's folder, or one model" in capsys.readouterr().err
 
 

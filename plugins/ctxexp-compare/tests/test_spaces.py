@@ -115,10 +115,10 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_sweep_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> None:
-    from ctxexp.command.cli import command
+    from ctxexp.command.cli import run_command_line
 
     by_sink = pd.read_csv(sweep / "summary" / "compare.csv")
-    assert command(["compare", str(sweep), "sample=40", f"out={tmp_path / 'out'}"]) == 0
+    assert run_command_line(["compare", str(sweep), "sample=40", f"out={tmp_path / 'out'}"]) == 0
     by_verb = pd.read_csv(tmp_path / "out" / "compare.csv")
     models = "elmo", "elmo weights=untrained"
     by_face = compare(*models, text=sweep.parents[2] / "text.txt", options=OPTIONS, sample=40, progress=False).frame

@@ -21,7 +21,7 @@ from ctxexp_papers.claims.provenance import TEXT, WEIGHTS
 from ctxexp_papers.claims.words import wilson
 from ctxexp_words.metric import StaticVectors
 
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.maths.chance import chance_corrected
 from ctxexp.maths.correlation import spearman, spearman_rows
 from ctxexp.maths.geometry import mean_cosine
@@ -919,7 +919,7 @@ def finished_folder(folder: Path, *, status: str = "FINISHED", **said: object) -
 
 def test_the_command_reports_on_finished_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path)
-    assert command(["claims", f"folder={tmp_path}", f"out={tmp_path / 'new' / 'out'}"]) == 0
+    assert run_command_line(["claims", f"folder={tmp_path}", f"out={tmp_path / 'new' / 'out'}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"anisotropic\* +holds +Representations are", said)
     assert re.search(r"stop-words-lowest +holds", said)
@@ -945,7 +945,7 @@ def test_the_command_reports_on_finished_runs(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_released_figures_need_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(["claims", "released=true", f"folder={tmp_path / 'none'}"]) == 0
+    assert run_command_line(["claims", "released=true", f"folder={tmp_path / 'none'}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"hidden-more-anisotropic +figures disagree", said)
     assert "released figures: ELMo: 2 of 2; BERT: 12 of 12; GPT-2: 6 of 12" in said
@@ -956,7 +956,7 @@ def test_the_released_figures_need_no_run(tmp_path: Path, capsys: pytest.Capture
 
 def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path, weights="mini", details=FORGED)
-    assert command(["claims", f"folder={tmp_path}", "model=bert, elmo"]) == 0
+    assert run_command_line(["claims", f"folder={tmp_path}", "model=bert, elmo"]) == 0
     said = capsys.readouterr().out
     assert "the same tests on weights mini, corpus sts_2012_2016: elmo, bert (each model is one training run)\n" in said
 
@@ -979,7 +979,7 @@ def test_what_cannot_be_reported_is_said_in_a_line(
 ) -> None:
     finished_folder(tmp_path / "failed", status="FAILED")
     (tmp_path / "file").touch()
-    assert command(["claims", f"folder={tmp_path}", *(w.format(folder=tmp_path) for w in words)]) == 2
+    assert run_command_line(["claims", f"folder={tmp_path}", *(w.format(folder=tmp_path) for w in words)]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: {message.format(folder=tmp_path)}")
     assert error.count("\n") == 1
@@ -987,7 +987,7 @@ def test_what_cannot_be_reported_is_said_in_a_line(
 
 def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path, status="FAILED")
-    assert command(["claims", f"folder={tmp_path}"]) == 2
+    assert run_command_line(["claims", f"folder={tmp_path}"]) == 2
     assert "no finished run" in capsys.readouterr().err
 
 
@@ -997,7 +997,7 @@ def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFix
     from ctxexp.sinks.mlflow.sink import MlflowSink
 
     sink = MlflowSink()
-    uri = sink.prepare_sweep(tmp_path)["uri"]
+    uri = sink.prepare_jobs(tmp_path)["uri"]
     place = tmp_path / "results" / "one" / "run"
     run = new_run(place, tmp_path, name="elmo", key="k", params={}, config="")
     with job(run, Sinks({"mlflow": sink})) as running:
@@ -1005,11 +1005,11 @@ def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFix
         table = pd.DataFrame(words).assign(raw_2=words["raw_1"])
         running.log(with_tables(as_claimed("elmo"), {"self_similarity": table}))
     shutil.rmtree(place)  # the store has it
-    assert command(["claims", f"uri={uri}"]) == 0
+    assert run_command_line(["claims", f"uri={uri}"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"elmo +yes +0.000 .*2 of 2 layers; in layer 1 0.0% of the words are below 'the'", said)
     assert f"/runs/{sink.run_id}" in said
-    assert command(["claims", f"uri={uri}", "experiment=other"]) == 2
+    assert run_command_line(["claims", f"uri={uri}", "experiment=other"]) == 2
     assert "no experiment 'other' in sqlite:///" in capsys.readouterr().err
 
 

@@ -23,7 +23,7 @@ from ctxexp_words.similarity import Similarity, score_similarity
 from ctxexp_words.space import WordSpace, word_list
 from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
-from ctxexp.command.cli import command
+from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.vector_exports import write_text
 from ctxexp.maths.clusters import kmeans
@@ -563,7 +563,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
     write_text(tmp_path / "v.txt", words, x)
     out = tmp_path / "out.csv"
     common = [f"vectors={tmp_path / 'v.txt'}", f"data={data}", f"out={out}"]
-    assert command(["bench-words", *common]) == 0
+    assert run_command_line(["bench-words", *common]) == 0
     said = capsys.readouterr().out
     assert "simlex999       nan   covered 1 of 2 (50.0%)" in said
     assert "items with a missing word left out" in said
@@ -573,17 +573,20 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
         (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
     ]
     for candidates in ("benchmark", "3"):  # then only the needed words are read
-        assert command(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"]) == 0
+        assert (
+            run_command_line(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"])
+            == 0
+        )
         rows = list(csv.DictReader(out.open(encoding="utf-8")))
         pool: Any = int(candidates) if candidates.isdigit() else candidates
         expected = evaluate(WordSpace.of(words, x), load(data, ["google"]), BenchmarkOptions(candidates=pool))
         assert [r["value"] for r in rows] == [str(s.value) for s in expected]
     (tmp_path / "list").write_text("old\nnew\n")
-    assert command(["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
+    assert run_command_line(["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
     said = capsys.readouterr().out
     assert "covered 0 of 2 (0.0%)" in said
     assert f"shared vocabulary: {tmp_path / 'list'}" in said
-    assert command(["bench-words", "--help"]) == 0
+    assert run_command_line(["bench-words", "--help"]) == 0
     assert "shared_vocabulary" in capsys.readouterr().out
 
 
@@ -623,7 +626,7 @@ def test_mistakes_on_the_command_line(
 ) -> None:
     write_text(tmp_path / "v.txt", ["a"], np.ones((1, 2)))
     filled = [a.replace("DATA", str(data)).replace("VECTORS", str(tmp_path / "v.txt")) for a in arguments]
-    assert command(["bench-words", *filled]) == 2
+    assert run_command_line(["bench-words", *filled]) == 2
     said = capsys.readouterr().err
     assert re.match(f"error: .*{message}", said), said
 

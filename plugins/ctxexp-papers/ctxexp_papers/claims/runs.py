@@ -27,7 +27,7 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     """Finished runs of an MLflow experiment, the newest first."""
     from ctxexp.jobs.credentials import redact
     from ctxexp.sinks.mlflow import database, sqlite
-    from ctxexp.sinks.mlflow.failures import failures
+    from ctxexp.sinks.mlflow.failures import tracking_errors
     from ctxexp.sinks.mlflow.links import run_link
     from ctxexp.sinks.mlflow.tags import KIND, LOGGED
 
@@ -36,7 +36,7 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
         raise TrackingError(f"no tracking store at {sqlite.sqlite_path(uri)} (uri=)")
     client = database.client(uri)
     query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
-    with failures(f"cannot read the runs of {redact(uri)}"):
+    with tracking_errors(f"cannot read the runs of {redact(uri)}"):
         group = client.get_experiment_by_name(experiment)
         if group is None:
             names = ", ".join(sorted(e.name for e in client.search_experiments()))
@@ -52,7 +52,10 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
             )
             for run in page:
                 try:
-                    with tempfile.TemporaryDirectory() as folder, failures(f"cannot fetch run {run.info.run_id}"):
+                    with (
+                        tempfile.TemporaryDirectory() as folder,
+                        tracking_errors(f"cannot fetch run {run.info.run_id}"),
+                    ):
                         for item in client.list_artifacts(run.info.run_id):
                             if not item.is_dir:
                                 client.download_artifacts(run.info.run_id, item.path, folder)
