@@ -172,7 +172,8 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
 def _config_folder(plugin: object) -> Path | None:
     """The folder of a plugin's config files, if there is one: `ctxexp_conf` beside its module."""
     module = inspect.getmodule(plugin)
-    folder = Path(module.__file__).with_name("ctxexp_conf") if module is not None and module.__file__ else None
+    file = vars(module).get("__file__") if module is not None else None  # a module may have none, as one without a file
+    folder = Path(file).with_name("ctxexp_conf") if file else None
     return folder.absolute() if folder is not None and folder.is_dir() else None
 
 
