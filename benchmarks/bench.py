@@ -77,7 +77,7 @@ class Folder:
         index = np.load(folder / "index.npz")
         self.unit_codes, self.offsets, self.stored_of = index["codes"], index["offsets"], index["stored_of"]
         self.vocabulary = (folder / "vocabulary.txt").read_text().split("\n")
-        self.folder, self.n_layers, self.numbers = folder, 2, (0, 1)
+        self.folder, self.n_layers, self.layer_numbers = folder, 2, (0, 1)
         self.dim = self.layer(0).shape[1]
 
     def layer(self, i: int) -> np.ndarray:

@@ -55,7 +55,7 @@ class World:
     """Vectors in memory: common direction + word + document + sentence + noise, documents of `size` sentences."""
 
     n_layers = 1
-    numbers = (0,)
+    layer_numbers = (0,)
 
     def __init__(self, rng: np.random.Generator, *, n: int, size: int, words: np.ndarray) -> None:
         n_words, self.dim = words.shape
@@ -86,7 +86,7 @@ class Pooled:
 
     x: np.ndarray
     n_layers = 1
-    numbers = (0,)
+    layer_numbers = (0,)
 
     @property
     def dim(self) -> int:

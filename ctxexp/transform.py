@@ -209,7 +209,7 @@ class TransformedLayers:
         text: FitText | None = None,
     ) -> None:
         self.store, self.calibration, self.text = store, calibration, text
-        self.n_layers, self.numbers = store.n_layers, store.numbers
+        self.n_layers, self.layer_numbers = store.n_layers, store.layer_numbers
         self.dim = self.calibration.width(store.dim)
         self.rows = occurrences.rows
         of_text = np.isin(self.rows, occurrences.by_sentence.rows)  # all, but in a bounded corpus

@@ -45,7 +45,7 @@ class NoSinks(Control):
         text = np.isin(rows, occurrences.by_sentence.rows)  # of a bounded corpus a sample of the text, not of each word
         out = np.zeros(len(occurrences.places), bool)
         step = max(1, CHUNK_BYTES // (8 * store.dim))
-        for i in store.numbers:
+        for i in store.layer_numbers:
             vectors = store.layer(i)
             squares = np.empty(len(rows))
             for a in range(0, len(rows), step):

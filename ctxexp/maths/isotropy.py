@@ -57,9 +57,9 @@ class Moments:
         n, s = self.n_directed, self.normalized_sum
         return (float(s @ s) - self.ones) / (n * (n - 1))
 
-    def covariance(self, *, centred: bool = True) -> np.ndarray:
-        """The second moments about the mean (or as they are) divided by their trace, (d, d); NaN if the rows are equal
-        up to rounding (or zero)."""
+    def trace_one_covariance(self, *, centred: bool = True) -> np.ndarray:
+        """The second moments about the mean (or, not centred, about the origin) divided by their trace, (d, d): the sum
+        of the eigenvalues is 1. NaN if the rows are equal up to rounding (or zero)."""
         s = self.scatter if centred else self.scatter + self.n * np.outer(self.mean, self.mean)
         trace = float(np.trace(s))
         rounding = self.n * float(self.mean @ self.mean) * (16 * np.finfo(np.float64).eps) ** 2

@@ -70,7 +70,7 @@ class _Words:
 
     def __init__(self, values: Values, rows: WordRows, label: str, c: Collected, resamples: Resamples) -> None:
         self.values, self.label, self.c, self.resamples = values, label, c, resamples
-        self.occurrences, self.baselines, self.layers = rows.occurrences, rows.baselines, rows.store.numbers
+        self.occurrences, self.baselines, self.layers = rows.occurrences, rows.baselines, rows.store.layer_numbers
         self.is_causal = rows.text is not None and rows.text.encoder.causal is True
 
     def write(self) -> dict[str, pd.DataFrame]:

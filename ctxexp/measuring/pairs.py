@@ -75,7 +75,7 @@ class PairRows(Rows):
     ) -> None:
         self.vectors, self.corpus, self.calibration, self.text = vectors, corpus, calibration, text
         self.mixes = {mix.name: mix for mix in mixes}
-        self.places = [Place.of(i) for i in vectors.numbers] + [Place("mix", name) for name in self.mixes]
+        self.places = [Place.of(i) for i in vectors.layer_numbers] + [Place("mix", name) for name in self.mixes]
         self.subsets = grouped(corpus)
         self.once = distinct(corpus)
 

@@ -63,7 +63,7 @@ class WordRows(Rows):
         self.store, self.occurrences = store, occurrences
         self.baseline, self.named_baseline = baseline, named_baseline
         self.seed, self.eps = seed, eps or 0.0
-        self.places = [Place.of(layer) for layer in store.numbers]
+        self.places = [Place.of(layer) for layer in store.layer_numbers]
         self.units, self.observers, self.text = occurrences.units, observers or {}, text
         self.buffer = Gather(store.dim, block_bytes)
         self.reader: WordReader | None = None

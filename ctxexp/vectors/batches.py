@@ -22,13 +22,13 @@ NEARLY_ALL = 0.9  # and from which there is nothing to measure
 
 
 class BatchedText:
-    """Distinct sentences as the encoder reads them: `lengths` in its tokens (n_sentences,) int64, and how many of the
-    `pieces` are `unknown` to it (0 of 0 where it doesn't say), each of what was read so far."""
+    """Distinct sentences as the encoder reads them: `lengths` in its tokens (n_sentences,) int64, and the number of
+    their pieces and of those that its tokenizer doesn't know (0 of 0 where it can't tell), of the text read so far."""
 
     def __init__(self, encoder: Encoder, sentences: Sequence[Sentence], batch_tokens: int) -> None:
         self.encoder, self.sentences, self.batch_tokens = encoder, sentences, batch_tokens
         self.lengths = np.zeros(len(sentences), np.int64)
-        self.unknown = self.pieces = 0
+        self.n_unknown_pieces = self.n_pieces = 0
 
     def batches(self) -> Iterator[np.ndarray]:
         """Sentence numbers, as they are encoded together: in their own order where the encoder is sequential.
@@ -58,10 +58,10 @@ class BatchedText:
         self.lengths[start:end] = lengths
         with plugin_call("encoder", encoder.name, "could not read the corpus (unknown)"):
             unknown, n_pieces = map(int, encoder.count_unknown(some))
-        self.unknown, self.pieces = self.unknown + unknown, self.pieces + n_pieces
-        if self.unknown > NEARLY_ALL * self.pieces:
+        self.n_unknown_pieces, self.n_pieces = self.n_unknown_pieces + unknown, self.n_pieces + n_pieces
+        if self.n_unknown_pieces > NEARLY_ALL * self.n_pieces:
             raise EncodingError(
-                f"{self.unknown:,} of the text's {self.pieces:,} pieces are unknown to the tokenizer of "
+                f"{self.n_unknown_pieces:,} of the text's {self.n_pieces:,} pieces are unknown to the tokenizer of "
                 f"{encoder.name!r}, so its vectors would say nothing of the words; is the text in a language and "
                 "script of the model, and the tokenizer the model's own?"
             )

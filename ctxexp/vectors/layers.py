@@ -13,9 +13,9 @@ class Layers(Protocol):
     """Vectors by layer: a `ctxexp.vectors.store.Store`, or one that is seen through a transform."""
 
     @property
-    def n_layers(self) -> int: ...
+    def n_layers(self) -> int: ...  # of the model, the input layer 0 counted: 13 of BERT-base
     @property
-    def numbers(self) -> Sequence[int]: ...  # the numbers of those that are there
+    def layer_numbers(self) -> Sequence[int]: ...  # of the layers that are there, among 0 .. n_layers - 1
     @property
     def dim(self) -> int: ...
     def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
@@ -28,7 +28,7 @@ class MemoryLayers:
     arrays: np.ndarray  # (n_layers, n_rows, dim)
 
     @property
-    def numbers(self) -> Sequence[int]:
+    def layer_numbers(self) -> Sequence[int]:
         return range(self.n_layers)
 
     @property
@@ -49,12 +49,12 @@ class HasLayers(Protocol):
     @property
     def n_layers(self) -> int: ...
     @property
-    def numbers(self) -> Sequence[int]: ...
+    def layer_numbers(self) -> Sequence[int]: ...
 
 
 def layer_subset(vectors: HasLayers) -> tuple[int, ...]:
     """The numbers of the layers that are there if some are missing; an empty tuple if all are there."""
-    return tuple(vectors.numbers) if len(vectors.numbers) < vectors.n_layers else ()
+    return tuple(vectors.layer_numbers) if len(vectors.layer_numbers) < vectors.n_layers else ()
 
 
 def read_only(x: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
-"""Leases on cache entries: a folder for each owner, with a file for each of its processes and an empty file named by
-each key that it needs.
+"""Leases on cache entries, which eviction from the cache spares: a folder for each owner, with a file for each of its
+processes, and for each key that it needs an empty file of that name.
 
-A sweep's jobs, in however many processes, name what they read: their later jobs read it again. A run names the sums
-that it reads from. A lease counts while one of its owner's processes lives; one of another machine, which can't be
-asked, for a day after its last sign. Leases are advice: where none can be written, everything goes on without.
+An owner is a sweep, whose later jobs read again what earlier ones have read, or a run that reads the partial sums of a
+text measured in one pass. A lease counts while one of its owner's processes lives; one of another machine, whose
+processes can't be asked for, a day after its last sign of life. Leases are advice: where none can be written, work goes
+on without.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from ctxexp.errors import DiskError
 from ctxexp.files.writing import PART, write_text
 from ctxexp.jobs.process import HOST, PID, STARTED, is_gone, process_tags
 
-SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners: what may be read again, and what is being read
-ELSEWHERE = 86400  # seconds that a lease of another machine counts without a sign of life
+SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners
+REMOTE_LEASE_SECONDS = 86400  # for which a lease of another machine counts without a sign of life
 
 
 def lease(cache: Path, kind: str, owner: str, *keys: str) -> None:
-    """Note that `owner`, of which this process is one, needs these entries."""
+    """Note that `owner` needs the entries of these keys, and that this process belongs to it."""
     folder, tags = _folder(cache, kind, owner), process_tags()
     with suppress(OSError, DiskError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +62,7 @@ def _is_alive(file: Path) -> bool:
         tags = json.loads(file.read_text(encoding="utf-8"))
         host, pid, start = (str(tags[name]) for name in (HOST, PID, STARTED))
         if host != process_tags()[HOST]:
-            return time.time() - file.stat().st_mtime < ELSEWHERE
+            return time.time() - file.stat().st_mtime < REMOTE_LEASE_SECONDS
     except (OSError, ValueError, LookupError, TypeError):  # removed just now, or nobody's
         return False
     return is_gone(host, pid, start) is None

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from ctxexp.errors import ConfigError, near
 
-MIXES = {  # of a model with layers 0..L
+MIXES = {  # of a model with layers 0..L, 0 the input layer
     "last2": "the last two layers, L-1 and L",
     "first_last": "layers 1 and L, the outputs of the first and the last block",
     "flow_paper_last2": "layers 1 and L: what BERT-flow's code averages under the name of last-2",
@@ -33,15 +33,16 @@ class Mix:
 
 
 def check_mixes(mixes: Sequence[object]) -> None:
-    """Raise ConfigError for a mix that no model could have; layers out of a model's range are `layer_mixes`'s."""
+    """Raise ConfigError for a mix that no model could have; `layer_mixes` refuses layers out of a model's range."""
     for one in mixes:
         _parse(one, None)
 
 
 def layer_mixes(names: Sequence[object], n_layers: int) -> list[Mix]:
-    """The mixes of the config (names, lists of layers, or {scalar_mix: weights}) on a model of so many layers.
+    """The mixes of the config (names, lists of layers, or {scalar_mix: weights}) for a model with `n_layers` layers,
+    the input layer 0 counted: 13 of BERT-base.
 
-    Raises ConfigError naming the layers that the model has, for a layer that it hasn't or a mix named twice.
+    Raises ConfigError for a layer that the model doesn't have, naming those that it has, and for a mix named twice.
 
     Example:
         >>> [str(mix) for mix in layer_mixes(["last2", [0, 3]], 13)]
@@ -60,14 +61,14 @@ def _parse(one: object, n_layers: int | None) -> Mix | None:
     if isinstance(one, Mapping) and list(one) == ["scalar_mix"]:
         weights = one["scalar_mix"]
         one = "scalar_mix"
-        if not isinstance(weights, list) or not weights or not all(map(_number, weights)):
+        if not isinstance(weights, list) or not weights or not all(map(_is_number, weights)):
             raise ConfigError(f"sentence.mixes: scalar_mix={weights!r}: expected a weight a layer, as in [0.5,1,0]")
     if isinstance(one, str):
         if one not in MIXES:
             raise ConfigError(f"sentence.mixes: no mix {one!r}{near(one, MIXES)}; or a list of layers, as in [[1,12]]")
         return None if n_layers is None else _named_mix(one, n_layers, weights)
     if not isinstance(one, list) or not one or not all(isinstance(i, int) and not isinstance(i, bool) for i in one):
-        hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if _number(one) else ""
+        hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if _is_number(one) else ""
         raise ConfigError(f"sentence.mixes: {one!r}: expected a name ({', '.join(MIXES)}) or a list of layers{hint}")
     if len(set(one)) < len(one):
         raise ConfigError(f"sentence.mixes: {one}: a layer is there twice")
@@ -95,5 +96,5 @@ def _named_mix(name: str, n_layers: int, weights: list[float] | None) -> Mix:
     return Mix(name, layers, (1 / len(layers),) * len(layers))
 
 
-def _number(value: object) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -37,7 +37,7 @@ class SentenceVectors(Protocol):
     @property
     def n_layers(self) -> int: ...
     @property
-    def numbers(self) -> Sequence[int]: ...  # the numbers of those that are there
+    def layer_numbers(self) -> Sequence[int]: ...  # the numbers of those that are there
     @property
     def dim(self) -> int: ...
     def layer(self, i: int) -> np.ndarray: ...  # (n_sentences, dim) float32, the caller's own
@@ -49,7 +49,7 @@ class WordMeans:
 
     def __init__(self, store: Layers, occurrences: Occurrences, n_sentences: int) -> None:
         self.store, self.n_sentences = store, n_sentences
-        self.n_layers, self.numbers, self.dim = store.n_layers, store.numbers, store.dim
+        self.n_layers, self.layer_numbers, self.dim = store.n_layers, store.layer_numbers, store.dim
         self.groups = occurrences.by_sentence
 
     def layer(self, i: int) -> np.ndarray:
@@ -66,7 +66,7 @@ class PooledSentences:
 
     def __init__(self, store: Store, pooling: str) -> None:
         self.store, self.pooling = store, pooling
-        self.n_layers, self.numbers, self.dim = store.n_layers, store.numbers, store.dim
+        self.n_layers, self.layer_numbers, self.dim = store.n_layers, store.layer_numbers, store.dim
         code = store.vocabulary.index(pooling) if pooling in store.vocabulary else -1
         rows = np.flatnonzero(store.unit_codes == code)
         of_stored = np.full(len(store.offsets) - 1, -1, np.int64)

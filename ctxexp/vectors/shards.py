@@ -214,7 +214,7 @@ def encode_shards(
     for shard in shards:
         n = len(shard.work.sentences)
         store = Store(shard.path(folder), np.arange(n))
-        writer.adopt(store)
+        writer.append_store(store)
         rows_of.extend(store)
     return sum(len(shard.work.sentences) for shard in missing)
 

@@ -1,9 +1,10 @@
 """Vectors on disk: one (n_rows, dim) array per layer, in a folder that is complete or absent.
 
-A folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
+A row is the vector of one unit of a sentence: of a word, or of a piece where the encoder gives vectors of pieces. A
+folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
 of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
-sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last; opening it checks every
-byte.
+sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last; opening one that this
+call didn't write checks every byte.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ctxexp.errors import StoreError
 from ctxexp.files.seals import digest
 from ctxexp.vectors.store_files import (
     FORMAT,
-    HEADER,
+    HEADER_BYTES,
     DamagedError,
     NotFiniteError,
     all_finite,
@@ -38,29 +39,35 @@ from ctxexp.vectors.store_files import (
 )
 
 STAGE_BYTES = 16 << 20  # rows of small batches, all layers, that wait in memory until they are written together
-DIRECT_ROWS = 64  # a batch of so many rows is written from where it lies
+DIRECT_ROWS = 64  # a batch of at least so many rows is written from where it lies, without the buffer
 WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
 
 
 class Store:
     """The vectors of a corpus: `layer(i)` is (n_rows, dim), read-only; one row per unit of each stored sentence.
-    `numbers` are those of the layers that are there, of the model's `n_layers`.
 
+    `n_layers` counts the model's layers with the input layer 0 (13 of BERT-base); `layer_numbers` are those stored.
     Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
     `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
-    its sentence (-1 if the units aren't the sentence's words). `n_encoded` counts the sentences that had to be encoded
-    to open this store, `n_skipped` how many words have no row, since the model's tokenizer has no piece for them;
-    `unknown` of its `pieces` (0 of 0 where the encoder doesn't say) stand for anything that it doesn't know.
+    its sentence (-1 if the units aren't the sentence's words). `n_encoded` is the number of sentences that were encoded
+    to make this store just now, `n_skipped` that of words without a row, since the tokenizer has no piece for them.
+    `n_pieces` is the number of pieces of the sentences, `n_unknown_pieces` that of those that stand for characters
+    which the tokenizer doesn't know, such as [UNK] (both 0 where the encoder doesn't tell).
     """
 
     def __init__(self, path: Path, unique_of: np.ndarray, *, n_encoded: int = 0) -> None:
-        """Open and check the folder; `unique_of` numbers each corpus sentence among the unique ones."""
+        """Open the folder, and check it unless `n_encoded` says that this process has just written it. `unique_of`
+        (n_corpus_sentences,) is each corpus sentence's number among the unique ones."""
         self.path, self.n_encoded = path, n_encoded
         self.meta = read_meta(path)
         self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
-        self.numbers = tuple(self.meta["layers"])
+        self.layer_numbers = tuple(self.meta["layers"])
         self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
-        self.n_skipped, self.unknown, self.pieces = self.meta["skipped"], self.meta["unknown"], self.meta["pieces"]
+        self.n_skipped, self.n_unknown_pieces, self.n_pieces = (
+            self.meta["skipped"],
+            self.meta["unknown"],
+            self.meta["pieces"],
+        )
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:
@@ -73,19 +80,21 @@ class Store:
         except OSError as error:
             raise DamagedError(f"{path}: {error}") from error
         self._files = files  # open, so that the layers stay readable if another process evicts the folder
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        self.stored_of = place[unique_of]  # (n_corpus_sentences,) int64
+        stored_number = np.empty(len(order), dtype=np.int64)  # of each unique sentence
+        stored_number[order] = np.arange(len(order))
+        self.stored_of = stored_number[unique_of]  # (n_corpus_sentences,) int64
 
     def layer(self, i: int) -> np.ndarray:
         """Layer `i` (0 = input layer) as a read-only array (n_rows, dim) mapped from disk: drop it to free it."""
-        if i not in self.numbers:
-            some = ", ".join(map(str, self.numbers)) if len(self.numbers) < self.n_layers else ""
+        if i not in self.layer_numbers:
+            some = ", ".join(map(str, self.layer_numbers)) if len(self.layer_numbers) < self.n_layers else ""
             raise StoreError(f"no layer {i}: {self.meta['encoder']!r} has layers {some or f'0 to {self.n_layers - 1}'}")
         shape = (self.n_rows, self.dim)
         if not self.n_rows:
             return np.empty(shape, dtype=self.dtype)
-        return np.memmap(self._files[self.numbers.index(i)], dtype=self.dtype, mode="r", offset=HEADER, shape=shape)
+        return np.memmap(
+            self._files[self.layer_numbers.index(i)], dtype=self.dtype, mode="r", offset=HEADER_BYTES, shape=shape
+        )
 
     @property
     def n_bytes(self) -> int:
@@ -98,17 +107,17 @@ class Store:
             status = (self.path / name).stat()
             if status.st_size != size or not stat.S_ISREG(status.st_mode):
                 raise DamagedError(f"{name} has {status.st_size:,} bytes instead of {size:,}")
-        for i in self.numbers:
+        for i in self.layer_numbers:
             files.append((self.path / layer_name(i)).open("rb", buffering=0))
-        if self.n_encoded:  # this process has just written it
+        if self.n_encoded:  # this process has just written it: no need to read all of it again
             return
         for name, expected in self.meta["digests"].items():
             if digest((self.path / name).read_bytes()) != expected:
                 raise DamagedError(f"the checksum of {name} differs")
         row_bytes = self.dim * self.dtype.itemsize
         buffer = np.empty(max(self.meta["chunks"], default=0) * row_bytes, dtype=np.uint8)
-        for i, file, checksums in zip(self.numbers, files, self.meta["checksums"], strict=True):
-            if file.read(HEADER) != header(self.dtype, self.n_rows, self.dim):
+        for i, file, checksums in zip(self.layer_numbers, files, self.meta["checksums"], strict=True):
+            if file.read(HEADER_BYTES) != header(self.dtype, self.n_rows, self.dim):
                 raise DamagedError(f"the header of {layer_name(i)} differs")
             for rows, total in zip(self.meta["chunks"], checksums, strict=True):
                 block, n = buffer[: rows * row_bytes], 0
@@ -127,27 +136,27 @@ def _close(files: list[FileIO]) -> None:
 
 
 class StoreWriter:
-    """Writes a store's files into `folder`, rows in the order that they come; as a context, it removes the folder
-    unless `finish` was reached."""
+    """Writes a store's files into `folder`, rows in the order in which they come. A context manager: it removes the
+    folder unless `finish` was called."""
 
     def __init__(self, folder: Path, n_layers: int, dim: int, layers: Sequence[int] | None = None) -> None:
         self.folder, self.n_layers, self.dim = folder, n_layers, dim
         self.layers = range(n_layers) if layers is None else layers
         self.dtype: np.dtype[np.floating] | None = None  # that of the first rows
-        self.stage = np.empty((len(self.layers), 0, dim))
+        self.buffer = np.empty((len(self.layers), 0, dim))
         self.waiting = self.n_rows = 0
-        self.chunks: list[int] = []  # rows that were written, and summed, together
-        self.checksums: list[list[int]] = [[] for _ in self.layers]  # of each layer, one a chunk
+        self.chunks: list[int] = []  # numbers of rows that share a checksum
+        self.checksums: list[list[int]] = [[] for _ in self.layers]  # of each layer, one per chunk
         self.files: list[BufferedWriter] = []
         self.finished = False
 
     def _open(self, dtype: np.dtype[np.floating]) -> None:
         self.dtype = dtype
         rows = max(1, STAGE_BYTES // max(1, len(self.layers) * self.dim * dtype.itemsize))
-        self.stage = np.empty((len(self.layers), rows, self.dim), dtype=dtype)
+        self.buffer = np.empty((len(self.layers), rows, self.dim), dtype=dtype)
         for i in self.layers:
             self.files.append((self.folder / layer_name(i)).open("wb"))
-            self.files[-1].write(bytes(HEADER))  # the true one comes last, with the true shape
+            self.files[-1].write(bytes(HEADER_BYTES))  # the true one comes last, with the true shape
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True)
@@ -175,14 +184,14 @@ class StoreWriter:
             return
         for part in parts:
             while part.shape[1]:
-                head, part = np.split(part, [self.stage.shape[1] - self.waiting], axis=1)
-                self.stage[:, self.waiting : self.waiting + head.shape[1]] = head
+                head, part = np.split(part, [self.buffer.shape[1] - self.waiting], axis=1)
+                self.buffer[:, self.waiting : self.waiting + head.shape[1]] = head
                 self.waiting += head.shape[1]
-                if self.waiting == self.stage.shape[1]:
+                if self.waiting == self.buffer.shape[1]:
                     self.flush()
 
-    def adopt(self, store: Store) -> None:
-        """Add all rows of another store, byte by byte."""
+    def append_store(self, store: Store) -> None:
+        """Add all rows of another store: its bytes are copied, its checksums taken over."""
         self.flush()
         if self.dtype is None:
             self._open(store.dtype)
@@ -192,7 +201,7 @@ class StoreWriter:
             self.files, self.checksums, map(layer_name, self.layers), store.meta["checksums"], strict=True
         ):
             with (store.path / name).open("rb") as source:
-                source.seek(HEADER)
+                source.seek(HEADER_BYTES)
                 shutil.copyfileobj(source, file, WRITE_BYTES)
             checksums.extend(of)
         self.chunks.extend(store.meta["chunks"])
@@ -201,7 +210,7 @@ class StoreWriter:
     def flush(self) -> None:
         """Write the rows that wait in memory."""
         if self.waiting:
-            self._write(self.stage[:, : self.waiting])
+            self._write(self.buffer[:, : self.waiting])
             self.waiting = 0
 
     def _write(self, rows: np.ndarray) -> None:  # (layers, n, dim)

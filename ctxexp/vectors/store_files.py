@@ -12,7 +12,7 @@ from ctxexp.errors import StoreError
 from ctxexp.files.seals import seal, unseal
 
 FORMAT = 2  # for other readers; our own find only what the same code wrote
-HEADER = 128  # bytes before the data of a layer file
+HEADER_BYTES = 128  # bytes before the data of a layer file
 
 
 class DamagedError(StoreError):
@@ -55,13 +55,13 @@ class StoreMeta(TypedDict):
     dim: int
     n_rows: int
     skipped: int  # words without a row
-    example: NotRequired[str]  # of these, in a shard
-    unknown: int  # pieces that stand for anything that the tokenizer doesn't know
-    pieces: int
-    chunks: list[int]  # rows that were written, and summed, together
+    example: NotRequired[str]  # one of the words without a row, in a shard
+    unknown: int  # pieces that stand for characters which the tokenizer doesn't know
+    pieces: int  # all pieces
+    chunks: list[int]  # numbers of rows that share a checksum
     sizes: dict[str, int]  # bytes of each file
     digests: dict[str, str]  # of the small files
-    checksums: list[list[int]]  # of each layer, one a chunk
+    checksums: list[list[int]]  # of each layer, one per chunk
 
 
 def layer_name(i: int) -> str:
@@ -72,7 +72,12 @@ def layer_name(i: int) -> str:
 def header(dtype: np.dtype[np.floating], n_rows: int, dim: int) -> bytes:
     """The first 128 bytes of a .npy file (format 1.0) of a C-ordered (n_rows, dim) array."""
     about = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({int(n_rows)}, {int(dim)}), }}"
-    return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + about.ljust(HEADER - 11).encode() + b"\n"
+    return (
+        b"\x93NUMPY\x01\x00"
+        + (HEADER_BYTES - 10).to_bytes(2, "little")
+        + about.ljust(HEADER_BYTES - 11).encode()
+        + b"\n"
+    )
 
 
 def all_finite(block: np.ndarray) -> bool:

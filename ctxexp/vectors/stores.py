@@ -96,7 +96,7 @@ class Stores:
         """The number of pieces in the corpus's distinct sentences that are unknown to the tokenizer, and of all
         pieces."""
         stores = [store for (_, fingerprint), store in self.stores.items() if fingerprint == corpus.fingerprint]
-        return max(((s.unknown, s.pieces) for s in stores), key=lambda said: said[1], default=(0, 0))
+        return max(((s.n_unknown_pieces, s.n_pieces) for s in stores), key=lambda counts: counts[1], default=(0, 0))
 
     @property
     def n_encoded(self) -> int:
@@ -135,7 +135,7 @@ class Stores:
                     sweep=self.vectors.sweep,
                 )
             store = self.stores[key]
-            warn_unknown(store.unknown, store.pieces, corpus.name)
+            warn_unknown(store.n_unknown_pieces, store.n_pieces, corpus.name)
         return self.stores[key]
 
 

@@ -41,7 +41,7 @@ def failures(pairs: int, sentences: int) -> Failures:
     by = occurrences.by_sentence
     numbers = np.array(by.keys, int).tolist()
     rows = {key: by.rows[a:b] for key, a, b in zip(numbers, by.starts[:-1], by.starts[1:], strict=True)}
-    whole = np.stack([np.asarray(layers.layer(i)) for i in layers.numbers])
+    whole = np.stack([np.asarray(layers.layer(i)) for i in layers.layer_numbers])
     words = built.corpus.sentences
     kept = sorted(rows)
     rng, strict, usual = np.random.default_rng(0), 0, 0

@@ -57,7 +57,7 @@ class Memory:
     def __init__(self, shelf: MemoryRowIndex, layers: Sequence[np.ndarray]) -> None:
         self.shelf, self.layers = shelf, layers
         self.n_layers, self.dim = len(layers), layers[0].shape[1]
-        self.numbers = range(self.n_layers)
+        self.layer_numbers = range(self.n_layers)
 
     def layer(self, i: int) -> np.ndarray:
         return self.layers[i]

@@ -32,7 +32,7 @@ class Vectors:
     def __init__(self, seed: int, n: int = N) -> None:
         rng = np.random.default_rng(seed)
         self.stack = (rng.standard_normal((N_LAYERS, n, DIM)) * rng.random(DIM) + 1).astype(np.float32)
-        self.n_layers, self.numbers, self.dim = N_LAYERS, range(N_LAYERS), DIM
+        self.n_layers, self.layer_numbers, self.dim = N_LAYERS, range(N_LAYERS), DIM
 
     def layer(self, i: int) -> np.ndarray:
         return self.stack[i].copy()

@@ -71,7 +71,7 @@ def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: 
     for i in FEW:
         np.testing.assert_array_equal(one.layer(i), two.layer(i))
     again = open_store(corpus, few, cache=tmp_path)  # its checksums hold
-    assert (again.n_encoded, again.numbers, again.n_layers) == (0, FEW, 3)
+    assert (again.n_encoded, again.layer_numbers, again.n_layers) == (0, FEW, 3)
     with pytest.raises(ctxexp.errors.StoreError, match=r"no layer 1: .* has layers 0, 2$"):
         again.layer(1)
     view, whole = few.sentence_encoder(), full.sentence_encoder()

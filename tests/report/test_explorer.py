@@ -37,7 +37,7 @@ class Random:
 
     def __init__(self, unit_codes: np.ndarray, n_layers: int, seed: int) -> None:
         self.codes, self.n_layers, self.dim, self.seed = unit_codes, n_layers, 8, seed
-        self.numbers = range(n_layers)
+        self.layer_numbers = range(n_layers)
 
     def layer(self, i: int) -> np.ndarray:
         rng = np.random.default_rng([self.seed, i])

@@ -50,7 +50,7 @@ class Space:
     layers: np.ndarray  # (n_layers, n_rows, dim)
 
     @property
-    def numbers(self) -> range:
+    def layer_numbers(self) -> range:
         return range(len(self.layers))
 
     @property

@@ -457,7 +457,7 @@ def test_a_window_is_read_while_the_previous_is_encoded(tmp_path: Path, monkeypa
     encoder = Ahead(-(-n // 20))
     store = open_store(made, encoder, cache=tmp_path / "a", batch_tokens=30)
     assert_holds(store, made)
-    assert (store.n_encoded, store.unknown, store.pieces) == (n, n, 10 * n)
+    assert (store.n_encoded, store.n_unknown_pieces, store.n_pieces) == (n, n, 10 * n)
     assert [event.is_set() for event in encoder.read] == [True] * 3
     assert encoder.threads == {"MainThread", "read_0"}
     assert len({len(s) for batch in encoder.batches for s in batch if len(batch) > 1}) > 3
@@ -477,7 +477,7 @@ def test_a_transformer_reads_ahead_to_the_same_vectors(tmp_path: Path, monkeypat
     monkeypatch.setattr(batched, "WINDOW", 9)
     encoder = huggingface(checkpoint=checkpoint, device="cpu")
     cut = open_store(made, encoder, cache=tmp_path / "b")
-    assert (cut.unknown, cut.pieces) == (whole.unknown, whole.pieces)
+    assert (cut.n_unknown_pieces, cut.n_pieces) == (whole.n_unknown_pieces, whole.n_pieces)
     for i in range(len(made.sentences)):
         np.testing.assert_allclose(rows(cut, i, whole.n_layers - 1), rows(whole, i, whole.n_layers - 1), atol=1e-5)
 
@@ -556,13 +556,13 @@ def test_messages(tmp_path: Path) -> None:
 def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made = corpus(5)
     store = open_store(made, Counted(), cache=tmp_path)
-    assert (store.unknown, store.pieces) == (0, 0)
+    assert (store.n_unknown_pieces, store.n_pieces) == (0, 0)
     encoder = Counted("says")
     encoder.count_unknown = lambda sentences: (len(sentences), 10 * len(sentences))  # type: ignore[method-assign]
     n = len(set(made.sentences))
     for encoded in (n, 0):  # anew, then from the cache
         store = open_store(made, encoder, cache=tmp_path)
-        assert (store.n_encoded, store.unknown, store.pieces) == (encoded, n, 10 * n)
+        assert (store.n_encoded, store.n_unknown_pieces, store.n_pieces) == (encoded, n, 10 * n)
     caplog.clear()
     warn_unknown(3, 100, "c")
     assert not caplog.messages

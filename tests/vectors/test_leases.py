@@ -18,7 +18,7 @@ import pytest
 from ctxexp.jobs.process import HOST, PID, STARTED, process_tags
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.leases import ELSEWHERE, RUNS, SWEEPS, lease, leased_keys, release
+from ctxexp.vectors.leases import REMOTE_LEASE_SECONDS, RUNS, SWEEPS, lease, leased_keys, release
 from tests.vectors.test_encode import Counted, corpus
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +123,7 @@ def test_reused_process_numbers_and_odd_leases_are_recognised(tmp_path: Path) ->
         assert leased_keys(tmp_path, SWEEPS) == ({"a" * 32} if lives else set())
         lease(tmp_path, SWEEPS, "s", "a" * 32)
     file.write_text(json.dumps(tags | {HOST: "elsewhere"}))
-    os.utime(file, (time.time() - ELSEWHERE - 60,) * 2)
+    os.utime(file, (time.time() - REMOTE_LEASE_SECONDS - 60,) * 2)
     assert leased_keys(tmp_path, SWEEPS) == set()
     for odd in ("", "[]", "{}", '{"ctxexp.host": 1}', "\udcff"):
         lease(tmp_path, SWEEPS, "s", "a" * 32)

@@ -18,7 +18,7 @@ class Layers:
     def __init__(self, stack: np.ndarray) -> None:
         self.stack = stack.astype(np.float32)
         self.n_layers, _, self.dim = stack.shape
-        self.numbers = range(self.n_layers)
+        self.layer_numbers = range(self.n_layers)
 
     def layer(self, i: int) -> np.ndarray:
         return self.stack[i].copy()

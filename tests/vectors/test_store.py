@@ -17,7 +17,7 @@ from ctxexp.errors import StoreError
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.store import Store, StoreWriter
 from ctxexp.vectors.store_files import (
-    HEADER,
+    HEADER_BYTES,
     DamagedError,
     NotFiniteError,
     all_finite,
@@ -144,9 +144,9 @@ def test_a_checksum_sees_order_and_what_cancels_out(
     path = tmp_path / "s" / layer_name(1)
     original = path.read_bytes()
     for _ in range(20):
-        words = np.frombuffer(original[HEADER:], np.uint64).copy()
+        words = np.frombuffer(original[HEADER_BYTES:], np.uint64).copy()
         damage(words, rng)
-        path.write_bytes(original[:HEADER] + words.tobytes())
+        path.write_bytes(original[:HEADER_BYTES] + words.tobytes())
         with pytest.raises(DamagedError, match=r"the checksum of layer_01\.npy differs"):
             Store(tmp_path / "s", np.arange(2))
     path.write_bytes(original)

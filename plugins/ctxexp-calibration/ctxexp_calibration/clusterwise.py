@@ -15,20 +15,20 @@ from ctxexp_calibration.kmeans import kmeans, nearest
 
 
 class Clusterwise(Transform):
-    """The layer's rows are clustered; of each cluster the mean and the top `components` principal directions go.
+    """Cluster the layer's rows; of each cluster remove the mean and the top `components` principal directions.
 
     Rajaee and Pilehvar 2021 (A Cluster-based Approach for Improving Isotropy in Contextual Embedding Space): Mu and
     Viswanath's removal, locally. Their released setting for BERT-base is 27 clusters and 12 directions of 768 columns;
-    `components` is `d / 64` rounded (12 of 768), at least 1, unless it is given. A row that was not in the fit goes to
-    the cluster with the nearest centre. They transform token vectors and average those to sentences; here it is
-    whatever rows are measured.
+    `components`, the number of directions removed, is `d / 64` rounded (12 of 768), at least 1, unless it is given. A
+    row that was not in the fit is assigned to the cluster with the nearest centre. They transform token vectors and
+    average those to sentences; here the rows that are measured are transformed themselves.
 
-    Clusters are k-means's (`ctxexp_calibration.kmeans`), from `seed`. A cluster of fewer than `2 (components + 1)` rows
-    has no directions to speak of: it is dissolved, and its rows go to the nearest that is left; one cluster, the whole
-    layer, is the least. `self.centres` holds those that remained.
+    Clusters are found by k-means (`ctxexp_calibration.kmeans`), from `seed`. A cluster of fewer than `2 (components +
+    1)` rows is too small for its directions: it is dissolved, and its rows are assigned to the nearest that is left; if
+    none is large enough, the whole layer is one cluster. `self.centres` are the centres of those that are left.
 
     Raises ConfigError for arguments out of range, TransformError for fewer rows than one cluster needs and for
-    `components` that leave no column.
+    `components` of at least the number of columns.
     """
 
     def __init__(self, clusters: int = 27, *, components: int | None = None, seed: int = 0) -> None:
@@ -74,7 +74,7 @@ class Clusterwise(Transform):
 
     def _piece(self, x: np.ndarray) -> np.ndarray:
         y = np.empty(x.shape)
-        for rows, c in self._members(nearest(x - self.origin, self.centres)):
+        for rows, c in self._clusters(nearest(x - self.origin, self.centres)):
             part = x[rows] - self.means[c]
             y[rows] = part - (part @ self.directions[c]) @ self.directions[c].T
         return y
@@ -84,13 +84,14 @@ class Clusterwise(Transform):
         return np.concatenate(pieces)
 
     @staticmethod
-    def _members(labels: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    def _clusters(labels: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+        """Each cluster that has rows, as (indices of its rows, its number)."""
         for c in np.unique(labels):
             yield np.flatnonzero(labels == c), int(c)
 
 
 def mean_of(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Column means (d,) float64 of the named rows; exact for columns that hold one value."""
+    """Column means (d,) float64 of the rows of x at these indices; exact for columns that hold one value."""
     first = x[rows[0]].astype(np.float64)
     total = np.zeros(x.shape[1])
     for at in range(0, len(rows), CHUNK):

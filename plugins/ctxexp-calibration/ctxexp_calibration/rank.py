@@ -9,14 +9,14 @@ import numpy as np
 from ctxexp.transform import Transform
 from ctxexp.transforms.directions import by_chunks
 
-ROWS = 512  # that are ranked at a time: sorting takes several times the memory of what it sorts
+CHUNK_ROWS = 512  # rows that are ranked at a time: sorting takes several times the memory of what it sorts
 
 
 class Rank(Transform):
-    """Every entry is replaced by its rank among the entries of its row (ties share the mean of theirs), less the mean.
+    """Replace every entry by its rank in its row (ties share the mean of their ranks) minus the row's mean rank.
 
     The cosine of two rows is then **Spearman's correlation of the two vectors** over their columns, which Zhelezniak et
-    al. 2019 (Correlation Coefficients and Semantic Textual Similarity) put in place of the cosine: a few columns of
+    al. 2019 (Correlation Coefficients and Semantic Textual Similarity) propose instead of the cosine: a few columns of
     extreme size no longer decide it. Rows take values in [-(d-1)/2, (d-1)/2]; a row of equal entries becomes 0. Nothing
     is fitted.
     """
@@ -27,7 +27,7 @@ class Rank(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, x.shape[1], ranks, ROWS)
+        return by_chunks(x, x.shape[1], ranks, CHUNK_ROWS)
 
 
 def ranks(x: np.ndarray) -> np.ndarray:

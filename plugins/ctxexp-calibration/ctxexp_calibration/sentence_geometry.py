@@ -45,7 +45,7 @@ class SentenceGeometry(Metric):
     def compute(self) -> dict[str, float]:
         moments = self._moments
         varying = moments.nonzero_columns()
-        s = moments.covariance()[np.ix_(varying, varying)]
+        s = moments.trace_one_covariance()[np.ix_(varying, varying)]
         return {
             "mean_cosine": moments.mean_cosine(),
             "isoscore": isoscore(s),

@@ -14,25 +14,29 @@ from ctxexp.transforms.directions import by_chunks, check_int, check_rank, covar
 
 
 class WeightedRemoval(Transform):
-    """The mean is subtracted, and of each row's component along principal direction i the share w_i, for the top k.
+    """Subtract the mean, and of each row's components along the top k principal directions the shares w_1 to w_k.
 
     `x - mean - sum_{i<=k} w_i (u_i . (x - mean)) u_i`, after the idea of Liang et al. 2021 (Learning to Remove), who
-    **learn** the weights from word similarity data. The default weights here are not learned, and are ours:
-    `w_i = s_i / s_1`, each direction's singular value over the first's, so that the first goes entirely and the others
-    as far as they dominate. Learned ones can be given as `weights`, one for each direction, from the strongest; with
-    all of them at 1 this is `all_but_the_top`. k is as there (`d / 100`, at least 1), or the number of weights.
+    **learn** the weights from word similarity data. The default weights here are not learned, but ctxexp's own:
+    `w_i = s_i / s_1`, each direction's singular value over the first's, so that the first is removed entirely and the
+    others as far as they dominate. Learned ones can be given as `weights`, one for each direction, from the strongest;
+    with all of them at 1 this is `all_but_the_top`, whose default of k (`d / 100`, at least 1) it shares; with
+    `weights` k is their number.
 
-    Raises ConfigError for weights that are no numbers or not k of them, TransformError where k leaves no column.
+    Raises ConfigError for weights that aren't finite numbers or not k of them, TransformError for a k of at least the
+    number of columns.
     """
 
     def __init__(self, k: int | None = None, *, weights: Sequence[float] | None = None) -> None:
         check_int("k", k, least=0)
-        self.k, self.given = k, None
+        self.k, self.given_weights = k, None
         if weights is not None:
-            self.given = np.array([_number(w) for w in weights])
-            if k not in (None, len(self.given)):
-                raise ConfigError(f"{len(self.given)} weights for k={k} directions; give one each, or leave k null")
-            self.k = len(self.given)
+            self.given_weights = np.array([_finite(w) for w in weights])
+            if k not in (None, len(self.given_weights)):
+                raise ConfigError(
+                    f"{len(self.given_weights)} weights for k={k} directions; give one each, or leave k null"
+                )
+            self.k = len(self.given_weights)
 
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
@@ -42,8 +46,9 @@ class WeightedRemoval(Transform):
         cov = covariance(x, self.mean)
         variances, directions = principal(cov, rounding(cov, self.mean))
         self.directions = directions[:, :k]  # (d, k)
-        rank = self.directions.shape[1]  # fewer than k where the rows have fewer directions
-        self.weights = np.sqrt(variances[:k] / variances[:1]) if self.given is None else self.given[:rank]  # (k,)
+        n = self.directions.shape[1]  # fewer than k where the rows have fewer directions
+        given = self.given_weights
+        self.weights = np.sqrt(variances[:k] / variances[:1]) if given is None else given[:n]  # (n,)
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
@@ -55,7 +60,8 @@ class WeightedRemoval(Transform):
         return y
 
 
-def _number(value: object) -> float:
+def _finite(value: object) -> float:
+    """The weight as a float. Raises ConfigError unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
         raise ConfigError(f"weight {value!r} is no number; expected a list such as [1.0, 0.8]")
     return float(value)

@@ -70,7 +70,7 @@ def test_the_spectrum_is_that_of_the_definitions() -> None:
 @pytest.mark.parametrize("d", [2, 3, 16])
 def test_isoscore_is_rudmans_and_ends_at_0_and_1(d: int) -> None:
     x = RNG.normal(size=(200, d)) @ RNG.normal(size=(d, d))
-    assert isoscore(Moments().add(x).covariance()) == pytest.approx(rudman(x), abs=1e-10)
+    assert isoscore(Moments().add(x).trace_one_covariance()) == pytest.approx(rudman(x), abs=1e-10)
     assert isoscore(np.eye(d) / d) == pytest.approx(1, abs=1e-12)
     line = np.zeros((d, d))
     line[0, 0] = 1

@@ -156,7 +156,7 @@ def similarities(
             )
     places, reads = [], []
     for space, at in zip(spaces, rows_of, strict=True):
-        for number in evenly_spaced(space.layers.numbers, layers):
+        for number in evenly_spaced(space.layers.layer_numbers, layers):
             places.append(SpaceLayer(space.label, number))
             reads.append(_reader(space, number, at, rows))
     resamples = Resamples(_units(common_sample), bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))

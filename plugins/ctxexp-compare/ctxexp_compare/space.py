@@ -136,7 +136,7 @@ class Space:
         a, b = order[:-1], order[1:]
         beside = self.sentence[a] == self.sentence[b]
         a, b = a[beside], b[beside]
-        last = self.layers.layer(self.layers.numbers[-1])
+        last = self.layers.layer(self.layers.layer_numbers[-1])
         pairs = zip(self.rows[a].tolist(), self.rows[b].tolist(), strict=True)
         is_shared = np.array([np.array_equal(last[i], last[j]) for i, j in pairs], bool)
         a, b = a[is_shared], b[is_shared]

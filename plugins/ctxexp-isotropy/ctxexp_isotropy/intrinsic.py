@@ -1,4 +1,4 @@
-"""Intrinsic dimension of the occurrences: dimensions of the surface on which they lie."""
+"""Intrinsic dimension of the occurrences: the dimension of the manifold on which they lie."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctxexp.errors import MetricError
 from ctxexp_isotropy.sample import SampleMetric
 
 BLOCK = 512  # rows whose distances to all others are in memory at a time
-DISCARD = 0.1  # of the ratios, the largest, as the TwoNN paper does: they are the noisiest
+DISCARD = 0.1  # share of the ratios, the largest, that is left out as in the TwoNN paper: they are the noisiest
 
 
 class IntrinsicDimension(SampleMetric):
@@ -19,10 +19,10 @@ class IntrinsicDimension(SampleMetric):
 
     `raw`: TwoNN (Facco, d'Errico, Rodriguez & Laio 2017), from the ratio of the second to the first neighbour's
     distance. `mle`: Levina & Bickel (2004) from `k` neighbours, the inverse estimates averaged over points as MacKay &
-    Ghahramani (2005) correct it. Both take distances: squared ones (what some nearest-neighbour libraries return, and
-    released code has put in) halve the dimension. Equal vectors say nothing of a surface: of rows nearer than float32
-    can tell only the first is kept, and `duplicates` counts the others. Both estimates fall short in high dimensions
-    (a 50-dimensional Gaussian of 1,000 rows gives about 32, a 768-dimensional one 150).
+    Ghahramani (2005) correct it. Both take distances: squared distances, which some nearest-neighbour libraries return
+    and some released code uses, would halve the dimension. Equal vectors say nothing of a manifold: of rows that
+    float32 can't tell apart only the first is kept, and `duplicates` counts the others. Both estimates fall short in
+    high dimensions (a 50-dimensional Gaussian of 1,000 rows gives about 32, a 768-dimensional one 150).
     """
 
     name: ClassVar[str] = "intrinsic_dimension"
@@ -39,30 +39,31 @@ class IntrinsicDimension(SampleMetric):
         self.definition = f"TwoNN of random occurrences (Facco et al. 2017); mle from {k} neighbours (Levina & Bickel)"
 
     def values(self, x: np.ndarray) -> dict[str, float]:
-        """raw (TwoNN), mle; NaN with fewer than three (k + 1) distinct rows. duplicates; n distinct rows."""
-        rows = x[distinct(x)]
+        """raw (TwoNN), NaN of fewer than three distinct rows; mle, NaN of fewer than k + 1; duplicates; n distinct
+        rows."""
+        rows = x[is_distinct(x)]
         statistics = {"n": float(len(rows)), "duplicates": float(len(x) - len(rows))}
         if len(rows) > 2:
-            near = neighbour_distances(rows, min(self.k, len(rows) - 1))
-            statistics["raw"] = two_nn(near)
-            if near.shape[1] == self.k:
-                statistics["mle"] = mle(near)
+            distances = neighbour_distances(rows, min(self.k, len(rows) - 1))
+            statistics["raw"] = two_nn(distances)
+            if distances.shape[1] == self.k:
+                statistics["mle"] = mle(distances)
         return statistics
 
 
 def neighbour_distances(x: np.ndarray, k: int) -> np.ndarray:
     """Euclidean distances (not squared) of each row of `x` (n, d) to its k nearest others, ascending: (n, k)."""
     result = np.empty((len(x), k))
-    for at, squares in _squares(x):
+    for at, squares in _squared_distances(x):
         rows = np.arange(len(squares))
         squares[rows, at + rows] = np.inf  # not itself
         result[at : at + len(squares)] = np.sort(np.partition(squares, k - 1, axis=1)[:, :k], axis=1)
     return np.sqrt(result)
 
 
-def two_nn(near: np.ndarray) -> float:
+def two_nn(distances: np.ndarray) -> float:
     """TwoNN from neighbours' distances (n, >= 2): the slope through the origin of -log(1 - F) on log(r2 / r1)."""
-    log_ratio = np.sort(np.log(near[:, 1] / near[:, 0]))
+    log_ratio = np.sort(np.log(distances[:, 1] / distances[:, 0]))
     n = len(log_ratio)
     part = slice(0, int(np.floor(n * (1 - DISCARD))))
     y = -np.log1p(-np.arange(1, n + 1)[part] / n)
@@ -71,24 +72,24 @@ def two_nn(near: np.ndarray) -> float:
     return float(along @ y) / total if total > 0 else float("nan")
 
 
-def mle(near: np.ndarray) -> float:
+def mle(distances: np.ndarray) -> float:
     """Maximum likelihood from neighbours' distances (n, k), ascending: the inverse of the mean inverse estimate."""
-    inverse = np.log(near[:, -1:] / near[:, :-1]).mean(axis=1)  # 1 / m_k(x_i): k - 1 terms
+    inverse = np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1)  # 1 / m_k(x_i): k - 1 terms
     total = float(inverse.mean())
     return 1.0 / total if total > 0 else float("nan")
 
 
-def distinct(x: np.ndarray) -> np.ndarray:
+def is_distinct(x: np.ndarray) -> np.ndarray:
     """Mask (n,) of the rows of `x` (n, d) that lie further than float32's rounding from every row before them."""
     keep = np.ones(len(x), dtype=bool)
     tolerance = (2 * np.finfo(np.float32).eps) ** 2 * (x**2).sum(axis=1)  # (n,), squared distances
-    for at, squares in _squares(x):
+    for at, squares in _squared_distances(x):
         for i in np.nonzero((squares <= tolerance[at : at + len(squares), None]).sum(axis=1) > 1)[0]:
             keep[at + i] = not ((squares[i, : at + i] <= tolerance[at + i]) & keep[: at + i]).any()
     return keep
 
 
-def _squares(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def _squared_distances(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(first row, squared distances (rows, n)) of blocks of rows to all rows; 0 where rounding would give less."""
     y = x - x.mean(axis=0)  # distances stay, cancellation goes
     sizes = (y**2).sum(axis=1)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp_isotropy.sample import SampleMetric, unit_rows
+from ctxexp_isotropy.sample import SampleMetric, normalized_rows
 
 
 class PartitionIsotropy(SampleMetric):
@@ -41,7 +41,7 @@ def log_partition_ratio(x: np.ndarray, *, unit_norm: bool = False) -> float:
         return float("nan")
     w = x.astype(np.float64)
     if unit_norm:
-        unit = unit_rows(w)
+        unit = normalized_rows(w)
         if unit is None:
             return float("nan")
         w = unit

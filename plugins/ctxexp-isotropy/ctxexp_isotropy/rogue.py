@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp_isotropy.sample import SampleMetric, unit_rows
+from ctxexp_isotropy.sample import SampleMetric, normalized_rows
 
 TOP = (1, 3, 5)  # dimensions that are looked at, and removed, together
 
@@ -47,7 +47,7 @@ class RogueDimensions(SampleMetric):
 
 def contributions(x: np.ndarray) -> np.ndarray | None:
     """Terms (d,) of the dimensions in the mean cosine of all pairs of rows of `x` (n, d); None with a zero row."""
-    u = unit_rows(x)
+    u = normalized_rows(x)
     if u is None:
         return None
     n = len(u)

@@ -1,4 +1,4 @@
-"""Base of measures of the baseline's random occurrences: values of the first sample, spread over further samples."""
+"""Base class of metrics of the baseline's random samples of occurrences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ctxexp.metric import Over
 
 
 class SampleMetric(ctxexp.Metric):
-    """Statistics of the baseline's first sample; `redraws` further samples, each at equal cost, give raw's spread."""
+    """Statistics of the first of the baseline's random samples of occurrences (those behind anisotropy); `sd` is the
+    standard deviation of raw over `redraws` further samples, each of which costs as much as the first."""
 
     over: ClassVar[Over] = "sample"
     name: ClassVar[str]
@@ -34,16 +35,16 @@ class SampleMetric(ctxexp.Metric):
             x: its rows (n, d) float64, at least two, all finite.
 
         Returns:
-            Values by name, those of `statistics`; `n` too where not all rows count. Missing ones are NaN.
+            Values by name, those of `statistics` (one that is left out becomes NaN); `n` too where not all rows count.
         """
 
     def update(self, group: Group) -> None:
-        at, x = int(str(group.key)), group.x
-        if at <= self.redraws:
+        number, x = int(str(group.key)), group.x
+        if number <= self.redraws:  # other metrics may have asked for more samples
             statistics = dict.fromkeys(self.statistics, float("nan"))
             if len(x) > 1 and np.isfinite(x).all():
                 statistics |= self.values(x.astype(np.float64))
-            self._values[at] = {"n": float(len(x)), **statistics}
+            self._values[number] = {"n": float(len(x)), **statistics}
 
     def compute(self) -> dict[str, float]:
         """The statistics of sample 0; sd of raw over the redraws (NaN without two); n rows."""
@@ -52,7 +53,7 @@ class SampleMetric(ctxexp.Metric):
         return {**statistics, "sd": float(others.std(ddof=1)) if len(others) > 1 else float("nan")}
 
 
-def unit_rows(x: np.ndarray) -> np.ndarray | None:
+def normalized_rows(x: np.ndarray) -> np.ndarray | None:
     """The rows of `x` (n, d) at norm 1; None where a row is zero."""
     lengths = np.linalg.norm(x, axis=1, keepdims=True)
     return x / lengths if lengths.all() else None

@@ -16,7 +16,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, here and in wor
 
 import numpy as np
 import ray
-from ctxexp_scale.ray.engine import Ray
+from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.dataset import Corpus
 from ctxexp.engine import Engine
@@ -60,7 +60,7 @@ def main() -> None:
     engines: dict[str, Engine] = {
         "local, 1 process": Local(),
         "local, 2 processes": Local(processes=2, shard_tokens=SHARD_TOKENS),
-        "ray, 2 workers": Ray(workers=2, shard_tokens=SHARD_TOKENS),
+        "ray, 2 workers": RayEngine(workers=2, shard_tokens=SHARD_TOKENS),
     }
     began = time.perf_counter()
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

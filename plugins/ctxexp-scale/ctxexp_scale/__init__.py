@@ -13,4 +13,4 @@ def register_datasets(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_engines(register: Register) -> None:
-    register("ray", "ctxexp_scale.ray.engine:Ray")
+    register("ray", "ctxexp_scale.ray.engine:RayEngine")

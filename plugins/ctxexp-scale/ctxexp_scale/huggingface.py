@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datasets import IterableDataset
 
 Sentences = Literal["row", "line", "marks"]
-KINDS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".arrow": "arrow", ".csv": "csv"}
+LOADERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".arrow": "arrow", ".csv": "csv"}
 _MARKS = regex.compile(r"(?<=[.!?…][\"'”’)\]]?)\s+(?=[\"'“‘(\[]?[\p{Lu}\p{N}])")
 
 
@@ -39,10 +39,12 @@ def huggingface(
 ) -> Corpus | TextStream:
     """A data set of the hub, or a file or folder of Parquet, JSON lines, Arrow or CSV.
 
-    `column` holds a text a row, or a list of words. `sentences`: a row is one, or each line of its text, or what
-    `marks` end: . ! ? and … with a closing quote or bracket, before white space and a capital or a digit. `documents`,
-    whose sentences intervals draw together: each row, rows that follow each other with one value in a column of that
-    name, or `none`. `limit` takes the first sentences only. `stream`: not held in memory, but read whenever needed.
+    `column` holds one text per row, or a list of words. `sentences`, how a text is cut: `row`: each row is a sentence;
+    `line`: each of its lines; `marks`: at sentence-final punctuation (. ! ? and … with a closing quote or bracket,
+    before white space and a capital or a digit). `documents`, the clusters that the bootstrap resamples: `row`: each
+    row is one; the name of a column: consecutive rows with one value in it; `none`: the text has none. `limit` takes
+    the first sentences only. `stream` reads the text whenever it is needed instead of holding it in memory; with a
+    `limit` it is held. `tokenizer` is that of words, not the model's.
     """
     if not path:
         raise ConfigError("dataset=huggingface needs dataset.path=<a data set of the hub, or a file or folder>")
@@ -73,7 +75,7 @@ def huggingface(
 
 
 class RowStream(TextStream):
-    """Rows of a split, in parts: the data set's own shards, which are the files of most data sets."""
+    """Rows of a split, in parts: the data set's own shards (in most data sets a shard is a file)."""
 
     def __init__(
         self, path: str, config: str | None, split: str, revision: str | None, choices: Mapping[str, str]
@@ -105,8 +107,10 @@ class RowStream(TextStream):
             if not place.exists():
                 return load_dataset(self.path, self.config, split=self.split, revision=self.revision, streaming=True)
             files = _files(place)
-            kind = KINDS[_suffix(files[0])]
-            return load_dataset(kind, data_files={self.split: list(map(str, files))}, split=self.split, streaming=True)
+            loader = LOADERS[_suffix(files[0])]
+            return load_dataset(
+                loader, data_files={self.split: list(map(str, files))}, split=self.split, streaming=True
+            )
         except CtxexpError:
             raise
         except Exception as error:  # a library's, of a file or a network
@@ -117,20 +121,20 @@ class RowStream(TextStream):
 
     def texts(self, part: object) -> Iterator[tuple[int | None, str | Sentence]]:
         assert isinstance(part, int)
-        kind, cut = self.choices["documents"], _CUTS[self.choices["sentences"]]  # type: ignore[index]
-        document, before = -1, object()
+        document_kind, cut = self.choices["documents"], _CUTS[self.choices["sentences"]]  # type: ignore[index]
+        document, previous = -1, object()
         rows = self.rows().shard(num_shards=len(self.parts), index=part) if len(self.parts) > 1 else self.rows()
         for number, row in enumerate(rows):
-            value = number if kind in ("row", "none") else self._cell(row, kind, number)
-            if value != before:
-                document, before = document + 1, value
-            of = None if kind == "none" else document
+            value = number if document_kind in ("row", "none") else self._cell(row, document_kind, number)
+            if value != previous:
+                document, previous = document + 1, value
+            document_number = None if document_kind == "none" else document
             cell = self._cell(row, self.choices["column"], number)
             if isinstance(cell, list) and all(isinstance(word, str) for word in cell):
                 if words := [word for word in cell if word.strip()]:
-                    yield of, Sentence.of(words)
+                    yield document_number, Sentence.of(words)
             elif isinstance(cell, str):
-                yield from ((of, text) for one in cut(cell) if (text := one.strip()))
+                yield from ((document_number, text) for one in cut(cell) if (text := one.strip()))
             elif cell is not None:
                 raise DataError(
                     f"{self.path}, row {number}: column {self.choices['column']!r} holds {short(cell)}; expected a "
@@ -161,9 +165,9 @@ def _files(place: Path) -> list[Path]:
     """The file itself, or the data files of a folder, by name; raises DataError unless they are of one kind."""
     every = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
     data_files = [
-        file for file in every if _suffix(file) in KINDS and not file.name.startswith(("dataset_info", "state"))
+        file for file in every if _suffix(file) in LOADERS and not file.name.startswith(("dataset_info", "state"))
     ]
-    if not data_files or len({KINDS[_suffix(file)] for file in data_files}) > 1:
+    if not data_files or len({LOADERS[_suffix(file)] for file in data_files}) > 1:
         kinds = ", ".join(sorted({_suffix(file) for file in data_files})) or "none"
-        raise DataError(f"{place}: expected files of one kind ({', '.join(KINDS)}, or of these .gz), found {kinds}")
+        raise DataError(f"{place}: expected files of one kind ({', '.join(LOADERS)}, or of these .gz), found {kinds}")
     return data_files

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from ctxexp_scale.huggingface import huggingface
-from ctxexp_scale.ray.engine import Ray
+from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.errors import ConfigError
 
@@ -15,6 +15,6 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not there
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"ray, which isn't installed: pip install 'ctxexp-scale\[ray\]'$"):
-        Ray()
+        RayEngine()
     with pytest.raises(ConfigError, match=r"datasets, which .*: pip install 'ctxexp-scale\[huggingface\]'$"):
         huggingface(path="some/data")

@@ -307,7 +307,7 @@ def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
     built = Built(config)
     layers, occurrences, _ = built.study.space(built.vectors)
     one, three = (Built(configured(model, text, [*options, f"one_pass.shards={n}"])).run(tmp_path) for n in (1, 3))
-    for number in layers.numbers:
+    for number in layers.layer_numbers:
         for name, value in of_rows(layers.layer(number), occurrences).items():
             assert one.by_name[name][number] == pytest.approx(value, rel=1e-11, abs=1e-11)
             assert three.by_name[name][number] == pytest.approx(value, rel=2e-8, abs=2e-8)  # in other batches
@@ -512,7 +512,7 @@ class LongestRow(ctxexp.GroupMean):
 class MeanNorm(WordNorm):
     """Offers a form by its method."""
 
-    def sums(self) -> SumForm:
+    def sum_form(self) -> SumForm:
         return MeanNormSums()
 
 

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
 import ray
-from ctxexp_scale.ray.engine import Ray
+from ctxexp_scale.ray.engine import RayEngine
 from ctxexp_scale.ray.pool import Pool
 from ctxexp_scale.ray.worker import RayWorker
 
@@ -55,7 +55,7 @@ def tried(folder: Path) -> Counter[int]:
 
 
 def test_more_workers_than_room_begin_with_those_available(tmp_path: Path) -> None:
-    assert sorted(Ray(workers=4).map_unordered(work(tmp_path), range(12))) == list(range(12))
+    assert sorted(RayEngine(workers=4).map_unordered(work(tmp_path), range(12))) == list(range(12))
     assert len(list(tmp_path.iterdir())) <= 2  # CPUs
     assert set(tried(tmp_path).values()) == {1}
 
@@ -64,7 +64,7 @@ def test_a_deadly_item_is_tried_three_times_and_named(tmp_path: Path) -> None:
     """It was tried 15 times in 75 s, and for ever after; now no other item is blamed for it, or tried as often."""
     done = []
     with pytest.raises(EngineError, match=r"engine ray: a worker died 3 times at item 5: .* the same command goes on"):
-        done.extend(Ray().map_unordered(work(tmp_path, 5), range(12)))
+        done.extend(RayEngine().map_unordered(work(tmp_path, 5), range(12)))
     counts = tried(tmp_path)
     assert counts.pop(5) == 3
     assert max(counts.values()) <= 2  # what was on its way beside it
@@ -81,7 +81,7 @@ def test_items_beside_one_that_kills_once_are_all_done(tmp_path: Path) -> None:
 
         return do
 
-    assert sorted(Ray().map_unordered(make, range(12))) == list(range(12))
+    assert sorted(RayEngine().map_unordered(make, range(12))) == list(range(12))
 
 
 def test_an_actor_has_two_items_on_their_way(tmp_path: Path) -> None:
@@ -114,16 +114,16 @@ def test_an_actor_has_two_items_on_their_way(tmp_path: Path) -> None:
 
 def test_no_worker_remains_when_all_restarts_are_used_up(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"no worker is left, each was begun anew 0 times \(engine.max_restarts\)"):
-        list(Ray(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
+        list(RayEngine(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
     assert sum(tried(tmp_path).values()) == 2
 
 
 def test_sentences_lie_in_files_and_only_their_paths_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    give = "ctxexp_scale.ray.pool.WorkerSlot.give"
+    submit = "ctxexp_scale.ray.pool.WorkerSlot.submit"
     from ctxexp_scale.ray.pool import WorkerSlot
 
-    before = WorkerSlot.give
+    before = WorkerSlot.submit
 
     def noted(self, item) -> None:  # type: ignore[no-untyped-def]
         import cloudpickle
@@ -131,13 +131,13 @@ def test_sentences_lie_in_files_and_only_their_paths_are_sent(tmp_path: Path, mo
         sizes.append(len(cloudpickle.dumps(item[1])))
         before(self, item)
 
-    monkeypatch.setattr(give, noted)
+    monkeypatch.setattr(submit, noted)
     open_store(
         text(),
         TracingEncoder(tmp_path),
         cache=tmp_path,
         batch_tokens=20,
-        workers=EncodingWorkers(Ray(shard_tokens=300)),
+        workers=EncodingWorkers(RayEngine(shard_tokens=300)),
     )
     assert len(sizes) == 3
     assert max(sizes) < 400 < sum(len(one.text) for one in text().sentences) / 3  # bytes
@@ -148,10 +148,10 @@ def test_a_worker_s_environment_is_the_config_s(tmp_path: Path) -> None:
     def make():  # type: ignore[no-untyped-def]
         return lambda item: os.environ["CTXEXP_TRIED"] + str(item)
 
-    engine = Ray(runtime_env={"env_vars": {"CTXEXP_TRIED": "yes"}})
+    engine = RayEngine(runtime_env={"env_vars": {"CTXEXP_TRIED": "yes"}})
     assert sorted(engine.map_unordered(make, [1, 2])) == ["yes1", "yes2"]
     with pytest.raises(ConfigError, match="max_restarts of at least -1; got workers=2"):
-        Ray(max_restarts=-2)
+        RayEngine(max_restarts=-2)
 
 
 COMMAND = [

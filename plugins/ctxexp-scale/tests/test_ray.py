@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
-from ctxexp_scale.ray.engine import Ray
+from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import text as read_text
@@ -29,7 +29,7 @@ from tests.traced import TracingEncoder, encoding_counts, layers, text
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
 
 
-def encoded(cache: Path, engine: Ray | Local | None, encoder: TracingEncoder | None = None) -> Store:
+def encoded(cache: Path, engine: RayEngine | Local | None, encoder: TracingEncoder | None = None) -> Store:
     cache.mkdir(exist_ok=True)
     workers = None if engine is None else EncodingWorkers(engine)
     return open_store(text(), encoder or TracingEncoder(cache), cache=cache, batch_tokens=20, workers=workers)
@@ -37,12 +37,12 @@ def encoded(cache: Path, engine: Ray | Local | None, encoder: TracingEncoder | N
 
 def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -> None:
     encoded(tmp_path / "alone", None)
-    encoded(tmp_path / "ray", Ray(shard_tokens=60))
+    encoded(tmp_path / "ray", RayEngine(shard_tokens=60))
     assert layers(tmp_path / "ray") == layers(tmp_path / "alone")
     assert set(encoding_counts(tmp_path / "ray").values()) == {1}
     killed = tmp_path / "killed"
     killed.mkdir()
-    encoded(killed, Ray(shard_tokens=60), TracingEncoder(killed, deadly=text().sentences[50].text))
+    encoded(killed, RayEngine(shard_tokens=60), TracingEncoder(killed, deadly=text().sentences[50].text))
     assert (killed / "dead").exists()
     assert layers(killed) == layers(tmp_path / "alone")
     twice = [sentence for sentence, n in encoding_counts(killed).items() if n > 1]
@@ -55,7 +55,7 @@ def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
         (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
     stream = read_text(path=str(tmp_path), stream=True)
     limits = BoundOptions(max_contexts=9, max_sentences=20, min_contexts=2, form=WordFilter().form)
-    assert bound_corpus(stream, limits, engine=Ray()).content == bound_corpus(stream, limits).content
+    assert bound_corpus(stream, limits, engine=RayEngine()).content == bound_corpus(stream, limits).content
 
 
 def test_what_workers_raise_is_raised() -> None:
@@ -63,9 +63,9 @@ def test_what_workers_raise_is_raised() -> None:
         raise UnknownName("model", "bart", ["bert"])
 
     with pytest.raises(UnknownName, match="no model 'bart'; did you mean 'bert'"):
-        list(Ray().map_unordered(make, [1]))
+        list(RayEngine().map_unordered(make, [1]))
     with pytest.raises(ConfigError, match="expected at least 2 workers"):
-        Ray(workers=1)
+        RayEngine(workers=1)
 
 
 DRIVER = """
@@ -74,8 +74,8 @@ from pathlib import Path
 from tests.traced import TracingEncoder, text
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
-from ctxexp_scale.ray.engine import Ray
-folder, workers = Path(sys.argv[1]), EncodingWorkers(Ray(shard_tokens=60))
+from ctxexp_scale.ray.engine import RayEngine
+folder, workers = Path(sys.argv[1]), EncodingWorkers(RayEngine(shard_tokens=60))
 open_store(text(), TracingEncoder(folder, seconds=float(sys.argv[2])), cache=folder, batch_tokens=20, workers=workers)
 """
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
 from ctxexp_scale.one_pass.sharded import shard_text
-from ctxexp_scale.ray.engine import Ray
+from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.engine import Engine
@@ -43,11 +43,11 @@ def measured(folder: Path, engine: Engine, encoder: TracingEncoder | None = None
 
 def test_numbers_are_those_of_one_process_though_an_actor_dies(tmp_path: Path) -> None:
     alone = measured(tmp_path / "alone", Local())
-    found = measured(tmp_path / "ray", Ray())
+    found = measured(tmp_path / "ray", RayEngine())
     np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
     assert set(encoding_counts(tmp_path / "ray").values()) == {1}
     killed = tmp_path / "killed"
-    found = measured(killed, Ray(), TracingEncoder(killed, deadly=text().sentences[50].text))
+    found = measured(killed, RayEngine(), TracingEncoder(killed, deadly=text().sentences[50].text))
     assert (killed / "dead").exists()
     np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
     assert sum(n - 1 for n in encoding_counts(killed).values()) <= 10  # of the shard that the killed actor was at
@@ -56,9 +56,9 @@ def test_numbers_are_those_of_one_process_though_an_actor_dies(tmp_path: Path) -
 DRIVER = """
 import sys
 from pathlib import Path
-from test_ray_one_pass import Ray, TracingEncoder, measured
+from test_ray_one_pass import RayEngine, TracingEncoder, measured
 folder = Path(sys.argv[1])
-measured(folder, Ray(), TracingEncoder(folder, seconds=float(sys.argv[2])))
+measured(folder, RayEngine(), TracingEncoder(folder, seconds=float(sys.argv[2])))
 """
 
 
@@ -76,7 +76,7 @@ def test_a_killed_drivers_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     time.sleep(3)  # Ray's processes end with their driver
     kept, before = len(list(folder.glob("sums-*/[0-9][0-9][0-9][0-9].npz"))), encoding_counts(folder)
     assert kept < 12
-    found = measured(folder, Ray())
+    found = measured(folder, RayEngine())
     np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
     assert found.info.encoded == 10 * (12 - kept)
     assert sum(encoding_counts(folder).values()) == sum(before.values()) + found.info.encoded

@@ -67,11 +67,11 @@ def answers(space: WordSpace, questions: np.ndarray, candidates: np.ndarray, *, 
     place[candidates] = np.arange(len(candidates))
     place = np.append(place, -1)  # row -1, the stand-in, is no candidate
     own = place[questions]  # (n, 3)
-    units = space.unit(words)
+    units = space.normalized(words)
     width = max(1, min(len(candidates), chunk // len(words), chunk // 64))
     for first in range(0, len(candidates), width):
         block = candidates[first : first + width]
-        products = units @ space.unit(block).T  # (words, block)
+        products = units @ space.normalized(block).T  # (words, block)
         step = max(1, chunk // len(block))
         for at in range(0, len(questions), step):
             part = slice(at, at + step)

@@ -48,7 +48,7 @@ def score_categorisation(
     value = float("nan")
     if counts.any():
         classes = np.unique(np.array(benchmark.classes)[counts], return_inverse=True)[1]
-        x = space.unit(rows[counts])
+        x = space.normalized(rows[counts])
         value = max(purity(labels, classes) for labels in _clusterings(x, int(classes.max()) + 1, clustering, seed))
     return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(rows))]
 

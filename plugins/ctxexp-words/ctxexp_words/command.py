@@ -30,7 +30,7 @@ def bench(file: File, data: Path, benchmarks: Sequence[str] | None, choices: Ben
         write_csv(table(scores, choices), out)
     except OSError as error:
         raise ConfigError(f"{error}; choose another out=") from error
-    print(f"{file.path}: {choices.words()}{f', shared vocabulary: {file.shared}' if file.shared else ''}")
+    print(f"{file.path}: {choices.description()}{f', shared vocabulary: {file.shared}' if file.shared else ''}")
     for score in scores:
         if not score.part:
             value = "    nan" if score.value != score.value else f"{score.value:7.3f}"

@@ -17,10 +17,10 @@ from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp_words.analogy import Analogy
 from ctxexp_words.categorisation import Categorisation
-from ctxexp_words.relational import Relation, Relational
+from ctxexp_words.relational import Relation, RelationalSimilarity
 from ctxexp_words.similarity import Similarity
 
-Benchmark = Similarity | Analogy | Relational | Categorisation
+Benchmark = Similarity | Analogy | RelationalSimilarity | Categorisation
 T = TypeVar("T")
 Lines = Iterator[tuple[int, str]]
 
@@ -142,7 +142,7 @@ def _classes(name: str, path: Path) -> Categorisation:
     return Categorisation(name, tuple(row["word"] for row in rows), tuple(row["category"] for row in rows))
 
 
-def _semeval(name: str, path: Path) -> Relational:
+def _semeval(name: str, path: Path) -> RelationalSimilarity:
     """The relations that have a file of ratings in GoldRatings/Testing; their prototypes are in `path`."""
     ratings = path.parent / "GoldRatings" / "Testing"
     files = {p.name.split("-")[-1].split(".")[0]: p for p in ratings.glob("GoldRatings-*.txt*")}
@@ -162,7 +162,7 @@ def _semeval(name: str, path: Path) -> Relational:
         raise DataError(f"{path} has no prototypes of the rated relations {', '.join(sorted(files))}")
     if not relations:
         raise DataError(f"no GoldRatings-*.txt in {ratings}; expected the task's test relations")
-    return Relational(name, tuple(relations))
+    return RelationalSimilarity(name, tuple(relations))
 
 
 def _relation(name: str, path: Path, prototypes: tuple[tuple[str, str], ...]) -> Relation:

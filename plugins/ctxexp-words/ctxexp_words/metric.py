@@ -21,8 +21,8 @@ from ctxexp_words.score import BenchmarkScore
 from ctxexp_words.space import Case, OutOfVocabulary, WordSpace, word_list
 from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
-Vector = Literal["first_pc", "first_pc_centred", "mean"]
-_WORDS = {
+Distillation = Literal["first_pc", "first_pc_centred", "mean"]
+_DESCRIPTIONS = {
     "first_pc": "first principal direction of each word's rows, uncentred",
     "first_pc_centred": "first principal direction of each word's rows about their mean",
     "mean": "mean of each word's rows",
@@ -30,21 +30,22 @@ _WORDS = {
 
 
 class StaticVectors(Metric):
-    """Benchmark scores of one static vector a word, by the layer that it is distilled from (Ethayarajh 2019, Table 1).
+    """Benchmark scores of one static vector per word, by layer (Ethayarajh 2019, Table 1).
 
-    `vector`: first_pc, the first right singular vector of the word's rows as they are (section 3.4); first_pc_centred,
-    the same of the rows less their mean; mean, their mean. A direction's sign makes its product with the mean row
-    positive. Per benchmark there is its value (Spearman's rho in [-1, 1], accuracy and purity in [0, 1]) and
-    `<benchmark>_covered`, the share of its pairs, questions or words whose words all have a vector; then `n`, words
-    with a vector, `undefined`, words without (zero rows, or about the mean equal ones), and `vocabulary`, distinct
-    forms that the benchmarks see.
+    `vector`, how it is distilled: first_pc: the first right singular vector of the word's rows as they are (section
+    3.4); first_pc_centred: the same of the rows minus their mean; mean: their mean. A direction's sign makes its
+    product with the mean row positive. Statistics: of each benchmark its value (Spearman's rho in [-1, 1], accuracy and
+    purity in [0, 1]) and `<benchmark>_covered`, the share of its pairs, questions or words whose words all have a
+    vector; `n`: words with a vector; `undefined`: words without one (all rows zero, or equal where they are centred);
+    `vocabulary`: distinct forms that the benchmarks see.
 
     `data`: the folder of the benchmarks' files; `benchmarks`: some of them (null: all nine, []: none). `oov`: skip
     leaves items with a missing word out, mean lets the mean vector stand in. `lower`: words are looked up in lower
-    case; `case`: a word with several cased forms has its most frequent form's vector, or the average of the unit-norm
-    ones. `candidates`: possible answers to analogies: vocabulary, benchmark (its own words), or a number, the most
-    frequent so many. `clustering`: kmeans (seeded), agglomerative, or best of several, for categorisation.
-    `shared_vocabulary`: a file with a word a line; no others count. Into each layer's folder go `benchmarks.csv` (every
+    case; `case`: the vector of a word with several cased forms (Apple, apple): that of the form with most measured
+    occurrences, or the average of the unit-norm ones. `candidates`: possible answers to analogies: vocabulary,
+    benchmark (its own words), or N, the N words with most measured occurrences. `clustering`: kmeans (seeded),
+    agglomerative, or best of several, for categorisation. `shared_vocabulary`: a file with one word per line, such as
+    the words that several models share; other words are left out. Into each layer's folder go `benchmarks.csv` (every
     benchmark, section and relation with its coverage) and, for each format in `export`, the vectors: word2vec_text
     (vectors.txt), word2vec_binary (vectors.bin), safetensors (vectors.safetensors).
     """
@@ -57,7 +58,7 @@ class StaticVectors(Metric):
     def __init__(
         self,
         *,
-        vector: Vector = "first_pc",
+        vector: Distillation = "first_pc",
         data: str | None = None,
         benchmarks: list[str] | None = None,
         oov: OutOfVocabulary = "skip",
@@ -69,18 +70,18 @@ class StaticVectors(Metric):
         export: list[str] | None = None,
         seed: int = 0,
     ) -> None:
-        if vector not in get_args(Vector):
-            raise ConfigError(f"static_vectors vector={vector!r}: no such choice{near(vector, get_args(Vector))}")
+        if vector not in get_args(Distillation):
+            raise ConfigError(f"static_vectors vector={vector!r}: no such choice{near(vector, get_args(Distillation))}")
         for name in export or ():
             if name not in EXPORTS:
                 raise ConfigError(f"static_vectors export: no format {name!r}{near(name, EXPORTS)}")
-        self.vector: Vector = vector
+        self.vector: Distillation = vector
         self.variant = {"first_pc": "", "first_pc_centred": "centred", "mean": "mean"}[vector]
         self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
         self.benchmarks = load(data, benchmarks)
         self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None
         self.export = list(dict.fromkeys(export or ()))
-        self.definition = f"{_WORDS[vector]}; {self.choices.words()}" + (
+        self.definition = f"{_DESCRIPTIONS[vector]}; {self.choices.description()}" + (
             f"; {len(self.shared):,} words shared" if self.shared else ""
         )
         self._keys: list[Hashable] = []

@@ -1,4 +1,4 @@
-"""Relational similarity (SemEval-2012 Task 2): degree to which pairs of words show a relation."""
+"""RelationalSimilarity similarity (SemEval-2012 Task 2): degree to which pairs of words show a relation."""
 
 from __future__ import annotations
 
@@ -24,23 +24,27 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Relational:
-    """Relations with their ratings."""
+class RelationalSimilarity:
+    """A benchmark of relational similarity: relations with their rated pairs."""
 
     name: str
     relations: tuple[Relation, ...]
 
     def words(self) -> set[str]:
+        """All words of the benchmark's pairs."""
         return {word for r in self.relations for pair in (*r.prototypes, *r.pairs) for word in pair}
 
 
-def score_relational(space: WordSpace, benchmark: Relational, *, oov: OutOfVocabulary = "skip") -> list[BenchmarkScore]:
-    """Mean over relations of Spearman's correlation of a pair's likeness to the prototypes with its rating, in [-1, 1].
+def score_relational(
+    space: WordSpace, benchmark: RelationalSimilarity, *, oov: OutOfVocabulary = "skip"
+) -> list[BenchmarkScore]:
+    """Mean over relations of Spearman's correlation of a pair's similarity to the prototypes with its rating, in
+    [-1, 1]; then each relation's own score.
 
-    A pair's likeness is the cosine of its offset b - a (of unit-norm vectors) to the mean offset of the prototypes;
-    an offset of zero, which points nowhere, is 0. Relations without a defined correlation (no prototype covered, fewer
-    than 3 pairs, all alike) are left out of the mean and show in their own lines as NaN. With `oov="mean"` the mean
-    vector stands for a missing word, in prototypes too.
+    A pair's similarity is the cosine of its offset b - a (of unit-norm vectors) to the mean offset of the prototypes;
+    it is 0 for an offset of zero. Relations without a defined correlation (no prototype covered, fewer than 3 pairs,
+    all pairs equally similar) are left out of the mean, whose `n` counts the pairs of the others alone, and have NaN as
+    their own score. With `oov="mean"` the mean direction stands for a missing word, in prototypes too.
     """
     scores = [_relation(space, benchmark.name, relation, oov) for relation in benchmark.relations]
     defined = [s for s in scores if np.isfinite(s.value)]
@@ -50,18 +54,18 @@ def score_relational(space: WordSpace, benchmark: Relational, *, oov: OutOfVocab
 
 
 def _relation(space: WordSpace, name: str, relation: Relation, oov: OutOfVocabulary) -> BenchmarkScore:
-    prototypes, known_prototypes = _offsets(space, relation.prototypes)
+    prototypes, has_prototype = _offsets(space, relation.prototypes)
     offsets, is_covered = _offsets(space, relation.pairs)
-    counts = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
-    prototypes = prototypes[known_prototypes] if oov == "skip" else prototypes
+    is_scored = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
+    prototypes = prototypes[has_prototype] if oov == "skip" else prototypes
     value = float("nan")
     if len(prototypes):
-        target = np.broadcast_to(prototypes.mean(0), offsets[counts].shape)
-        value = spearman(cosines(offsets[counts], target), np.array(relation.gold)[counts])
-    return BenchmarkScore(name, relation.name, value, int(counts.sum()), int(is_covered.sum()), len(is_covered))
+        target = np.broadcast_to(prototypes.mean(0), offsets[is_scored].shape)
+        value = spearman(cosines(offsets[is_scored], target), np.array(relation.gold)[is_scored])
+    return BenchmarkScore(name, relation.name, value, int(is_scored.sum()), int(is_covered.sum()), len(is_covered))
 
 
 def _offsets(space: WordSpace, pairs: tuple[Pair, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """b - a of unit-norm vectors (n, dim), and (n,) whether both words have one."""
+    """b - a of unit-norm vectors (n, dim), and (n,) whether both words of a pair have a vector."""
     a, b = space.rows(a for a, _ in pairs), space.rows(b for _, b in pairs)
-    return space.unit(b) - space.unit(a), (a >= 0) & (b >= 0)
+    return space.normalized(b) - space.normalized(a), (a >= 0) & (b >= 0)

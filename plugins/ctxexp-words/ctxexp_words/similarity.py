@@ -29,5 +29,7 @@ def score_similarity(space: WordSpace, benchmark: Similarity, *, oov: OutOfVocab
     right = space.rows(b for _, b in benchmark.pairs)
     is_covered = (left >= 0) & (right >= 0)
     counts = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
-    value = spearman(cosines(space.unit(left[counts]), space.unit(right[counts])), np.array(benchmark.gold)[counts])
+    value = spearman(
+        cosines(space.normalized(left[counts]), space.normalized(right[counts])), np.array(benchmark.gold)[counts]
+    )
     return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(is_covered))]

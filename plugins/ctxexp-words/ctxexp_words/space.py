@@ -19,7 +19,7 @@ OutOfVocabulary = Literal["skip", "mean"]
 
 @dataclass(frozen=True)
 class WordSpace:
-    """Distinct words with a vector each, the most frequent first (or as a file has them).
+    """Distinct words with a vector each, the most frequent first (of a file: in its order).
 
     `lower`: words are stored and looked up in lower case.
     """
@@ -38,7 +38,7 @@ class WordSpace:
         case: Case = "frequent",
         shared: Iterable[str] | None = None,
     ) -> WordSpace:
-        """The space of these words, in this order; those whose vector is zero or not finite have none.
+        """The space of these words, in this order; those whose vector is zero or not finite are left out.
 
         With `lower`, several cased forms of a word (Apple, apple) become one: the first of them, which is the most
         frequent where words stand by frequency, or with `case="average"` the mean of their unit-norm vectors. `shared`
@@ -66,33 +66,34 @@ class WordSpace:
         return len(self.words)
 
     @cached_property
-    def number(self) -> dict[str, int]:
+    def row_of(self) -> dict[str, int]:
+        """Word -> its row in `vectors`."""
         return {word: i for i, word in enumerate(self.words)}
 
     @cached_property
-    def mean(self) -> np.ndarray:
-        """(dim,) float64 unit norm (zero if the vectors cancel): the mean of all vectors, as they are."""
+    def mean_direction(self) -> np.ndarray:
+        """(dim,) float64: the mean of the vectors (not normalized ones), scaled to norm 1; zero if they cancel."""
         total = self.vectors.mean(0, dtype=np.float64) if len(self) else np.zeros(self.vectors.shape[1])
         length = np.sqrt(np.square(total).sum())
         return np.asarray(total / length if length > 0 else total)
 
     def rows(self, words: Iterable[str]) -> np.ndarray:
         """Row numbers (n,) int64 of words; -1 for a word that has no vector."""
-        number = self.number
-        return np.array([number.get(word.lower() if self.lower else word, -1) for word in words], np.int64)
+        row_of = self.row_of
+        return np.array([row_of.get(word.lower() if self.lower else word, -1) for word in words], np.int64)
 
-    def unit(self, rows: np.ndarray) -> np.ndarray:
-        """(len(rows), dim) float64 vectors of norm 1; the mean vector for -1."""
+    def normalized(self, rows: np.ndarray) -> np.ndarray:
+        """(len(rows), dim) float64: the vectors of these rows divided by their length; `mean_direction` for -1."""
         if not len(self):
             return np.zeros((len(rows), self.vectors.shape[1]))
         x = self.vectors[rows].astype(np.float64)
         x /= np.sqrt(np.square(x).sum(-1, keepdims=True))
-        x[rows < 0] = self.mean
+        x[rows < 0] = self.mean_direction
         return np.asarray(x)
 
 
 def word_list(path: Path) -> list[str]:
-    """The words of a shared vocabulary: a UTF-8 file with a word a line; what follows a tab is left aside."""
+    """The words of a shared vocabulary: a UTF-8 file with one word per line; a tab and what follows it are ignored."""
     try:
         lines = no_device(path).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from ctxexp.errors import ConfigError, near
 from ctxexp_words.analogy import Analogy, Candidates, score_analogy
 from ctxexp_words.categorisation import Clustering, score_categorisation
 from ctxexp_words.load import Benchmark
-from ctxexp_words.relational import Relational, score_relational
+from ctxexp_words.relational import RelationalSimilarity, score_relational
 from ctxexp_words.score import BenchmarkScore
 from ctxexp_words.similarity import Similarity, score_similarity
 from ctxexp_words.space import Case, OutOfVocabulary, WordSpace
@@ -48,8 +48,8 @@ class BenchmarkOptions:
         elif self.candidates < 1:
             raise ConfigError(f"candidates={self.candidates}: expected at least 1 word")
 
-    def words(self) -> str:
-        """The choices in a line, for definitions and captions."""
+    def description(self) -> str:
+        """The options in one line, for definitions and captions."""
         parts = [
             {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}[self.oov]
         ]
@@ -71,7 +71,7 @@ def evaluate(
             scores += score_similarity(space, benchmark, oov=choices.oov)
         elif isinstance(benchmark, Analogy):
             scores += score_analogy(space, benchmark, oov=choices.oov, candidates=choices.candidates)
-        elif isinstance(benchmark, Relational):
+        elif isinstance(benchmark, RelationalSimilarity):
             scores += score_relational(space, benchmark, oov=choices.oov)
         else:
             scores += score_categorisation(

@@ -17,7 +17,7 @@ from ctxexp_words.analogy import Analogy, answers, score_analogy
 from ctxexp_words.categorisation import STARTS, Categorisation, purity, score_categorisation
 from ctxexp_words.command import File, score_file
 from ctxexp_words.load import SOURCES, load
-from ctxexp_words.relational import Relation, Relational, score_relational
+from ctxexp_words.relational import Relation, RelationalSimilarity, score_relational
 from ctxexp_words.score import BenchmarkScore, cosines
 from ctxexp_words.similarity import Similarity, score_similarity
 from ctxexp_words.space import WordSpace, word_list
@@ -101,7 +101,7 @@ def naive_analogy(b: Analogy, oov: str, candidates: list[str], section: str | No
     return right / asked if asked else math.nan
 
 
-def naive_relational(b: Relational, oov: str) -> float:
+def naive_relational(b: RelationalSimilarity, oov: str) -> float:
     rhos = []
     for relation in b.relations:
         offsets = []
@@ -156,7 +156,7 @@ def questions(seed: int = 2) -> Analogy:
     return Analogy("q", tuple(asked), tuple("ab"[i % 3 == 0] for i in range(80)))
 
 
-def relations() -> Relational:
+def relations() -> RelationalSimilarity:
     made = []
     for seed in range(5):
         pairs = tuple((a, b) for a, b in drawn(seed, 25, 2))
@@ -164,7 +164,7 @@ def relations() -> Relational:
         made.append(Relation(f"r{seed}", tuple((a, b) for a, b in drawn(seed + 50, 3, 2)), pairs, gold))
     made.append(Relation("nobody", (("w38", "w39"),), made[0].pairs, made[0].gold))  # no prototype has vectors
     made.append(Relation("few", made[0].prototypes, (("w1", "w2"), ("w3", "w4"), ("w5", "w39")), (1.0, 2.0, 3.0)))
-    return Relational("r", tuple(made))
+    return RelationalSimilarity("r", tuple(made))
 
 
 def classes() -> Categorisation:
@@ -292,7 +292,7 @@ def test_two_stand_ins_have_no_offset() -> None:
     words = ["a", "b", "c", "d"]
     x = np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]])
     relation = Relation("r", (("a", "b"),), (("c", "d"), ("d", "c"), ("x", "y")), (3.0, 1.0, 2.0))
-    whole, _ = score_relational(WordSpace.of(words, x), Relational("r", (relation,)), oov="mean")
+    whole, _ = score_relational(WordSpace.of(words, x), RelationalSimilarity("r", (relation,)), oov="mean")
     assert whole.value == 1
     assert whole.covered == 2
 
@@ -376,11 +376,11 @@ def test_unknown_choices(choices: dict[str, Any], message: str) -> None:
 
 
 def test_choices_in_words() -> None:
-    assert BenchmarkOptions().words() == (
+    assert BenchmarkOptions().description() == (
         "items with a missing word left out, lower-cased, most frequent form, 3CosAdd candidates: vocabulary, "
         "clustering: kmeans"
     )
-    words = BenchmarkOptions(oov="mean", lower=False, candidates=30_000).words()
+    words = BenchmarkOptions(oov="mean", lower=False, candidates=30_000).description()
     assert words == "the mean vector stands for missing words, 3CosAdd candidates: 30,000 words, clustering: kmeans"
 
 
@@ -431,7 +431,7 @@ def test_all_nine_are_read(data: Path) -> None:
         "google", (("Athens", "Greece", "Oslo", "Norway"), ("big", "bigger", "old", "older")), ("capital", "gram1")
     )
     assert msr == Analogy("msr", (("good", "better", "rough", "rougher"), ("city", "city's", "a", "b")), ("JJ", "NN"))
-    assert semeval == Relational(
+    assert semeval == RelationalSimilarity(
         "semeval2012",
         (
             Relation(
@@ -522,7 +522,7 @@ def test_the_published_counts(published: Path) -> None:
     assert sizes == [999, 3000, 353, 2034]
     assert isinstance(google, Analogy)
     assert isinstance(msr, Analogy)
-    assert isinstance(semeval, Relational)
+    assert isinstance(semeval, RelationalSimilarity)
     assert (len(google.questions), len(set(google.sections))) == (19544, 14)
     assert (len(msr.questions), len(set(msr.sections))) == (8000, 16)
     assert (len(semeval.relations), sum(len(r.pairs) for r in semeval.relations)) == (69, 2791)

@@ -23,11 +23,11 @@ from ctxexp_scale.one_pass.sums import Addends, Batch, LayerStatistics, SumForm,
 
 
 def form_in_sums(metric: Metric) -> SumForm:
-    """The metric's form in sums: that of its method `sums()`, where it has one, or of its class (`registered_form`).
+    """The metric's form in sums: that of its method `sum_form()`, else that of its class (`registered_form`).
 
     Raises MetricError for a metric without one, or where an option, such as random groups, needs rows.
     """
-    form: SumForm = metric.sums() if hasattr(metric, "sums") else registered_form(metric)
+    form: SumForm = metric.sum_form() if hasattr(metric, "sum_form") else registered_form(metric)
     return form
 
 

@@ -125,7 +125,7 @@ class Summing:
                 tally.add([window[i] for i in batch.tolist()])
                 if i % 16 == 0:
                     _trim_memory()
-            tally.tallies.update(sentences=len(window), unknown=text.unknown, pieces=text.pieces)
+            tally.tallies.update(sentences=len(window), unknown=text.n_unknown_pieces, pieces=text.n_pieces)
         tally.save(file)
         return number
 

@@ -1,4 +1,4 @@
-"""Engine of Ray's actors: each keeps a model; one that dies is replaced, and its item done again."""
+"""Engine of Ray's actors: each keeps a model; one that dies is replaced, and its item is tried again."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Ray(Engine):
-    """`workers` actors of the cluster at `address`, or of one that is begun here (None), each with `cpus` and `gpus`.
+class RayEngine(Engine):
+    """Workers that are Ray actors, of the cluster at `address` or of one that is started on this machine for the run.
 
-    What items make lies in the cache's folder, which all nodes must share under one path.
+    Results of items are written in the cache folder, which all nodes must see under the same path. An item at which
+    workers die is given up after `ctxexp.engine.MOST_DEATHS` deaths.
 
     Args:
-        address: of a cluster (`auto`, `ray://host:10001`); None: one on this machine, for the run.
-        workers: actors at most; work begins with the first that the cluster has room for.
-        cpus: of each.
-        gpus: of each; None: one where the cluster has any.
-        accelerator_type: of the GPUs, as Ray names it (`A100`); None: any.
-        max_restarts: how often a worker that died is begun anew; -1: always. An item is tried three times at most.
+        address: Address of a cluster (`auto`, `ray://host:10001`); None: a cluster on this machine, for the run.
+        workers: Largest number of actors; work starts with the first one that the cluster has room for.
+        cpus: CPU cores of each actor.
+        gpus: GPUs of each actor; None: one where the cluster has any.
+        accelerator_type: Type of the GPUs, by Ray's name (`A100`); None: any.
+        max_restarts: Number of times that an actor which died is replaced; -1: no bound.
         runtime_env: Ray's description of the environment of its workers (`pip`, `env_vars`, `working_dir` ...).
-        shard_tokens: of the model's tokens, encoded as one item.
+        shard_tokens: Number of model tokens that are encoded as one item.
     """
 
     name = "ray"
-    _own_node: ClassVar[str] = ""  # of the cluster that was begun for this process
+    _own_node: ClassVar[str] = ""  # node id of the cluster that was started for this process
 
     def __init__(
         self,
@@ -74,21 +75,24 @@ class Ray(Engine):
         first = list(islice(source, 1))
         if not first:
             return
-        options: dict[str, Any] = {} if self._connect() or not self.runtime_env else {"runtime_env": self.runtime_env}
+        options: dict[str, Any] = {}
+        if not self._connect() and self.runtime_env:  # a connection that this call makes has it already
+            options["runtime_env"] = self.runtime_env
         gpus = self.gpus if self.gpus is not None else float(ray.cluster_resources().get("GPU", 0) > 0)
         options |= {"num_cpus": self.cpus, "num_gpus": gpus}
         if self.accelerator_type:
             options["accelerator_type"] = self.accelerator_type
         # An actor that dies is replaced by the pool, not by Ray, which would give it the item that killed it for ever.
         actor = RayWorker.options(**options, max_restarts=0, max_task_retries=0)  # type: ignore[attr-defined]  # Ray's
-        own = ray.get_runtime_context().get_node_id() == Ray._own_node
+        own = ray.get_runtime_context().get_node_id() == RayEngine._own_node
         driver = (os.getpid(), process_start(os.getpid()) or "") if own else None
-        begin = partial(actor.remote, cloudpickle.dumps(make), driver)
+        start_actor = partial(actor.remote, cloudpickle.dumps(make), driver)
         resources = {"CPU": self.cpus, "GPU": gpus}
-        yield from Pool(begin, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
+        yield from Pool(start_actor, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
 
     def _connect(self) -> bool:
-        """Whether this call connected: to a cluster, or to one that it began for this process."""
+        """Connect to the cluster at the address, or to one that is started for this process, unless the process is
+        connected. Returns whether this call connected."""
         import ray
 
         if ray.is_initialized():
@@ -103,5 +107,5 @@ class Ray(Engine):
                 f"engine ray: no cluster at engine.address={self.address}: {error_text(error)}"
             ) from error
         if not self.address:
-            Ray._own_node = ray.get_runtime_context().get_node_id()
+            RayEngine._own_node = ray.get_runtime_context().get_node_id()
         return True

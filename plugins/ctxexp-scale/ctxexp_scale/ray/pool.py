@@ -1,4 +1,4 @@
-"""Pool of actors that work on items: begun when the cluster has room, two items in flight each, replaced when dead."""
+"""Pool of actors that work on items: started when the cluster has room, two items in flight each, replaced if dead."""
 
 from __future__ import annotations
 
@@ -18,35 +18,40 @@ from ctxexp.jobs.process import defer_signals
 
 log = logging.getLogger("ctxexp")
 
-IN_FLIGHT = 2  # items of an actor: it begins the second while the first's result is on its way
-WAIT = 60.0  # seconds without a word, after which a run says what it waits for
-DEATH = (
+IN_FLIGHT = 2  # items of an actor: it starts the second while the first's result is on its way
+WAIT = 60.0  # seconds without a result, after which a run says what it waits for
+DEATH = (  # exceptions that mean that an actor died
     exceptions.RayActorError,
     exceptions.OutOfMemoryError,
     exceptions.WorkerCrashedError,
     exceptions.NodeDiedError,
     exceptions.ObjectLostError,
 )
-Item = tuple[int, Any]  # with its number
+Item = tuple[int, Any]  # number of the item, and its payload
 
 
 class WorkerSlot:
     """Slot of one worker: its actor, or the successor when that dies.
 
-    `tasks` are the actor's tasks in the order in which it does them, first the one that reports that it is ready.
+    `tasks` are the actor's tasks in the order in which it does them, each with its item; the first one, without an
+    item, reports that the actor is ready.
     """
 
-    def __init__(self, begin: Callable[[], Any]) -> None:
-        self.begin, self.restarts = begin, -1
+    def __init__(self, start_actor: Callable[[], Any]) -> None:
+        self.start_actor, self.restarts = start_actor, 0
+        self.start()
+
+    def restart(self) -> None:
+        """Start a successor of the actor, which died."""
+        self.restarts += 1
         self.start()
 
     def start(self) -> None:
-        """Begin an actor, the first or another."""
-        self.restarts += 1
-        self.actor = self.begin()
+        """Start an actor."""
+        self.actor = self.start_actor()
         self.tasks: deque[tuple[ray.ObjectRef, Item | None]] = deque([(self.actor.node.remote(), None)])
 
-    def give(self, item: Item) -> None:
+    def submit(self, item: Item) -> None:
         self.tasks.append((self.actor.do.remote(item[1]), item))
 
     @property
@@ -56,27 +61,30 @@ class WorkerSlot:
 
 
 class Pool:
-    """Works on items by actors.
+    """Actors that work on items.
 
     Args:
-        begin: begins an actor.
-        size: number of slots for actors, at most.
-        max_restarts: number of times that the actor of a slot is replaced; -1: always.
-        resources: of an actor, by name, for messages.
+        start_actor: Starts an actor, and returns its handle.
+        size: Largest number of slots for actors.
+        max_restarts: Number of times that the actor of a slot is replaced; -1: no bound.
+        resources: Resources of an actor, by name, for messages.
     """
 
-    def __init__(self, begin: Callable[[], Any], size: int, max_restarts: int, resources: dict[str, float]) -> None:
-        self.begin, self.size, self.max_restarts, self.resources = begin, size, max_restarts, resources
+    def __init__(
+        self, start_actor: Callable[[], Any], size: int, max_restarts: int, resources: dict[str, float]
+    ) -> None:
+        self.start_actor, self.size, self.max_restarts, self.resources = start_actor, size, max_restarts, resources
         self.slots: list[WorkerSlot] = []
         self.waiting: deque[Item] = deque()
         self.deaths = WorkerDeaths("engine ray", "is there memory for it on its node?")
 
     def map_unordered(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Yields the results in any order. Raises errors of the work, and EngineError for items that kill workers."""
+        """Yield the results in the order in which they arrive. Raises the exceptions of the work function, and
+        EngineError for items that kill workers."""
         source, began, ready = enumerate(items), time.monotonic(), 0
         self.waiting.extend(islice(source, self.size))
         try:
-            self.slots = [WorkerSlot(self.begin) for _ in self.waiting]
+            self.slots = [WorkerSlot(self.start_actor) for _ in self.waiting]
             while self.waiting or any(slot.items for slot in self.slots):
                 slot = self._next()
                 try:
@@ -112,9 +120,9 @@ class Pool:
         since = time.monotonic()
         while True:
             with defer_signals():
-                heard, _ = ray.wait(list(firsts), num_returns=1, timeout=1)
-            if heard:
-                return firsts[heard[0]]
+                done, _ = ray.wait(list(firsts), num_returns=1, timeout=1)
+            if done:
+                return firsts[done[0]]
             if time.monotonic() - since > WAIT:
                 self._report_missing_resources()
                 since = time.monotonic()
@@ -122,12 +130,12 @@ class Pool:
     def _feed(self, slot: WorkerSlot) -> None:
         """Give the slot items: a second one only while there is one for every slot, and none beside an item at which a
         worker died, so that the next death is counted at the right item."""
-        most = IN_FLIGHT if len(self.waiting) >= len(self.slots) else 1
-        while self.waiting and len(slot.tasks) < most:
-            beside = [self.waiting[0], *slot.items]
-            if len(beside) > 1 and any(self.deaths.by_number[number] for number, _ in beside):
+        limit = IN_FLIGHT if len(self.waiting) >= len(self.slots) else 1
+        while self.waiting and len(slot.tasks) < limit:
+            together = [self.waiting[0], *slot.items]
+            if len(together) > 1 and any(self.deaths.by_number[number] for number, _ in together):
                 return
-            slot.give(self.waiting.popleft())
+            slot.submit(self.waiting.popleft())
 
     def _replace(self, slot: WorkerSlot, error: Exception) -> None:
         """Count the death of an actor at its items, and start another one, which does the unfinished ones.
@@ -137,11 +145,11 @@ class Pool:
         """
         items = slot.items
         if not getattr(error, "preempted", False):  # its node was taken away: no item's fault
-            for item in items if slot.tasks[0][1] else [None]:
+            for item in items if slot.tasks[0][1] else [None]:  # None: it died before it was ready
                 self.deaths.count(item)
         self.waiting.extendleft(reversed(items))
         if self.max_restarts < 0 or slot.restarts < self.max_restarts:
-            slot.start()
+            slot.restart()
             return
         self.slots.remove(slot)
         if not self.slots:
