@@ -640,7 +640,7 @@ def test_one_layer_is_in_memory_at_a_time() -> None:
     most = 0
 
     class Made:
-        n_layers, numbers, dim = 4, range(4), store.dim
+        n_layers, layer_numbers, dim = 4, range(4), store.dim
 
         def layer(self, i: int) -> np.ndarray:
             nonlocal most

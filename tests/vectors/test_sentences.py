@@ -264,7 +264,7 @@ def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
         (Unnamed, r"units \['other'\] that aren't"),
         (Padded, "depend on"),
     ):
-        made.sentences = view  # type: ignore[method-assign,assignment]
+        made.sentence_encoder = view  # type: ignore[method-assign,assignment]
         with pytest.raises(Breach, match=message):
             check_sentences(made.sentence_encoder(), made)
 

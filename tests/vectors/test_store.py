@@ -35,7 +35,7 @@ def write(folder: Path, parts: list[np.ndarray], *, stage: int | None = None) ->
         writer.append(parts[:1])
         if stage is not None:  # a small stage, so that small arrays fill it
             writer.flush()
-            writer.stage = writer.stage[:, :stage]
+            writer.buffer = writer.buffer[:, :stage]
         writer.append(parts[1:] or [parts[0][:, :0]])
         writer.flush()
         writer.finish(

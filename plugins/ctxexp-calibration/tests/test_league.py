@@ -364,7 +364,7 @@ def test_intervals_of_runs_use_the_replicates_that_transforms_share() -> None:
     corpus, mixes = Corpus("c", sentences, pairs), layer_mixes(["last2"], 2)
 
     class Vectors:
-        n_layers, numbers, dim = 2, range(2), 4
+        n_layers, layer_numbers, dim = 2, range(2), 4
 
         def __init__(self, factor: float) -> None:
             self.stack = factor * base
