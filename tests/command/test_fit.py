@@ -137,7 +137,8 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
         fitted = Standardize().fit(stores["fit"][0].layer(i)[rows["fit"]])
         layer[rows["target"]] = fitted.apply(store.layer(i)[rows["target"]])
         layers.append(layer)
-    space = SimpleNamespace(n_layers=len(layers), layer_numbers=range(len(layers)), dim=store.dim, layer=layers.__getitem__)
+    n = len(layers)
+    space = SimpleNamespace(n_layers=n, layer_numbers=range(n), dim=store.dim, layer=layers.__getitem__)
     expected = measure(
         space, index, {"self_similarity": SelfSimilarity}, OnePerSentence(size=100), seed=0, bootstrap=0
     ).by_name["self_similarity/raw"]
