@@ -15,7 +15,7 @@ from ctxexp.errors import MetricError
 from ctxexp.maths.influence import by_leaving_out, of_mean_cosine
 from ctxexp.maths.summary import aggregate
 from ctxexp.measuring.groups import Block, Group
-from ctxexp.results.described import Described
+from ctxexp.results.metric_metadata import MetricMetadata
 
 if TYPE_CHECKING:
     from ctxexp.measuring.occurrences import Text
@@ -71,10 +71,10 @@ class Output:
         """
 
 
-class Metric(Described, ABC):
+class Metric(MetricMetadata, ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    Its metadata (`title`, `unit`, `definition`, `variant` ...) are the attributes of `Described`.
+    Its metadata (`title`, `unit`, `definition`, `variant` ...) are the attributes of `MetricMetadata`.
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
     may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them. `tables`: embedding

@@ -19,7 +19,7 @@ from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, has_scores
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.results.described import describe
+from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Values
 

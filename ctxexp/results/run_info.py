@@ -18,13 +18,13 @@ SIZE_MATCHED = "size-matched"  # a measure's `level` where each group is held ag
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """The model: `encoder` is their identity, `weights` the choice or file behind them."""
+    """The model: `encoder` identifies its vectors, `weights` names the option or file that its weights come from."""
 
     name: str = ""  # as a config calls it
     encoder: str = ""
     weights: str = ""
     dtype: str = ""
-    n_layers: int = 0  # that it has
+    n_layers: int = 0  # layers that it has, the input layer counted
     layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
     dim: int = 0
     causal: bool | None = None  # True: a sentence's first unit sees no other word
@@ -38,13 +38,13 @@ class CorpusInfo:
 
     name: str = ""
     fingerprint: str = ""
-    choices: dict[str, object] = field(default_factory=dict)
+    choices: dict[str, object] = field(default_factory=dict)  # arguments of the data set, and word options
     sentences: int = 0
     occurrences: int = 0
-    words: int = 0  # distinct ones that are measured
-    pairs: int = 0
-    min_contexts: int = 0  # that a word needs
-    max_contexts: int | None = None  # that a word has at most; None: all
+    words: int = 0  # distinct words that are measured
+    pairs: int = 0  # of sentences
+    min_contexts: int = 0  # distinct sentences that a word needs to be measured
+    max_contexts: int | None = None  # largest number of occurrences per word; None: all
     one_pass: int = 0  # shards of a text whose vectors were summed, and not stored; 0: they were stored
     text_sentences: int = 0  # of the text that a bounded corpus was taken from, repeated ones counted
     text_words: int = 0
@@ -71,15 +71,15 @@ class CorpusInfo:
 class FitInfo:
     """The text on which a transform was fitted."""
 
-    text: str = "target"  # the measured one, or another's name
-    transductive: bool = True  # whether all measured sentences were in it
-    overlap: float = 1.0  # their share
-    sentences: int = 0  # that it has
+    text: str = "target"  # name of the text; target: the measured one
+    transductive: bool = True  # whether it holds all measured sentences
+    overlap: float = 1.0  # share of the measured sentences that it holds
+    sentences: int = 0  # number of its sentences
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformInfo:
-    """The calibration of the space; `fit` is None where nothing is fitted."""
+    """The transform of the vectors; `fit` is None where nothing is fitted."""
 
     name: str = "none"
     arguments: dict[str, object] = field(default_factory=dict)
@@ -115,8 +115,8 @@ class PoolingInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureInfo:
-    """A metric's metadata (`ctxexp.results.described`), and `level`, the source of its baseline: `exact`, `drawn` or
-    `size-matched`."""
+    """A metric's metadata (`ctxexp.results.metric_metadata`), and `level`, the source of its baseline: `exact`, `drawn`
+    or `size-matched`."""
 
     name: str = ""
     title: str = ""
@@ -153,24 +153,24 @@ class PluginInfo:
 class RunInfo:
     """The identity of a run and every choice behind its numbers."""
 
-    title: str = ""  # what charts call it
+    title: str = ""  # its name in charts
     model: ModelInfo = ModelInfo()
     corpus: CorpusInfo = CorpusInfo()
     control: str = "none"
-    control_note: str = ""  # what is to be said of it
+    control_note: str = ""  # the control's remark on this run, for figures and reports
     transform: TransformInfo = TransformInfo()
     baseline: BaselineInfo = BaselineInfo()
     pooling: PoolingInfo = PoolingInfo()
     measures: dict[str, MeasureInfo] = field(default_factory=dict)
     tables: dict[str, TableInfo] = field(default_factory=dict)
     seed: int = 0
-    seeds: tuple[int, ...] = ()  # of the runs that this is the mean of
-    objective: str = ""  # what stands for it where something optimises over runs
-    protocol: str = ""  # a digest of every choice but the seed, as the command has them
-    bootstrap: int = 0
+    seeds: tuple[int, ...] = ()  # of averaged results: the seeds of the runs
+    objective: str = ""  # the value that a sweeper optimises, such as `self_similarity/adjusted@last`
+    protocol: str = ""  # digest of the config but for the seed: equal for runs that may be averaged over seeds
+    bootstrap: int = 0  # number of resamples
     resampled: ResamplingInfo = ResamplingInfo()
-    encoded: int = 0  # sentences that no cache had
-    published: bool = False  # whether figures show the paper's curves
+    encoded: int = 0  # sentences that were encoded for this run; the others' vectors were in the cache
+    published: bool = False  # whether figures show the paper's curves beside the run's
     plugins: tuple[PluginInfo, ...] = ()
     version: str = ""
 

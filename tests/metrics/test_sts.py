@@ -16,7 +16,7 @@ from ctxexp.metrics.similarity import similarities
 from ctxexp.metrics.sts import STS
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, main_curves, measure_definition, title
-from ctxexp.results.described import describe
+from ctxexp.results.metric_metadata import describe
 from ctxexp.sinks.mlflow.values import means
 from ctxexp.testing import check_metric
 from tests.gold_pairs import cosines, measured, pairs

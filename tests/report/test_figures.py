@@ -18,13 +18,13 @@ from ctxexp.report import charts, figures, run_facts, wording
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
-from ctxexp.results.described import Described, describe
+from ctxexp.results.metric_metadata import MetricMetadata, describe
 from ctxexp.results.run_info import MeasureInfo
 from ctxexp.results.values import Key, Values
 from tests.made import results_with, told, with_curves
 
 VARIANCE = "max_explainable_variance"
-METRICS: dict[str, Described] = {
+METRICS: dict[str, MetricMetadata] = {
     "anisotropy": Anisotropy(),
     "self_similarity": SelfSimilarity(),
     "intra_sentence_similarity": IntraSentenceSimilarity(),
@@ -34,7 +34,7 @@ METRICS: dict[str, Described] = {
 }
 
 
-def stated(**metrics: Described) -> dict[str, MeasureInfo]:
+def stated(**metrics: MetricMetadata) -> dict[str, MeasureInfo]:
     """What a run says of these metrics."""
     return {label: describe(label, metric) for label, metric in metrics.items()}
 

@@ -30,7 +30,7 @@ from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.results import Results
-from ctxexp.results.described import describe
+from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import MeasureInfo
 from ctxexp.results.values import Estimates, Key
 from tests.made import results_with, saying, told

@@ -28,7 +28,7 @@ from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metric import Estimate
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.random_words import random_words
-from ctxexp.results.described import describe
+from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import Key, Values
 from docs.numbers import what_is_context

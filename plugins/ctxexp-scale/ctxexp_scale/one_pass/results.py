@@ -17,7 +17,7 @@ from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Metric
 from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.results.described import describe
+from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.results.values import Key, Values
 from ctxexp_scale.one_pass.forms import BaselineSums, check_parts, form_in_sums
