@@ -1,6 +1,11 @@
 """`python -m ctxexp`."""
 
-from ctxexp.command.cli import main
+import sys
+
+try:
+    from ctxexp.command.cli import main
+except KeyboardInterrupt:  # while modules are loaded
+    sys.exit(130)
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ import psutil
 from . import Lost
 
 PATIENCE = 20.0  # seconds in which all must have ended
+RAY_PATIENCE = 150.0  # Ray's own agents look every so often whether their node is there
 JOB_PATIENCE = 45.0  # of a parallel sweep: its jobs have 20 seconds to settle once their driver is gone
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -44,6 +45,7 @@ def drive():
     list(Local(processes=2).map_unordered(make, range(8)))
 
 if __name__ == "__main__":
+    Path("begun").touch()
     if {how!r} == "in a thread":
         thread = threading.Thread(target=drive, daemon=True)
         thread.start()
@@ -112,7 +114,7 @@ def tried(how: str, number: signal.Signals, wanted: int, moment: float, folder: 
             os.killpg(driver.pid, number)
         else:
             driver.send_signal(number)
-        patience = JOB_PATIENCE if "two jobs" in how else PATIENCE
+        patience = JOB_PATIENCE if "two jobs" in how else RAY_PATIENCE if "Ray" in how else PATIENCE
         driver.wait(patience)
         ended(driver.pid, offspring, patience, (folder / "said").read_text(errors="replace"))
     except subprocess.TimeoutExpired:
@@ -167,7 +169,8 @@ def reach(
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         at_work = folder.glob("cache/**/shards-*/0*") if how in ENGINES else (folder / "at_work").iterdir()
-        if len(list(at_work)) >= wanted or driver.poll() is not None:
+        begun = how in ENGINES or (folder / "begun").exists()  # libraries may swallow Ctrl-C while they are imported
+        if (begun and len(list(at_work)) >= wanted) or driver.poll() is not None:
             break
         offspring |= family(driver.pid)
         time.sleep(0.02)

@@ -25,9 +25,14 @@ from ctxexp.vectors.code_version import __version__
 
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
-    gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of the start-up
-    atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took 14 % of the start-up
-    status = run_command_line(sys.argv[1:])
+    status: int | str | None
+    try:
+        gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of a start
+        atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took 14 % of a start
+        status = run_command_line(sys.argv[1:])
+    except KeyboardInterrupt:  # before that could answer it
+        show("interrupted", sys.stderr)
+        status = 130
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is written: Ctrl-C ends the exit, without a traceback
     sys.exit(status)

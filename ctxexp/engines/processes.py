@@ -6,7 +6,6 @@ behind when its own process is killed.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import signal
@@ -15,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, get_start_method, set_start_method
+from multiprocessing import get_context, get_start_method, set_start_method, util
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal, NamedTuple
 
@@ -34,8 +33,36 @@ class Answer(NamedTuple):
     value: Any = None  # the result, or the exception that was raised
 
 
+class _Workers:
+    """The living workers of this process, which end before it does; after that none is begun, whoever asks."""
+
+    def __init__(self) -> None:
+        self.lock, self.living, self.is_exiting = threading.Lock(), set[LocalWorker](), False
+        # The standard library's own exit waits for all processes: a Finalize of this kind is called before it does.
+        util.Finalize(None, self.end_all, exitpriority=10)
+
+    @contextmanager
+    def beginning(self, worker: LocalWorker) -> Iterator[None]:
+        """The block begins the worker. A thread that goes on while the process exits ends here, without a word."""
+        with self.lock:
+            if self.is_exiting or util.is_exiting():
+                raise SystemExit
+            yield
+            self.living.add(worker)
+
+    def end_all(self) -> None:
+        """End every worker at the exit of this process."""
+        with self.lock:
+            self.is_exiting = True
+        for worker in list(self.living):
+            worker.end()
+
+
 class LocalWorker:
-    """A process that makes its work once, and does it on one item at a time."""
+    """A process that makes its work once, and does it on one item at a time.
+
+    Raises SystemExit where this process is exiting.
+    """
 
     def __init__(self, work: bytes) -> None:
         context = get_context("spawn")
@@ -43,10 +70,9 @@ class LocalWorker:
         self.pipe, theirs = context.Pipe()
         main = threading.current_thread() is threading.main_thread()
         self.process = context.Process(target=_serve, args=(theirs, work, os.getpid(), main))
-        with _known_start_method():
+        with _WORKERS.beginning(self), _known_start_method():
             self.process.start()
         theirs.close()  # so that the pipe ends with the worker
-        atexit.register(self.end)
 
     def give(self, item: tuple[int, object]) -> None:
         """Send the worker an item. If it has died meanwhile, its next answer says so."""
@@ -67,10 +93,13 @@ class LocalWorker:
 
     def end(self) -> None:
         """Kill the worker at once; its files are written atomically."""
-        atexit.unregister(self.end)
+        _WORKERS.living.discard(self)
         self.pipe.close()
         self.process.kill()
         self.process.join()
+
+
+_WORKERS = _Workers()
 
 
 @contextmanager

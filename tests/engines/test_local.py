@@ -210,6 +210,31 @@ def test_workers_end_with_their_driver(work: str, number: signal.Signals, tmp_pa
     assert ended(workers)
 
 
+THREAD = (
+    DRIVER.replace("    list(Local", "    drive = lambda: list(Local")
+    + """
+    import threading, time
+    threading.Thread(target=drive, daemon=True).start()
+    while len(list(folder.iterdir())) < 2:
+        time.sleep(0.05)
+"""
+)
+
+
+def test_no_worker_is_begun_while_the_process_exits(tmp_path: Path) -> None:
+    """A thread that took the end of its workers for deaths began others, and the exit waited for these for ever."""
+    (tmp_path / "at_work").mkdir()
+    script = tmp_path / "driver.py"
+    script.write_text(THREAD.format(work="_waits"))
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2]), *sys.path])
+    command = [sys.executable, str(script), str(tmp_path / "at_work")]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert ended([int(path.name) for path in (tmp_path / "at_work").iterdir()])
+
+
 def ended(pids: list[int], seconds: float = 20) -> bool:
     """Whether all these processes end within so many seconds; who doesn't is killed."""
     deadline = time.monotonic() + seconds

@@ -154,6 +154,16 @@ def test_a_worker_s_environment_is_the_config_s(tmp_path: Path) -> None:
         RayEngine(max_restarts=-2)
 
 
+def test_such_an_environment_works_with_a_space_in_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without quotes in Ray's command no worker would ever start."""
+    folder = tmp_path / "a space"
+    folder.symlink_to(sys.prefix)
+    monkeypatch.setattr(sys, "executable", str(folder / "bin" / "python"))
+    engine = RayEngine(runtime_env={"env_vars": {"CTXEXP_TRIED": "yes"}}, workers=2)
+    work = engine.map_unordered(lambda: lambda item: f"{os.environ['CTXEXP_TRIED']} {sys.executable}", [1])
+    assert list(work) == [f"yes {sys.executable}"]
+
+
 COMMAND = [
     *("engine=ray", "dataset=text", "dataset.path=text.txt", "model=slow", "plugins=[slow.py]", "min_contexts=2"),
     *(

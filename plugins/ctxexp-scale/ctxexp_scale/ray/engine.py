@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -14,6 +16,7 @@ from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, EngineError, error_text
 from ctxexp.jobs.process import defer_signals, process_start
 
+INTERPRETERS = {"py_executable", "pip", "uv", "conda", "container", "image_uri"}  # Ray's keys that choose one
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -76,8 +79,9 @@ class RayEngine(Engine):
         if not first:
             return
         options: dict[str, Any] = {}
-        if not self._connect() and self.runtime_env:  # a connection that this call makes has it already
-            options["runtime_env"] = self.runtime_env
+        runtime_env = self._worker_environment()
+        if not self._connect() and runtime_env:  # a connection that this call makes has it already
+            options["runtime_env"] = runtime_env
         gpus = self.gpus if self.gpus is not None else float(ray.cluster_resources().get("GPU", 0) > 0)
         options |= {"num_cpus": self.cpus, "num_gpus": gpus}
         if self.accelerator_type:
@@ -90,6 +94,13 @@ class RayEngine(Engine):
         resources = {"CPU": self.cpus, "GPU": gpus}
         yield from Pool(start_actor, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
 
+    def _worker_environment(self) -> dict[str, Any]:
+        """Ray's description of the workers' environment. Ray starts such a worker by a shell and doesn't quote the
+        interpreter: with a space in its path none would ever start."""
+        if not self.runtime_env or self.address or " " not in sys.executable or self.runtime_env.keys() & INTERPRETERS:
+            return self.runtime_env
+        return {**self.runtime_env, "py_executable": shlex.quote(sys.executable)}
+
     def _connect(self) -> bool:
         """Connect to the cluster at the address, or to one that is started for this process, unless the process is
         connected. Returns whether this call connected."""
@@ -101,7 +112,7 @@ class RayEngine(Engine):
         try:
             with defer_signals():  # puts handlers back: Ray's ends the process with 15, and leaves the job RUNNING
                 ray.init(address=self.address or "local", log_to_driver=False, logging_level=logging.ERROR,
-                         runtime_env=self.runtime_env or None, **local)  # fmt: skip
+                         runtime_env=self._worker_environment() or None, **local)  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise EngineError(
                 f"engine ray: no cluster at engine.address={self.address}: {error_text(error)}"
