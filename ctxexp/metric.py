@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
-from ctxexp.maths.influence import by_leaving_out, of_mean_cosine
+from ctxexp.maths.influence import jackknife, of_mean_cosine
 from ctxexp.maths.summary import aggregate
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.results.metric_metadata import MetricMetadata
@@ -223,7 +223,7 @@ class GroupMean(Metric):
 
         By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
         """
-        return by_leaving_out(x, self.score)
+        return jackknife(x, self.score)
 
     def weights(self, sizes: np.ndarray) -> np.ndarray | None:
         """The weights (groups,) in the mean over groups of groups of so many rows (groups,); None: equal."""
@@ -252,7 +252,7 @@ class GroupMean(Metric):
         if self.baseline_is_score:
             result: np.ndarray = self.influence(x[None])[0]
             return result
-        values = by_leaving_out(x[None], lambda groups: np.array([self.baseline_value(group) for group in groups]))
+        values = jackknife(x[None], lambda groups: np.array([self.baseline_value(group) for group in groups]))
         left_out: np.ndarray = values[0]
         return left_out
 

@@ -45,7 +45,7 @@ def results_with(
             base = rest.removesuffix("_ci_low").removesuffix("_ci_high")
             if base == rest or base not in statistics:
                 ends = {end: statistics.get(f"{rest}_ci_{end}") for end in ("low", "high")}
-                values.add(metric_key(measure, rest, place), value, **ends)
+                values.set(metric_key(measure, rest, place), value, **ends)
     for name, drawn in (replicates or {}).items():
         (measure, place), rest = _subject(name)
         values.replicates[metric_key(measure, rest, place)] = drawn

@@ -22,11 +22,11 @@ from tests.made import results_with, told
 def results() -> Results:
     values = Values()
     curve = np.array([1 / 3, np.nan, np.inf, -np.inf, 1e-300])
-    values.add(Key("self_similarity", "raw"), curve, low=curve - 1, high=curve + 1, replicates=curve[:, None] * [1, 2])
-    values.add(Key("self_similarity", "n"), np.arange(5.0))
-    values.add(Key("sts", "all", "STS12"), np.arange(5.0))
-    values.add(Key("sts", "all", "STS12", "last2"), 2 / 3, low=0.5, high=0.9)
-    values.add(Key("sts", "all", "STS13", "last2"), np.nan)
+    values.set(Key("self_similarity", "raw"), curve, low=curve - 1, high=curve + 1, replicates=curve[:, None] * [1, 2])
+    values.set(Key("self_similarity", "n"), np.arange(5.0))
+    values.set(Key("sts", "all", "STS12"), np.arange(5.0))
+    values.set(Key("sts", "all", "STS12", "last2"), 2 / 3, low=0.5, high=0.9)
+    values.set(Key("sts", "all", "STS13", "last2"), np.nan)
     words = {"word": ["a", 'q"u,o', "nan", ""], "n": [1, 2, 3, 2**53 + 1], "raw_0": [0.1 + 0.2, np.nan, 1e-300, np.inf]}
     tables = {
         "words": pd.DataFrame(words).assign(known=[True, False, True, True]),

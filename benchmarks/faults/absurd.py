@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ctxexp.results import FILE, REPLICATES
+from ctxexp.results import REPLICATES, RESULTS_FILE
 
 from . import weights
 
@@ -206,7 +206,7 @@ def archive_arrays(folder: Path, rng: np.random.Generator) -> str:
 
 def result_layers(folder: Path, rng: np.random.Generator) -> str:
     """Numbers of layers in results.json that its curves don't have."""
-    document = json.loads((folder / FILE).read_text())
+    document = json.loads((folder / RESULTS_FILE).read_text())
     model, value = document["info"]["model"], int(pick(rng, (*HUGE[:4], 10**30, -1, 4, 2)))
     pick(rng, (
         lambda: model.update(n_layers=value),
@@ -216,13 +216,13 @@ def result_layers(folder: Path, rng: np.random.Generator) -> str:
         lambda: model.update(layers=[-1, 1, 2]),
         lambda: model.update(n_layers=value, layers=list(range(100_000))),
     ))()  # fmt: skip
-    (folder / FILE).write_text(json.dumps(document))
+    (folder / RESULTS_FILE).write_text(json.dumps(document))
     return f"n_layers={model['n_layers']} layers={str(model['layers'])[:40]}"
 
 
 def result_numbers(folder: Path, rng: np.random.Generator) -> str:
     """Other numbers of results.json, types of a table's columns, a number of thousands of digits, a deep list."""
-    document, size = json.loads((folder / FILE).read_text()), int(pick(rng, (*HUGE, 10**30)))
+    document, size = json.loads((folder / RESULTS_FILE).read_text()), int(pick(rng, (*HUGE, 10**30)))
     info, table = document["info"], document["tables"]["words"]
     odd = pick(rng, ("<U1000000000", "S2147483647", f"V{size}", "object", "float64,float64", f"{size}f4", "M8[ns]"))
     changes: dict[str, Callable[[], object]] = {
@@ -238,7 +238,7 @@ def result_numbers(folder: Path, rng: np.random.Generator) -> str:
     text = json.dumps(document)
     if rng.random() < 0.2:
         name, text = "100,000 digits", text.replace('"bootstrap": 0', f'"bootstrap": {"9" * 100_000}')
-    (folder / FILE).write_text(text)
+    (folder / RESULTS_FILE).write_text(text)
     return name
 
 

@@ -22,7 +22,7 @@ from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import RUN, STATE, job_folder
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.results import FILE, FRAME, REPLICATES, Results
+from ctxexp.results import FRAME, REPLICATES, RESULTS_FILE, Results
 
 from . import Silent, weights
 from .inputs import (
@@ -210,9 +210,10 @@ INPUTS: dict[str, Input] = {
     "elmo": Input(make_checkpoint("elmo"), read_checkpoint("elmo"), ("options.json", "weights.hdf5")),
     **{f"vectors {end}": Input(make_checkpoint("words"), read_one(f"v.{end}"), (f"v.{end}",))
        for end in ("txt", "bin", "safetensors")},
-    "results": Input(make_results, read_results, (FILE, REPLICATES, "words.csv"), (FRAME, MANIFEST)),
-    "sealed results": Input(make_sealed, read_results, (FILE, FRAME, REPLICATES, "words.csv", MANIFEST)),
-    "runs": Input(make_runs, read_runs, (f"results/second/000_model=x/{STATE}", f"results/second/000_model=x/{FILE}",
+    "results": Input(make_results, read_results, (RESULTS_FILE, REPLICATES, "words.csv"), (FRAME, MANIFEST)),
+    "sealed results": Input(make_sealed, read_results, (RESULTS_FILE, FRAME, REPLICATES, "words.csv", MANIFEST)),
+    "runs": Input(make_runs, read_runs, (f"results/second/000_model=x/{STATE}",
+                                         f"results/second/000_model=x/{RESULTS_FILE}",
                                          f"results/second/000_model=x/{FRAME}"),
                   (f"results/second/000_model=x/{RUN}", "results/second/000_model=x/config.yaml")),
     "text": Input(make_text, lambda folder: read_text(folder, "text/a.txt"), ("text/a.txt",)),

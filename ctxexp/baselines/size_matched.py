@@ -12,7 +12,7 @@ from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGro
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.prepared import PreparedRows
-from ctxexp.maths.summary import mean
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.bootstrap import Curve, Units
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import WordReader
@@ -146,7 +146,7 @@ class LadderBaseline(GroupBaseline):
             where = f"random groups of {draws.shape[1]} rows"
             for label, (metric, _) in measures.items():
                 scores = reader.guard(label, metric, where, partial(groups.apply, metric.score))
-                means[label].append(float(mean(scores)))
+                means[label].append(float(finite_mean(scores)))
                 by_cluster = np.zeros(self.units.n_blocks)
                 if influence:
                     of_rows = reader.guard(label, metric, where, partial(groups.apply, metric.influence))
@@ -170,4 +170,4 @@ class LadderBaseline(GroupBaseline):
         with np.errstate(invalid="ignore", divide="ignore"):
             share = defined / defined.sum(axis=1, keepdims=True)
         influence = np.stack([w @ rungs for w, rungs in zip(share, self._influence[label], strict=True)])
-        return BaselineValues(by_group, Curve(mean(means, of_rungs, axis=-1), influence))
+        return BaselineValues(by_group, Curve(finite_mean(means, of_rungs, axis=-1), influence))

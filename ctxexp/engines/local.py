@@ -10,13 +10,16 @@ from typing import TypeVar
 from ctxexp.engine import Engine, WorkerDeaths
 from ctxexp.errors import ConfigError
 
-SCRIPT = "A script that begins them needs `if __name__ == '__main__':`."
+MAIN_GUARD_HINT = "A script that begins them needs `if __name__ == '__main__':`."
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Local(Engine):
-    """`processes` of this machine, each with a model of its own; one: this process."""
+    """This process (`processes` 1), or so many worker processes of this machine, each with a model of its own.
+
+    `shard_tokens`: about so many of the model's tokens are encoded as one item of work.
+    """
 
     name = "local"
 
@@ -39,7 +42,7 @@ class Local(Engine):
         source, work = enumerate(items), dumps(make)
         waiting = deque(islice(source, self.workers))
         workers = [LocalWorker(work) for _ in waiting]
-        deaths = WorkerDeaths(f"engine {self.name}", f"is there memory for {self.workers} processes? {SCRIPT}")
+        deaths = WorkerDeaths(f"engine {self.name}", f"is there memory for {self.workers} processes? {MAIN_GUARD_HINT}")
         try:
             while workers:
                 for worker, outcome, value in answers(workers):
@@ -58,9 +61,9 @@ class Local(Engine):
                         worker.give(waiting.popleft())
                     else:
                         workers.remove(worker)
-                        worker.end()
+                        worker.kill()
                     if outcome == "done":
                         yield value
         finally:
             for worker in workers:
-                worker.end()
+                worker.kill()

@@ -55,18 +55,18 @@ class _Workers:
         with self.lock:
             self.is_exiting = True
         for worker in list(self.living):
-            worker.end()
+            worker.kill()
 
 
 class LocalWorker:
-    """A process that makes its work once, and does it on one item at a time.
+    """A process that builds a function once, from the pickled factory `work`, and applies it to one item at a time.
 
     Raises SystemExit where this process is exiting.
     """
 
     def __init__(self, work: bytes) -> None:
         context = get_context("spawn")
-        self.item: tuple[int, Any] | None = None  # with its number
+        self.item: tuple[int, Any] | None = None  # (number, item) in progress
         self.pipe, theirs = context.Pipe()
         main = threading.current_thread() is threading.main_thread()
         self.process = context.Process(target=_serve, args=(theirs, work, os.getpid(), main))
@@ -88,11 +88,11 @@ class LocalWorker:
                 return Answer(self, outcome, value)
         except (EOFError, OSError):
             pass
-        self.end()
+        self.kill()
         return Answer(self, "dead")
 
-    def end(self) -> None:
-        """Kill the worker at once; its files are written atomically."""
+    def kill(self) -> None:
+        """Kill the worker at once; that is safe, since its files are written atomically."""
         _WORKERS.living.discard(self)
         self.pipe.close()
         self.process.kill()
@@ -124,18 +124,18 @@ def answers(workers: list[LocalWorker]) -> Iterator[Answer]:
         yield worker.answer()
 
 
-def _serve(pipe: Connection, work: bytes, parent: int, by_main_thread: bool) -> None:
+def _serve(pipe: Connection, work: bytes, parent: int, started_by_main_thread: bool) -> None:
     """The main loop of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches all: the driver ends its workers
-    end_with_parent(parent, by_main_thread)
-    done: Callable[[object], object] | None = None
-    with suppress(EOFError, OSError):  # nobody needs it any more
+    end_with_parent(parent, started_by_main_thread)
+    function: Callable[[object], object] | None = None
+    with suppress(EOFError, OSError):  # the parent has closed the pipe or is gone
         pipe.send_bytes(dumps(("ready", None)))
         while True:
             item = loads(pipe.recv_bytes())
             try:
-                done = done or loads(work)()
-                answer = dumps(("done", done(item)))
+                function = function or loads(work)()
+                answer = dumps(("done", function(item)))
             except Exception as error:
                 answer = _failure(error)
             pipe.send_bytes(answer)
@@ -152,15 +152,15 @@ def _failure(error: Exception) -> bytes:
     return answer
 
 
-def end_with_parent(parent: int, by_main_thread: bool) -> None:
-    """End this process when its parent, the process with number `parent`, ends for any reason.
+def end_with_parent(parent: int, started_by_main_thread: bool) -> None:
+    """End this process when its parent, the process with id `parent`, ends for any reason.
 
     A thread watches the parent; on Linux the kernel does too, for work that never lets Python's threads run. The
     kernel's watch ends with the *thread* that began the process, so it is asked for a main thread only.
     """
     from multiprocessing import parent_process
 
-    if by_main_thread and sys.platform == "linux":
+    if started_by_main_thread and sys.platform == "linux":
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     sentinel = [began.sentinel] if (began := parent_process()) else []

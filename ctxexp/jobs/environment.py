@@ -20,14 +20,14 @@ from ctxexp.vectors.code_version import PACKAGE
 
 
 class Commit(TypedDict):
-    """A checkout: its commit, and whether tracked files differ from it (None: git didn't say in time)."""
+    """A checkout: its commit, and whether tracked files differ from it (None: git didn't answer, or not in time)."""
 
     commit: str
     dirty: bool | None
 
 
 @functools.cache
-def _git(folder: Path) -> Commit | None:
+def _commit_of(folder: Path) -> Commit | None:
     def git(*args: str) -> str | None:
         try:
             done = subprocess.run(
@@ -44,14 +44,14 @@ def _git(folder: Path) -> Commit | None:
     return {"commit": commit, "dirty": None if changes is None else bool(changes)}
 
 
-def git() -> Commit | None:
+def current_commit() -> Commit | None:
     """Commit of the checkout that ctxexp runs from, else of the working folder; None outside any repository."""
     source = PACKAGE.resolve().parent
-    return _git(source if (source / ".git").exists() else Path.cwd())
+    return _commit_of(source if (source / ".git").exists() else Path.cwd())
 
 
 def user() -> str:
-    """The login name, or the number where the account has none, as in many containers."""
+    """The login name, or the user id if the account has no name, as in many containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -65,9 +65,9 @@ def command() -> str:
     return mask(shlex.join(redact(word) for word in [*args, *sys.argv[1:]]))
 
 
-def source() -> dict[str, str]:
+def provenance_tags() -> dict[str, str]:
     """The user, command line and commit of this process, for a run's metadata."""
-    checkout = git()
+    checkout = current_commit()
     commit = {"commit": checkout["commit"]} if checkout else {}
     if checkout and checkout["dirty"] is not None:
         commit["dirty"] = str(checkout["dirty"]).lower()
@@ -103,8 +103,8 @@ def _gpus() -> tuple[str, ...]:
 
 
 def _package(distribution: Distribution) -> tuple[str, str] | None:
-    """Name and version of what is installed, from the first lines of its metadata; parsing the whole takes a run a
-    tenth of its start."""
+    """Name and version of an installed distribution, from the first lines of its metadata: parsing all of it would take
+    a tenth of a run's start-up time."""
     text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
     fields = {
         key: value.strip() for key, value in re.findall(r"^(Name|Version): *(.*)", text.partition("\n\n")[0], re.M)
@@ -125,6 +125,6 @@ def environment() -> dict[str, object]:
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
         "gpus": list(_gpus()),
-        "git": git(),
+        "git": current_commit(),
         "packages": dict(sorted(packages.items(), key=lambda item: item[0].lower())),
     }

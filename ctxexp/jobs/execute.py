@@ -21,7 +21,7 @@ from ctxexp.jobs.credentials import info_as_written, mask, with_references
 from ctxexp.jobs.finished_runs import reuse
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.key import key_of
-from ctxexp.jobs.process import plain_interrupts
+from ctxexp.jobs.process import reraise_interrupts
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show
 from ctxexp.report.figures import run_figures
@@ -63,7 +63,7 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
     """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
     goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
     try:
-        with plain_interrupts():
+        with reraise_interrupts():
             value = _execute(read())
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too

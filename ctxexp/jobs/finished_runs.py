@@ -17,7 +17,7 @@ from ctxexp.jobs.job import describe_sinks, load_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import RUN, STATE, State, mark_killed_jobs, read_json, read_state, write_state
 from ctxexp.progress import show
-from ctxexp.results import FILE, Results
+from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.sink import Run
 
 _log = logging.getLogger("ctxexp")
@@ -39,7 +39,7 @@ def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[Fi
     for path in states:
         state = read_state(path.parent) if group in (None, path.parent.parent.name) else State()
         results = Path(state.get("results") or path.parent)
-        if state.get("status") == "FINISHED" and (results / FILE).exists():
+        if state.get("status") == "FINISHED" and (results / RESULTS_FILE).exists():
             yield FinishedJob(path.parent, state, results)
 
 

@@ -18,11 +18,11 @@ from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files.manifest import MANIFEST, seal
 from ctxexp.files.writing import disk_error_message, is_disk_full, write_text
 from ctxexp.jobs.credentials import mask, mask_document
-from ctxexp.jobs.environment import environment, source
-from ctxexp.jobs.process import defer_signals, process_tags, sigterm_as_interrupt
+from ctxexp.jobs.environment import environment, provenance_tags
+from ctxexp.jobs.process import defer_signals, process_tags, raise_on_termination
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import RUN, mark_killed_jobs, read_json, try_state, write_json, write_state
-from ctxexp.results import FILE, Results
+from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.sink import Run, Status
 
 
@@ -46,7 +46,7 @@ def new_run(
         began_ms=int(time.time() * 1000),
         params=mask_document(dict(params)),
         config=mask(config),
-        source=mask_document(source()),
+        source=mask_document(provenance_tags()),
         sweep=sweep,
     )
 
@@ -96,7 +96,7 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
     folder = run.folder
     if run.sweep is None:  # a sweep does it once, before its jobs
         mark_killed_jobs(run.tracking_folder)
-    for stale in (MANIFEST, FILE):  # of an earlier job in this place: not this one's results
+    for stale in (MANIFEST, RESULTS_FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
     own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place and its config
     description = {**{key: vars(run)[key] for key in own}, "began": run.began_ms}
@@ -114,7 +114,7 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
     )
     status: Status = "FINISHED"
     error: str | None = None
-    with sigterm_as_interrupt():
+    with raise_on_termination():
         try:
             sinks.start(run)
             yield Job(run, sinks, describe_sinks(folder, sinks))

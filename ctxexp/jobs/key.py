@@ -19,30 +19,32 @@ from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import GROUP
 from ctxexp.vectors.code_version import __version__, package_digest
 
-CODE = f"{__version__} {package_digest()}"  # when this is imported, as in `ctxexp.vectors.encode`
+CODE = f"{__version__} {package_digest()}"  # of the running code: computed once, on import
 
 
 def key_of(config: Config, study: Study) -> str:
-    """The job's key: a finished job of the same key stands for this one. It covers all that the numbers come from."""
-    read = study.corpus.content + (study.fit_on.content if study.fit_on else "") + files_digest(config)
-    return job_key(config, read, study.encoder.name, CODE)
+    """The job's key, which covers all that its numbers depend on: a finished job of the same key can stand for it."""
+    data = study.corpus.content + (study.fit_on.content if study.fit_on else "") + files_digest(config)
+    return job_key(config, data, study.encoder.name, CODE)
 
 
-def job_key(config: Config, read: str, encoder: str, version: str) -> str:
-    """Hex digest (16 digits) of what decides a job's numbers: config less the places, data, encoder, versions.
+def job_key(config: Config, data_digest: str, encoder: str, version: str) -> str:
+    """Hex digest (16 digits) of all that determines a job's numbers: the config without output and cache locations, the
+    data, the encoder, versions.
 
-    `read` is what the data hold, `encoder` the encoder's name, which changes with the content of a checkpoint that kept
-    its path. Of plugins that supply something to the job versions and code count.
+    `data_digest` holds the digests of the contents of texts and files; `encoder` is the encoder's name, which changes
+    with the content of a checkpoint; `version` is `CODE`, version and code digest of ctxexp. Plugins that supply
+    something to the job are included with their versions and code digests.
     """
     decisive = {key: value for key, value in vars(config).items() if key not in RESULT_NEUTRAL_KEYS}
     others = sorted((p.plugin, p.version, code_of(p.plugin)) for p in plugins_used(config))
-    text = json.dumps([decisive, read, encoder, version, *others], sort_keys=True, default=_plain)
+    text = json.dumps([decisive, data_digest, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def code_of(plugin: str) -> str:
-    """Hex digits that change with the code of an installed plugin, which is edited under one version in a checkout;
-    empty for a file, whose version is its content."""
+    """Hex digits that change with the code of an installed plugin, since in an editable install the code changes while
+    the version doesn't; empty for a plugin file, whose version is its content."""
     modules = {entry.module.partition(".")[0] for entry in entry_points(group=GROUP, name=plugin)}
     files = [Path(spec.origin) for module in sorted(modules) if (spec := find_spec(module)) and spec.origin]
     return " ".join(package_digest(file.parent if file.name == "__init__.py" else file) for file in files)
@@ -56,13 +58,12 @@ def _plain(value: object) -> object:
 
 def files_digest(config: Config) -> str:
     """Hex digest (16 digits) that changes with what lies at the paths among the arguments of a config's metrics,
-    transform, baseline and control: a file's bytes; of a folder's files their names, sizes and times. A file that
-    can't be read says so where it is used."""
+    transform, baseline and control: a file's bytes; of a folder's files their names, sizes and times. An
+    unreadable file is skipped here; using it raises an error."""
     digest = hashlib.blake2b(digest_size=8)
-    parts = [
-        part for part in config.result_parts() if part.kind not in ("dataset", "model")
-    ]  # these tell of their content
-    for path in sorted(set(_paths([dict(part.arguments) for part in parts]))):
+    # the contents of a dataset's and a model's files are in `data_digest` and the encoder's name
+    parts = [part for part in config.result_parts() if part.kind not in ("dataset", "model")]
+    for path in sorted(set(_existing_paths([dict(part.arguments) for part in parts]))):
         digest.update(f"{path}\0".encode())
         with suppress(OSError):
             if path.is_file():
@@ -73,13 +74,13 @@ def files_digest(config: Config) -> str:
     return digest.hexdigest()
 
 
-def _paths(value: object) -> Iterator[Path]:
+def _existing_paths(value: object) -> Iterator[Path]:
     """The paths among these values at which a file or folder exists."""
     if isinstance(value, dict):
-        yield from _paths(list(value.values()))
+        yield from _existing_paths(list(value.values()))
     elif isinstance(value, list):
         for one in value:
-            yield from _paths(one)
+            yield from _existing_paths(one)
     elif isinstance(value, str) and value:
         try:
             path = user_path(value)

@@ -19,12 +19,13 @@ HOST, PID, STARTED = "ctxexp.host", "ctxexp.pid", "ctxexp.process_started"
 
 
 def process_tags() -> dict[str, str]:
-    """Tags that identify this process: host, number, and its start, since numbers are reused."""
-    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: process_start(os.getpid()) or ""}
+    """Tags that identify this process: host, process id, and the start of the process, since ids are reused."""
+    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: process_identity(os.getpid()) or ""}
 
 
-def process_start(pid: int) -> str | None:
-    """A text that changes when another process gets the number `pid`; empty if there is none, None if unknown."""
+def process_identity(pid: int) -> str | None:
+    """A text that changes when another process gets the id `pid`; empty if there is no such process, None if
+    unknown."""
     proc = Path("/proc")
     if (proc / "self" / "stat").exists():  # Linux
         try:
@@ -32,12 +33,12 @@ def process_start(pid: int) -> str | None:
             boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
         except OSError:
             return ""
-        return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"  # state; start time in ticks since the boot
-    return _start_elsewhere(pid)
+        return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"  # process state; start time in ticks since the boot
+    return _identity_by_psutil(pid)
 
 
-def _start_elsewhere(pid: int) -> str | None:
-    """The same on macOS, Windows and the BSDs; on Linux psutil's time would shift with the clock."""
+def _identity_by_psutil(pid: int) -> str | None:
+    """`process_identity` on macOS, Windows and the BSDs; on Linux psutil's start time would shift with the clock."""
     import psutil
 
     try:
@@ -49,11 +50,11 @@ def _start_elsewhere(pid: int) -> str | None:
         return None
 
 
-def is_gone(host: str | None, pid: str | None, start: str | None) -> str | None:
+def why_gone(host: str | None, pid: str | None, start: str | None) -> str | None:
     """The reason why the process can't be running any more; None if it may be, or runs on another machine."""
     if host != platform.node() or not (pid or "").isdigit():
         return None
-    now = process_start(int(pid or 0))
+    now = process_identity(int(pid or 0))
     if now is None:
         return None
     if now == "":
@@ -68,8 +69,9 @@ def _stops() -> list[int]:
 
 
 @contextlib.contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM, a cluster's way to stop a job, unwinds the block as Ctrl-C does instead of ending the process."""
+def raise_on_termination() -> Iterator[None]:
+    """Raise `Terminated` in the block on SIGTERM, a cluster's way to stop a job, or SIGHUP: it is unwound as by
+    Ctrl-C."""
 
     def stop(number: int, frame: object) -> None:
         raise Terminated(128 + number)
@@ -120,7 +122,7 @@ def defer_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def plain_interrupts() -> Iterator[None]:
+def reraise_interrupts() -> Iterator[None]:
     """Raise an interrupt again where a library turned it into another exception: Python keeps the exception that was
     being handled when another is raised."""
     try:
@@ -135,7 +137,8 @@ def plain_interrupts() -> Iterator[None]:
 
 
 def watch_parent() -> None:
-    """Start a thread that ends this worker, with its job KILLED, once the process that started it is gone."""
+    """Start a thread that ends this worker once the process that started it is gone; its job's status is then
+    KILLED."""
     parent = multiprocessing.parent_process()  # not os.getppid(): the parent may be gone by now
     assert parent is not None, "joblib's workers know theirs"
 
@@ -161,7 +164,8 @@ def watch_parent_in_workers() -> None:
 
 
 def end_workers() -> None:
-    """End joblib's idle workers: an interrupt while the interpreter's exit ends them would wait for five minutes."""
+    """End joblib's idle workers: otherwise the interpreter does so at its exit, which an interrupt delays by five
+    minutes."""
     if "joblib.externals.loky.reusable_executor" in sys.modules:
         from joblib.externals.loky import get_reusable_executor
 

@@ -16,7 +16,7 @@ from ctxexp.errors import DiskError
 from ctxexp.files.paths import no_device, user_path
 from ctxexp.files.writing import PART, disk_error_message, write_text
 from ctxexp.jobs.credentials import mask_document
-from ctxexp.jobs.process import HOST, PID, STARTED, is_gone, process_start
+from ctxexp.jobs.process import HOST, PID, STARTED, process_identity, why_gone
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 RUN = "run.json"  # what names the job
@@ -100,14 +100,14 @@ def mark_killed_jobs(store: Path) -> list[Path]:
             tags = state.get("process", {})
             if tags.get(HOST) == platform.node():
                 summaries.add(path.parents[1] / "summary")
-            why = state.get("status") == "RUNNING" and is_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
+            why = state.get("status") == "RUNNING" and why_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
             if why:
                 write_state(path.parent, status="KILLED", error=why)
                 closed.append(path.parent)
         for place in (*closed, *summaries):
             for part in place.rglob(f"*{PART}"):
                 pid = part.stem.rpartition(".")[2]
-                if pid.isdigit() and process_start(int(pid)) == "":
+                if pid.isdigit() and process_identity(int(pid)) == "":
                     part.unlink()
     except OSError as error:
         raise DiskError(disk_error_message(error)) from error

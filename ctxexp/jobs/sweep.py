@@ -17,7 +17,7 @@ from ctxexp.errors import Terminated, TrackingError, error_text
 from ctxexp.jobs import process
 from ctxexp.jobs.execute import has_failures
 from ctxexp.jobs.job import describe
-from ctxexp.jobs.process import defer_signals, end_workers, plain_interrupts, sigterm_as_interrupt
+from ctxexp.jobs.process import defer_signals, end_workers, raise_on_termination, reraise_interrupts
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.plugins import CONFIG_KINDS
@@ -27,7 +27,7 @@ from ctxexp.report.page import REPORT, write_summary
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import terminal_table
 from ctxexp.report.sweep_tables import table_texts
-from ctxexp.results import FILE, Results
+from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.results.objective import Objective
 from ctxexp.sink import Status, Sweep, SweepReport, SweepRow
 
@@ -90,7 +90,7 @@ def _results_of(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, Results]], li
     """The results of every job that has them, by its label, and a line for each whose results can't be read."""
     runs, problems = [], []
     for row in rows:
-        if row.status == "FINISHED" or (row.results / FILE).exists():
+        if row.status == "FINISHED" or (row.results / RESULTS_FILE).exists():
             try:
                 runs.append((row.label, Results.load(row.results)))
             except TrackingError as error:
@@ -132,7 +132,7 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
 def _gone(state: State) -> str | None:
     """The reason why the job's process no longer works on it; None if it may."""
     tags = state.get("process", {})
-    why = process.is_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
+    why = process.why_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
     return f"{why}: killed, by its sweep's end or by the system" if why else None
 
 
@@ -178,9 +178,9 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
     status = 0
     stopped: str | None = None
     other: Exception | SystemExit | None = None
-    with sigterm_as_interrupt():
+    with raise_on_termination():
         try:
-            with plain_interrupts():
+            with reraise_interrupts():
                 application()
         except KeyboardInterrupt:
             status, stopped = 130, "interrupted"

@@ -36,7 +36,9 @@ def mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
         return np.full(rows.x.shape[:-2], np.nan)
     sums = rows.sums
     with np.errstate(invalid="ignore"):
-        result: np.ndarray = np.clip((_dot(sums.normalized, sums.normalized) - sums.ones) / (n * n - n), -1.0, 1.0)
+        result: np.ndarray = np.clip(
+            (_dot(sums.normalized, sums.normalized) - sums.normalized_energy) / (n * n - n), -1.0, 1.0
+        )
     return result  # np.clip keeps NaN, which min and max would not
 
 
@@ -51,7 +53,7 @@ def mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = False
     if n < 2:
         return np.full(rows.x.shape[:-2], np.nan)
     sums = rows.sums
-    mean = sums.normalized if unit_norm else sums.rows
+    mean = sums.normalized if unit_norm else sums.total
     length = np.sqrt(_dot(mean, mean))
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = _dot(mean, sums.normalized) / (n * length)
@@ -83,11 +85,13 @@ def explained_variance(x: np.ndarray | PreparedRows, *, definition: Definition =
     spread = rows.spread
     with np.errstate(invalid="ignore", divide="ignore"):
         if definition == "centred":
-            share = rows.centred[0] / spread.centred
+            share = rows.centred_direction.value / spread.centred
         elif definition == "uncentred":
-            share = rows.uncentred[0] / spread.total
+            share = rows.uncentred_direction.value / spread.total
         else:
-            share = rows.along[1] / spread.centred
+            variance = rows.released_direction.variance
+            assert variance is not None
+            share = variance / spread.centred
     result: np.ndarray = np.clip(share, 0.0, 1.0)
     return result
 

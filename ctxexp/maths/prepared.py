@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.maths.spectra import ROWS, Spread
+from ctxexp.maths.spectra import ROWS, FirstDirection, Spread
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
@@ -17,9 +17,9 @@ F = TypeVar("F", bound=Callable[..., object])
 class RowSums(NamedTuple):
     """Sums over the rows of each group."""
 
-    rows: np.ndarray  # (..., d) float64: sum of x_i
+    total: np.ndarray  # (..., d) float64: sum of x_i
     normalized: np.ndarray  # (..., d) float64: sum of u_i = x_i / |x_i|; NaN if a row is zero
-    ones: np.ndarray  # (...,) float64: sum of |u_i|^2, n up to the rounding of the u_i
+    normalized_energy: np.ndarray  # (...,) float64: sum of |u_i|^2, n up to the rounding of the u_i
     energy: np.ndarray  # (...,) float64: sum of |x_i|^2
 
 
@@ -27,9 +27,9 @@ class PreparedRows:
     """Groups of rows `x` (..., n, d), which must not change, with norms, sums and spread when they are first needed.
 
     Functions of rows (`ctxexp.maths.geometry`, `ctxexp.maths.influence`) take it in place of the array: those that get
-    the same one share their work. Rows are exact to machine epsilon `eps` only (their type's own, if that is larger):
-    half-precision vectors are read as float32, with differences of float16 or bfloat16 rounding between rows that ought
-    to be equal, and those are no spread to explain.
+    the same one share their work. Rows are exact to the relative precision `eps` only (a machine epsilon; that of their
+    type, if it is larger): half-precision vectors are read as float32, so that rows that ought to be equal differ by
+    float16 or bfloat16 rounding, which must not count as variance.
 
     Example:
         >>> rows = PreparedRows(np.array([[[3.0, 4.0], [0.0, 2.0]]]))
@@ -69,10 +69,10 @@ class PreparedRows:
         """Sums over the rows of each group, in float64."""
         squares = self.squares
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = (1 / np.sqrt(squares)).astype(self.x.dtype)  # (..., n): inf for a zero row: a sum of NaN
+            inverse = (1 / np.sqrt(squares)).astype(self.x.dtype)  # (..., n) inf for a zero row: its group's sum is NaN
             normalized = _weighted_sum(inverse, self.x)
-            ones = (squares * inverse.astype(np.float64) ** 2).sum(-1)
-        return RowSums(self.row_sum, normalized, ones, squares.sum(-1))
+            energy = (squares * inverse.astype(np.float64) ** 2).sum(-1)
+        return RowSums(self.row_sum, normalized, energy, squares.sum(-1))
 
     @cached_property
     def spread(self) -> Spread:
@@ -80,19 +80,20 @@ class PreparedRows:
         return Spread(self.x, self.row_sum, self.eps)
 
     @cached_property
-    def centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """`Spread.solve_centred` of these rows."""
+    def centred_direction(self) -> FirstDirection:
+        """First direction of the rows about their mean."""
         return self.spread.solve_centred()
 
     @cached_property
-    def uncentred(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`Spread.solve_uncentred` of these rows."""
+    def uncentred_direction(self) -> FirstDirection:
+        """First direction of the rows as they are, about the origin."""
         return self.spread.solve_uncentred()
 
     @cached_property
-    def along(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`Spread.solve_uncentred` of these rows, with the variance along its direction."""
-        return self.spread.solve_uncentred(along=True)
+    def released_direction(self) -> FirstDirection:
+        """First direction of the rows as they are, with their variance along it: what the paper's released code
+        uses."""
+        return self.spread.solve_uncentred(with_variance=True)
 
 
 class RoundedRows(np.ndarray):

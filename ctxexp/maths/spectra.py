@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,14 @@ GRAM = 128  # up to so many rows the (n, n) Gram matrix beats passes over the ro
 CHECKS = (3, 4, 5, 6, 8, 11, 15, 20, 28)  # about the origin, from near the mean row
 CHECKS_CENTRED = (8, 12, 16, 21, 26, 32)  # about the mean, on the Gram matrix
 CHECKS_LARGE = (9, 12, 15, 19, 24, 32, 44, 60, 80)  # about the mean, by passes over the rows
+
+
+class FirstDirection(NamedTuple):
+    """First principal direction v of each group of rows: its eigenvalue and the projections of the rows on it."""
+
+    value: np.ndarray  # (w,) largest eigenvalue of the second moment: the sum of the squared projections
+    projections: np.ndarray  # (w, n) v.x_i, or v.c_i of centred rows
+    variance: np.ndarray | None = None  # (w,) sum of (v.c_i)^2 about the mean row, of an uncentred direction
 
 
 class Spread:
@@ -64,35 +73,36 @@ class Spread:
             if self.dual:
                 self.gram[~self.ok], self.b[~self.ok] = 0, 0
 
-    def solve_centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """(w,) largest eigenvalue of C'C, and (w, n) C v of its unit eigenvector v; NaN where not defined."""
+    def solve_centred(self) -> FirstDirection:
+        """The first direction v of the centred rows: largest eigenvalue of C'C, and C v; NaN where not defined."""
         if self.exact or (self.dual and self.n <= VALUES):
-            return self._exact_centred(np.arange(self.w))
+            return FirstDirection(*self._exact_centred(np.arange(self.w)))
         if self.dual:
             gram = self.gram
             top = lanczos(lambda v: np.matmul(gram, v[..., None])[..., 0], self._noise(), checks=CHECKS_CENTRED)
-            value, converged, loads = top.value, top.converged, top.vector * np.sqrt(top.value)[:, None]
+            value, converged, projections = top.value, top.converged, top.vector * np.sqrt(top.value)[:, None]
         else:
             top = self._large(self._pass, checks=CHECKS_LARGE)
-            value, converged, loads = top.value, top.converged, self._loads(top.vector, centred=True)
+            value, converged, projections = top.value, top.converged, self._project(top.vector, centred=True)
         if not converged.all():
             rest = np.flatnonzero(~converged)
-            value[rest], loads[rest] = self._exact_centred(rest)
-        return value, loads
+            value[rest], projections[rest] = self._exact_centred(rest)
+        return FirstDirection(value, projections)
 
-    def solve_uncentred(self, *, along: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(w,) largest eigenvalue of X'X, (w,) |C v|^2 and (w, n) X v of its unit eigenvector v; NaN where not defined.
+    def solve_uncentred(self, *, with_variance: bool = False) -> FirstDirection:
+        """The first direction v of the rows: largest eigenvalue of X'X, and X v; NaN where not defined.
 
-        The second is only to be used with `along`, which takes more steps: a vector settles later than its value.
+        `with_variance`: |C v|^2 too, which takes more steps, since a vector settles later than its value.
         """
         if self.exact:
-            return self._exact_uncentred(np.arange(self.w))
+            value, spread, projections = self._exact_uncentred(np.arange(self.w))
+            return FirstDirection(value, projections, spread if with_variance else None)
         if self.dual:
-            top = lanczos(self._raw_gram, 1 + 0.2 * self._noise(), checks=CHECKS, vectors=along)
+            top = lanczos(self._raw_gram, 1 + 0.2 * self._noise(), checks=CHECKS, vectors=with_variance)
             # X v = sigma u, so C v = sigma (u - mean(u)).
             u = top.vector - top.vector.mean(1, keepdims=True)
             value, spread, converged = top.value, top.value * np.vecdot(u, u), top.converged
-            loads = top.vector * np.sqrt(value)[:, None]
+            projections = top.vector * np.sqrt(value)[:, None]
         else:
 
             def raw(i: int, v: np.ndarray) -> np.ndarray:
@@ -100,16 +110,16 @@ class Spread:
                 result: np.ndarray = self._pass(i, v) + m * (m.dtype.type(self.n) * np.vecdot(m, v))
                 return result
 
-            top = self._large(raw, checks=CHECKS, mean=True, vectors=along)
+            top = self._large(raw, checks=CHECKS, mean=True, vectors=with_variance)
             value, converged, spread = top.value, top.converged, np.zeros(self.w)
-            loads = self._loads(top.vector, centred=False)
-            for i in np.flatnonzero(converged & self.ok).tolist() if along else ():
+            projections = self._project(top.vector, centred=False)
+            for i in np.flatnonzero(converged & self.ok).tolist() if with_variance else ():
                 v = top.vector[i].astype(self.x.dtype)
                 spread[i] = np.vecdot(self._pass(i, v), v)
         if not converged.all():
             rest = np.flatnonzero(~converged)
-            value[rest], spread[rest], loads[rest] = self._exact_uncentred(rest)
-        return value, spread, loads
+            value[rest], spread[rest], projections[rest] = self._exact_uncentred(rest)
+        return FirstDirection(value, projections, spread if with_variance else None)
 
     def squares(self) -> np.ndarray:
         """|c_i|^2 of each group's rows about their mean: (w, n) float64."""
@@ -118,8 +128,8 @@ class Spread:
         parts = [np.vecdot(c, c) for c in self._chunks(np.arange(self.w))]
         return np.concatenate(parts, axis=1).astype(np.float64)
 
-    def _loads(self, v: np.ndarray, *, centred: bool) -> np.ndarray:
-        """C v or X v of a vector a group (w, d): (w, n) float64."""
+    def _project(self, v: np.ndarray, *, centred: bool) -> np.ndarray:
+        """C v or X v of one vector for each group (w, d): (w, n) float64."""
         v = v.astype(self.x.dtype)
         y = np.matmul(self.x, v[..., None])[..., 0].astype(np.float64)
         result: np.ndarray = y - np.vecdot(self.m, v)[:, None] if centred else y

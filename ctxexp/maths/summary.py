@@ -13,9 +13,10 @@ def aggregate(scores: np.ndarray, weights: np.ndarray | None = None) -> dict[str
 
 
 def summary(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
-    """`raw` (the mean), median, sd (ddof 1) and n of finite values, whatever their order, to the last bit.
+    """The statistics `raw`, median, sd (ddof 1) and n of finite values, bitwise independent of their order.
 
-    With `weights`: the weighted mean, the value at half of the weight, and the spread about the weighted mean.
+    `raw` is the mean, called so in results since it is the value before a baseline is subtracted. With `weights`: the
+    weighted mean, the lower weighted median, and the standard deviation about the weighted mean.
     """
     order = np.argsort(values, kind="stable") if weights is not None else None
     ordered = np.sort(values) if order is None else values[order]
@@ -32,13 +33,13 @@ def summary(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, 
     return {"raw": float(raw), "median": float(median), "sd": float(sd), "n": float(n)}
 
 
-def mean(values: np.ndarray, weights: np.ndarray | None = None, axis: int = 0) -> np.ndarray:
-    """The mean over an axis of the values that are defined, NaN where none is; `weights` broadcast to the values."""
-    known = np.isfinite(values)
+def finite_mean(values: np.ndarray, weights: np.ndarray | None = None, axis: int = 0) -> np.ndarray:
+    """The mean over an axis of the finite values, NaN where there is none; `weights` broadcast to the values."""
+    finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        total = np.where(known, values, 0)
+        total = np.where(finite, values, 0)
         if weights is None:
-            result: np.ndarray = total.sum(axis) / known.sum(axis)
+            result: np.ndarray = total.sum(axis) / finite.sum(axis)
         else:
-            result = (weights * total).sum(axis) / (weights * known).sum(axis)
+            result = (weights * total).sum(axis) / (weights * finite).sum(axis)
     return result

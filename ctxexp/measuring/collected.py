@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.baseline import ScoredGroups
-from ctxexp.maths.summary import mean
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.rows import Place
 from ctxexp.metric import Estimate, Metric, has_scores
@@ -147,7 +147,7 @@ class Collected:
         blocks = units.of_sentence[where] if self.probe.over == "sentence" else units.of_row[where]
         by_layer = []
         for column, total in zip(scores.T, totals, strict=True):
-            deviations = weights * (column - mean(column, self.weights))
+            deviations = weights * (column - finite_mean(column, self.weights))
             of_blocks = units.summed(blocks, deviations / (total or 1))
             by_layer.append(of_blocks if len(np.unique(blocks[np.isfinite(column)])) > 1 else unknown)
         return np.stack(by_layer)

@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.baseline import ScoredGroups
 from ctxexp.errors import MetricError
 from ctxexp.maths.chance import chance_corrected
-from ctxexp.maths.summary import mean
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.bootstrap import Curve, Resamples, interval
 from ctxexp.measuring.collected import Collected
@@ -51,7 +51,7 @@ def _statistic(values: Values, label: str, statistic: str, found: Mapping[Place,
     for name in dict.fromkeys(LAYER if place.layer is not None else place.name for place in of):
         here = [one for place, one in of.items() if name == (LAYER if place.layer is not None else place.name)]
         draws = [missing if one.replicates is None else np.asarray(one.replicates, np.float32) for one in here]
-        values.add(
+        values.set(
             metric_key(label, statistic, name),
             np.array([one.value for one in here]),
             low=np.array([one.low for one in here]),
@@ -81,13 +81,13 @@ class _Words:
         if probe.cosine_statistic and not probe.scored:  # the statistic is itself a baseline
             self._keep(Key(self.label, probe.cosine_statistic), sample.curve(self.label))
             if self.baselines.baseline_source(self.label) == "exact":
-                self.values.add(Key(self.label, "n"), sample.sizes(self.label))
+                self.values.set(Key(self.label, "n"), sample.sizes(self.label))
         elif "raw" in self.c.statistics and FIRST not in self.baselines.of_groups[self.label]:
             baseline = sample.curve(self.label).value
             if np.isfinite(baseline).any():
                 raw = self.values.by_key[Key(self.label, "raw")].value
-                self.values.add(Key(self.label, "baseline"), baseline)
-                self.values.add(Key(self.label, "adjusted"), raw - baseline)
+                self.values.set(Key(self.label, "baseline"), baseline)
+                self.values.set(Key(self.label, "adjusted"), raw - baseline)
         return {}
 
     def _groups(self, groups: ScoredGroups) -> dict[str, pd.DataFrame]:
@@ -108,7 +108,7 @@ class _Words:
                 influence = raw.influence
                 if baseline.by_group.ndim == 2:
                     influence = c.influence(scores - baseline.by_group, self.occurrences.units)
-                self.values.add(Key(label, "baseline", baseline=name), baseline.curve.value)
+                self.values.set(Key(label, "baseline", baseline=name), baseline.curve.value)
                 adjusted = Curve(raw.value, influence) - baseline.curve
                 self._keep(Key(label, "adjusted", baseline=name), adjusted)
                 if c.probe.cosine_statistic == "baseline":
@@ -125,7 +125,7 @@ class _Words:
         """Add the curve with its interval and replicates."""
         replicates = self.resamples.of(curve)
         low, high = interval(replicates)
-        self.values.add(key, curve.value, low=low, high=high, replicates=replicates)
+        self.values.set(key, curve.value, low=low, high=high, replicates=replicates)
 
     def _sense_table(self, scores: np.ndarray, counts: np.ndarray) -> pd.DataFrame:
         """A row a word: its labels with how often each, by the mean over layers as the word tables."""
@@ -133,7 +133,7 @@ class _Words:
         if self.c.indices is not None:
             labels = [labels[i] for i in self.c.indices.tolist()]
         told = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
-        mine = self.c.keys, counts, told, mean(scores.T)
+        mine = self.c.keys, counts, told, finite_mean(scores.T)
         return _by_layer(self.layers, dict(zip(("word", "count", "senses", "mean"), mine, strict=True)), raw=scores)
 
     def _word_tables(self, scores: np.ndarray, above: np.ndarray) -> dict[str, pd.DataFrame]:
@@ -146,7 +146,7 @@ class _Words:
             "contexts": occurrences.contexts[where],
             "first_share": _first_share(occurrences)[where],
             **self._constant(where),
-            "mean": mean(scores.T),
+            "mean": finite_mean(scores.T),
         }
         return word_tables(self.label, c.probe, self.layers, columns, scores, above, c.errors, c.clusters)
 
@@ -165,11 +165,11 @@ def add_corrected(values: Values, key: Key, adjusted: Curve, level: Curve, resam
     replicates = chance_corrected(resamples.of(adjusted), resamples.of(level)).astype(np.float32)
     replicates[~np.isfinite(replicates).all(axis=1)] = np.nan
     low, high = interval(replicates)
-    values.add(key, value, low=low, high=high, replicates=replicates)
+    values.set(key, value, low=low, high=high, replicates=replicates)
     closed = np.isfinite(adjusted.value) & ~np.isfinite(value)
     if closed.any():
         groups = values.by_key[key._replace(statistic="n", baseline="")].value
-        values.add(key._replace(statistic=f"{key.statistic}_undefined"), np.where(closed, groups, 0.0))
+        values.set(key._replace(statistic=f"{key.statistic}_undefined"), np.where(closed, groups, 0.0))
 
 
 def word_tables(

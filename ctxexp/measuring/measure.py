@@ -70,7 +70,7 @@ def measure(
             call = partial(first.write_together, by_place, folder / label, n_layers=info.model.n_layers, title=title)
             guard(label, probes[label], f"output {name!r}, write_together()", call)
     if info.model.layers:
-        values = values.at(info.model.layers, info.model.n_layers)
+        values = values.expand_layers(info.model.layers, info.model.n_layers)
     return Results.of(values, tables=tables, info=info | RunInfo(seed=seed, bootstrap=bootstrap))
 
 

@@ -19,10 +19,10 @@ from ctxexp.vectors.align import check_pooling
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
-Long = Literal["window", "refuse"]
-State = Literal["reset", "carry"]
+LongTexts = Literal["window", "refuse"]
+ElmoState = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
-Linear = Literal["plain", "prepacked"]
+LinearKernel = Literal["plain", "prepacked"]
 DeviceMap = Literal["auto", "balanced", "sequential"]
 Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
@@ -33,8 +33,9 @@ QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "b
 class TransformerOptions:
     """Options of every transformer: how it reads text, which vectors it gives, and on which device it computes.
 
-    pooling: mean, first or last of a word's pieces; pieces: each piece is a unit.
-    prefix: what stands before each text, never measured: as_tokenizer (what it adds), none, bos (its own), or a text.
+    pooling: mean, first or last of a word's pieces; pieces: none, each piece is a unit of its own.
+    prefix: what stands before each text, never measured: as_tokenizer (what the tokenizer adds by itself), none, bos
+      (the tokenizer's start token), or a text.
     layers: the numbers of the layers to encode and measure, as in [0,6,12]; null: all.
     final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
     long: window (overlapping windows, each piece from where it has most context) or refuse.
@@ -42,32 +43,33 @@ class TransformerOptions:
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     linear: products in float32 on a CPU: plain (torch's own) or prepacked (oneDNN's, quicker on some processors).
-    device_map: accelerate spreads the model over several GPUs, and over memory what they can't hold; null: one device.
-    quantization: of the linear layers' weights while they are loaded: in 8 or 4 bits, by torchao or bitsandbytes.
+    device_map: accelerate spreads the model over several GPUs, and over main memory what doesn't fit there; null: one
+      device.
+    quantization: of the linear layers' weights on loading, to 8 or 4 bits, by torchao or bitsandbytes; null: none.
     """
 
     pooling: Pooling = "mean"
     prefix: str = AS_TOKENIZER
     layers: Sequence[int] | None = None
     final_norm: bool = True
-    long: Long = "window"
+    long: LongTexts = "window"
     stride: int | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
-    linear: Linear = "plain"
+    linear: LinearKernel = "plain"
     device_map: DeviceMap | None = None
     quantization: Quantization | None = None
-    window: int | None = None  # narrows the model's own; no argument of a factory
+    window: int | None = None  # pieces that are read at once, at most the model's own; set by factories, not by users
 
     def __post_init__(self) -> None:
         check_pooling(self.pooling)
         check_prefix(self.prefix)
         check_layers(self.layers)
-        if self.long not in get_args(Long):
-            raise UnknownName("policy for long sentences", self.long, get_args(Long))
-        if self.linear not in get_args(Linear):
-            raise UnknownName("kind of linear layers", self.linear, get_args(Linear))
-        check_placing(self.device_map, self.quantization, self.device)
+        if self.long not in get_args(LongTexts):
+            raise UnknownName("policy for long sentences", self.long, get_args(LongTexts))
+        if self.linear not in get_args(LinearKernel):
+            raise UnknownName("kind of linear layers", self.linear, get_args(LinearKernel))
+        check_loading(self.device_map, self.quantization, self.device)
 
 
 def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
@@ -98,12 +100,12 @@ def check_arguments(given: Mapping[str, object]) -> None:
     checks: tuple[Callable[..., None], ...] = (
         check_prefix,
         check_layers,
-        check_placing,
+        check_loading,
         check_stride,
         check_slots,
         check_elmo_files,
         check_weights,
-        check_path,
+        check_vector_path,
     )
     for check in checks:
         check(**given)
@@ -119,7 +121,7 @@ def check_prefix(prefix: str = AS_TOKENIZER, **_others: object) -> None:
 
 
 def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None:
-    """Raise `ConfigError` for layers that no model has: none at all, below 0, or one twice."""
+    """Raise `ConfigError` for a selection that no model allows: an empty one, a negative number, or a layer twice."""
     if layers is not None and (not layers or min(layers) < 0 or len(set(layers)) < len(layers)):
         raise ConfigError(
             f"model.layers={list(layers)}: expected different layers, counted from 0, the input layer, as in [0,6,12]; "
@@ -127,7 +129,7 @@ def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None
         )
 
 
-def chosen_layers(layers: Sequence[int] | None, n_layers: int, source: str) -> tuple[int, ...] | None:
+def layer_selection(layers: Sequence[int] | None, n_layers: int, source: str) -> tuple[int, ...] | None:
     """The requested layers, ascending; None for all. Raises `ConfigError` for one that the model doesn't have."""
     check_layers(layers)
     if layers is None or len(layers) == n_layers == max(layers) + 1:
@@ -137,10 +139,11 @@ def chosen_layers(layers: Sequence[int] | None, n_layers: int, source: str) -> t
     return tuple(sorted(layers))
 
 
-def check_placing(
+def check_loading(
     device_map: str | None = None, quantization: str | None = None, device: str = "auto", **_others: object
 ) -> None:
-    """Raise `ConfigError` where a package is missing that these need, or a device is named beside a map of devices."""
+    """Raise `ConfigError` where a package is missing that these options need, or both `device_map` and `device` are
+    set."""
     if device_map is not None and device != "auto":
         raise ConfigError(
             f"model.device_map={device_map} lays the model on all devices that there are, and device={device} names "
@@ -157,7 +160,7 @@ def check_placing(
 
 
 def check_stride(stride: int | None = None, **_others: object) -> None:
-    """Raise `ConfigError` for a step between windows that is none."""
+    """Raise `ConfigError` for a step between windows that isn't positive."""
     if stride is not None and stride < 1:
         raise ConfigError(f"model.stride={stride}: expected at least 1 piece; leave it null for half a window")
 
@@ -169,8 +172,8 @@ def check_weights(
     seed: int = 0,
     **_others: object,
 ) -> None:
-    """Raise ConfigError for a seed that torch can't draw from or a revision of what isn't on the hub, ModelError for a
-    folder that holds no checkpoint."""
+    """Raise ConfigError for a seed that torch can't draw from or a revision of weights that aren't from the hub,
+    ModelError for a folder that holds no checkpoint. `weights` mini: the small model that ships with ctxexp."""
     if weights == "untrained":
         check_seed(seed)
     if checkpoint is not None:
@@ -182,7 +185,7 @@ def check_weights(
         )
 
 
-def check_path(path: str | None = None, **_others: object) -> None:
+def check_vector_path(path: str | None = None, **_others: object) -> None:
     """Raise `ModelError` for a file of word vectors that isn't there."""
     if path is not None:
         check_vector_file(user_path(path))
@@ -197,7 +200,8 @@ def check_vector_file(path: Path) -> None:
 
 
 def check_slots(state: str = "reset", slots: int = 1, **_others: object) -> None:
-    """Raise `ConfigError` for a number of slots that ELMo's `state` can't have."""
+    """Raise `ConfigError` for a batch size (`slots`, sentences that each have a state of their own) that ELMo's `state`
+    can't have."""
     if slots < 1:
         raise ConfigError(f"slots={slots}: expected a positive number of sentences a batch")
     if state == "reset" and slots != 1:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.models.choices import AS_TOKENIZER, Linear, Long, Pooling, TransformerOptions
+from ctxexp.models.choices import AS_TOKENIZER, LinearKernel, LongTexts, Pooling, TransformerOptions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -25,9 +25,9 @@ def from_transformers(
     name: str | None = None,
     pooling: Pooling = "mean",
     final_norm: bool = True,
-    long: Long = "window",
+    long: LongTexts = "window",
     stride: int | None = None,
-    linear: Linear = "plain",
+    linear: LinearKernel = "plain",
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
 ) -> Encoder:

@@ -15,9 +15,9 @@ from ctxexp.errors import MetricError, near
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
 from ctxexp.results import files
-from ctxexp.results.files import FILE as FILE
 from ctxexp.results.files import FRAME as FRAME
 from ctxexp.results.files import REPLICATES as REPLICATES
+from ctxexp.results.files import RESULTS_FILE as RESULTS_FILE
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
 
@@ -44,7 +44,7 @@ class Results:
 
     Example:
         >>> values = Values()
-        >>> values.add(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
+        >>> values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
         >>> results = Results.of(values)
         >>> results.values("self_similarity", "raw").tolist(), results.n_layers
         ([0.9, 0.5], 2)
@@ -82,7 +82,7 @@ class Results:
             where.setdefault(Key.of(*key), []).append(row)
         numbers = self.frame[["value", "low", "high"]].to_numpy(np.float64)
         estimates = {key: Estimates(*numbers[rows].T) for key, rows in where.items()}
-        return estimates if not few else Values(estimates).at(few, n).by_key
+        return estimates if not few else Values(estimates).expand_layers(few, n).by_key
 
     @cached_property
     def by_name(self) -> dict[str, np.ndarray]:

@@ -1,4 +1,7 @@
-"""The files of a run's results: results.json, the frame, a CSV a table, replicates."""
+"""The files of a run's results: results.json, the frame, one CSV file for each table, replicates.
+
+Reading takes values from results.json; the frame (Parquet) is written for other programs.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,14 @@ if TYPE_CHECKING:
 
     from ctxexp.results import Results
 
-FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
+RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
 FORMAT = 2  # of these files
-LONGEST_NAME = 200  # bytes of a table's name: a file's may have 255, with `.csv` and what marks it while it is written
+MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 
 def write(results: Results, folder: Path) -> None:
     """Write the results into a folder, see `Results.save`."""
-    if odd := _odd_name(results.tables):
+    if odd := _name_error(results.tables):
         raise MetricError(odd)
     for name, table in results.tables.items():
         write_csv(table, folder / f"{name}.csv")
@@ -45,33 +48,33 @@ def write(results: Results, folder: Path) -> None:
         "format": FORMAT,
         "info": results.info.to_json(),
         "tables": {name: column_types(table) for name, table in results.tables.items()},
-        "values": [{**key.columns, **_ends(estimates)} for key, estimates in results.by_key.items()],
+        "values": [{**key.columns, **_to_lists(estimates)} for key, estimates in results.by_key.items()],
     }
-    write_text(folder / FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    write_text(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def read(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key, np.ndarray], RunInfo]:
     """The frame, tables, replicates and metadata that a folder holds, see `Results.load`."""
-    path = folder / FILE
+    path = folder / RESULTS_FILE
     if not folder.is_dir():
         raise TrackingError(f"no folder {folder}: expected a run's, as in mlruns/results/<sweep>/<job>")
-    if not path.is_file():  # a FIFO there would be waited for
-        raise TrackingError(f"no {FILE} in {folder}: the run there never finished measuring")
+    if not path.is_file():  # opening a FIFO would wait for ever
+        raise TrackingError(f"no {RESULTS_FILE} in {folder}: the run there never finished measuring")
     try:
-        text = own_file(folder, FILE).read_bytes().decode()
-        if what := find_damage(folder, (FILE, FRAME, REPLICATES)):
+        text = own_file(folder, RESULTS_FILE).read_bytes().decode()
+        if what := find_damage(folder, (RESULTS_FILE, FRAME, REPLICATES)):
             raise ValueError(what)
         document = json.loads(text)
         if (file_format := document.get("format")) != FORMAT:
             raise TrackingError(f"{path} is of format {file_format}, this version reads {FORMAT}: run again")
-        if odd := _odd_name(document["tables"]):  # another's path
+        if odd := _name_error(document["tables"]):  # a name with a slash could lead out of the folder
             raise ValueError(odd)
         if what := find_damage(folder, [f"{name}.csv" for name in document["tables"]]):
             raise ValueError(what)
         values = Values()
         for each in document["values"]:
             ends = {end: np.array([_from_json(v) for v in each.pop(end)]) for end in Estimates._fields if end in each}
-            values.add(Key.of(**each), ends.pop("value"), **ends)
+            values.set(Key.of(**each), ends.pop("value"), **ends)
         paths = {name: own_file(folder, f"{name}.csv") for name in document["tables"]}
         tables = {name: read_csv(file, document["tables"][name]) for name, file in paths.items()}
         info = RunInfo.from_json(document["info"])
@@ -82,27 +85,31 @@ def read(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key,
 
 
 def _check_layers(model: ModelInfo, estimates: Mapping[Key, Estimates]) -> None:
-    """Raise ValueError for layers that the curves don't have: a curve of as many would be made in memory."""
+    """Raise ValueError for layers that the curves don't have, before a curve of so many layers fills the memory."""
     lengths = {len(each.value) for key, each in estimates.items() if key.place == LAYER}
-    n, few = model.n_layers, model.layers
+    n, measured_layers = model.n_layers, model.layers
     if n < 0 or (n and lengths and n != max(lengths)):
         raise ValueError(f"it names {n:,} layers, its curves have {max(lengths, default=0):,}")
-    if few and (len(set(few)) < len(few) or not 0 <= min(few) <= max(few) < min(lengths, default=n) or not n):
-        raise ValueError(f"it names the layers {short(few)}, its curves have {min(lengths, default=n):,}")
+    if measured_layers and (
+        len(set(measured_layers)) < len(measured_layers)
+        or not 0 <= min(measured_layers) <= max(measured_layers) < min(lengths, default=n)
+        or not n
+    ):
+        raise ValueError(f"it names the layers {short(measured_layers)}, its curves have {min(lengths, default=n):,}")
 
 
-def _odd_name(tables: Iterable[str]) -> str:
+def _name_error(tables: Iterable[str]) -> str:
     """An error message for the first table name that can't be a file name; empty if all can."""
-    odd = [name for name in tables if not re.fullmatch(r"[\w.-]+", name) or len(name.encode()) > LONGEST_NAME]
+    odd = [name for name in tables if not re.fullmatch(r"[\w.-]+", name) or len(name.encode()) > MAX_NAME_BYTES]
     return (
-        f"a table's name is {odd[0][:100]!r}, expected letters, digits, _ . - (at most {LONGEST_NAME} bytes)"
+        f"a table's name is {odd[0][:100]!r}, expected letters, digits, _ . - (at most {MAX_NAME_BYTES} bytes)"
         if odd
         else ""
     )
 
 
-def _ends(estimates: Estimates) -> dict[str, list[float | str | None]]:
-    """The values, and their intervals if any is known, in JSON's types."""
+def _to_lists(estimates: Estimates) -> dict[str, list[float | str | None]]:
+    """The values, and the ends of their intervals if any is known, in JSON's types."""
     names = Estimates._fields if not np.isnan([estimates.low, estimates.high]).all() else ("value",)
     return {name: [_to_json(v) for v in getattr(estimates, name).tolist()] for name in names}
 

@@ -11,12 +11,13 @@ from ctxexp.results.run_info import MeasureInfo
 class MetricMetadata:
     """The attributes that every metric has and a run records under `measures`; a metric's class or instance sets them.
 
-    `title`: its name on figures (default: its label). `unit`: the physical unit of its values (`cosine`, `l2`; `share`:
-    of a group's variance, 1 where its rows lie on one line through the origin). `definition`: one line on what is
-    computed. `variant`: a word for one of several definitions under the same title, "" for the usual one; the variants
-    of a metric are panels of one figure, and no variant is compared with published values of another. `main`: the
-    statistic by which it is compared ("": adjusted, else raw). `line`: the value at which figures of its adjusted
-    curves draw a line.
+    `over`: the kind of groups that it scores (`word`, `sentence`, `sample`, `corpus` ...). `title`: its name on figures
+    (default: its label). `unit`: the physical unit of its values (`cosine`, `l2`; `share`: of a group's variance, 1
+    where its rows lie on one line through the origin). `definition`: one line on what is computed. `variant`:
+    distinguishes metrics of the same title, empty for the usual one; variants are panels of one figure, and none is
+    compared with published values of another. `main`: the statistic that stands for the metric; empty: `adjusted` (the
+    value less its baseline) where there is one, else `raw` (the value). `line`: value at which figures of its adjusted
+    curves draw a reference line.
     """
 
     over: ClassVar[str]
@@ -28,8 +29,9 @@ class MetricMetadata:
     line: ClassVar[float | None] = None
 
 
-def describe(label: str, metric: MetricMetadata, level: str = "") -> MeasureInfo:
-    """The metadata of a metric: its class's name in snake case, its attributes, and `level`, its baseline's source."""
+def describe(label: str, metric: MetricMetadata, baseline_source: str = "") -> MeasureInfo:
+    """The metadata of a metric: its class's name in snake case, its attributes, and how its baseline is found (`exact`,
+    `drawn`, `size-matched`; recorded as `level`)."""
     return MeasureInfo(
         name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(metric).__name__).lower(),
         title=metric.title,
@@ -39,5 +41,5 @@ def describe(label: str, metric: MetricMetadata, level: str = "") -> MeasureInfo
         over=metric.over,
         main=metric.main,
         line=metric.line,
-        level=level,
+        level=baseline_source,
     )

@@ -1,4 +1,4 @@
-"""Values by key: measure, statistic, task and place; and the builder that the engine fills."""
+"""Values by key: measure, statistic, task and place; and the builder that measuring fills in."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-LAYER = "layer"  # the place of what has a value a layer
-BY_BASELINE = ("baseline", "adjusted", "corrected", "corrected_undefined")  # statistics that a baseline decides
+LAYER = "layer"  # the place of values of the layers themselves, one for each
+BY_BASELINE = ("baseline", "adjusted", "corrected", "corrected_undefined")  # statistics computed with a baseline
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
 
 
 class Key(NamedTuple):
     """The key of a curve by layer, or of a scalar at another place (a mix of layers, an embedding table).
 
-    `baseline` names the one of a measure's several baselines that the statistic is by; empty: the first. Where results
-    are stored or shown, statistic and baseline are one name: `position_matched_adjusted`.
+    `place` says where the measured vectors come from: the layers, a mix of layers, an embedding table. `baseline` names
+    the baseline that the statistic is computed with; empty: the measure's first. Where results are stored or shown,
+    statistic and baseline are one name: `position_matched_adjusted`.
 
     Example:
         >>> Key.of("self_similarity", "position_matched_adjusted")
@@ -62,7 +63,7 @@ class Key(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """The values of a key with the ends of their 95% intervals, (n_layers,) each, (1,) off the layers."""
+    """The values of a key with the ends of their 95% intervals: (n_layers,) each, or (1,) at another place."""
 
     value: np.ndarray
     low: np.ndarray
@@ -70,13 +71,13 @@ class Estimates(NamedTuple):
 
 
 class Values:
-    """The values of a run in progress, to which the engine adds."""
+    """The values of a run in progress, which measuring fills in."""
 
     def __init__(self, by_key: Mapping[Key, Estimates] | None = None) -> None:
         self.by_key: dict[Key, Estimates] = dict(by_key or {})
         self.replicates: dict[Key, np.ndarray] = {}
 
-    def add(
+    def set(
         self,
         key: Key,
         values: np.ndarray | float,
@@ -85,28 +86,29 @@ class Values:
         high: np.ndarray | float | None = None,
         replicates: np.ndarray | None = None,
     ) -> None:
-        """Take the values of a key, (n_layers,) or off the layers one number, NaN where undefined, in place of those
-        that it had; `low` and `high` end their 95% intervals, `replicates` (..., r) are their bootstrap's."""
+        """Set the values of a key, in place of any that it had: (n_layers,), or one number at another place; NaN where
+        undefined. `low` and `high` are the ends of their 95% intervals, `replicates` (..., r) their bootstrap
+        values."""
         value = _row(values)
         nothing = np.full(len(value), math.nan)
         self.by_key[key] = Estimates(value, *(nothing if end is None else _row(end) for end in (low, high)))
         if replicates is not None and replicates.size:
             self.replicates[key] = replicates
 
-    def at(self, layers: Sequence[int], n_layers: int) -> Values:
-        """The same values of `n_layers` layers, of which only `layers` were measured; the others are NaN."""
-        spread = Values()
+    def expand_layers(self, layers: Sequence[int], n_layers: int) -> Values:
+        """The same values for all `n_layers` layers: those of `layers`, which were measured, and NaN elsewhere."""
+        expanded = Values()
         for key, estimates in self.by_key.items():
             by_layer = key.place == LAYER
-            spread.by_key[key] = (
-                Estimates(*(_spread(end, layers, n_layers) for end in estimates)) if by_layer else estimates
+            expanded.by_key[key] = (
+                Estimates(*(_scatter(end, layers, n_layers) for end in estimates)) if by_layer else estimates
             )
         for key, replicates in self.replicates.items():
-            spread.replicates[key] = replicates if key.place != LAYER else _spread(replicates, layers, n_layers)
-        return spread
+            expanded.replicates[key] = replicates if key.place != LAYER else _scatter(replicates, layers, n_layers)
+        return expanded
 
     def frame(self, layers: Sequence[int] = ()) -> pd.DataFrame:
-        """A row a value, as `Results.frame`; with `layers` of these alone."""
+        """One row per value, as `Results.frame`; with `layers`, rows of these layers only."""
         import pandas as pd
 
         rows = []
@@ -130,8 +132,8 @@ def metric_key(measure: str, statistic: str, place: str = LAYER) -> Key:
     return Key.of(measure, name, task, place)
 
 
-def _spread(values: np.ndarray, layers: Sequence[int], n_layers: int) -> np.ndarray:
-    """Values of `layers` (layers, ...) among those of all, (n_layers, ...)."""
+def _scatter(values: np.ndarray, layers: Sequence[int], n_layers: int) -> np.ndarray:
+    """Scatter the values of `layers` (layers, ...) into an array of all layers (n_layers, ...), NaN elsewhere."""
     out = np.full((n_layers, *values.shape[1:]), np.nan, values.dtype)
     out[list(layers)] = values
     return out

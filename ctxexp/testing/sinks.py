@@ -173,11 +173,11 @@ def _results(seed: int = 0, **others: np.ndarray) -> Results:
     rng, values = np.random.default_rng(seed), Values()
     gap = rng.random(5) - 2
     gap[1] = np.nan
-    values.add(Key("alpha", "raw"), rng.random(5))
-    values.add(Key("alpha", "adjusted"), gap)
-    values.add(Key("beta", "mean_cosine", task="one"), rng.random(5) + 2)
+    values.set(Key("alpha", "raw"), rng.random(5))
+    values.set(Key("alpha", "adjusted"), gap)
+    values.set(Key("beta", "mean_cosine", task="one"), rng.random(5) + 2)
     for measure, curve in others.items():
-        values.add(Key(measure, "raw"), curve)
+        values.set(Key(measure, "raw"), curve)
     return Results.of(values)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transforms.center import CHUNK
 
-ROUNDING = float(np.finfo(np.float32).eps) ** 2  # of a mean square: more variance than float32 storage makes
+ROUNDING = float(np.finfo(np.float32).eps) ** 2  # bound on the variance from rounding to float32, over the mean square
 
 
 def covariance(x: np.ndarray, mean: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -17,18 +17,18 @@ def covariance(x: np.ndarray, mean: np.ndarray, rows: np.ndarray | None = None) 
     total = np.zeros((x.shape[1], x.shape[1]))
     n = len(x) if rows is None else len(rows)
     for at in range(0, n, CHUNK):
-        piece = x[at : at + CHUNK] if rows is None else x[rows[at : at + CHUNK]]
-        centred = piece - mean
+        chunk = x[at : at + CHUNK] if rows is None else x[rows[at : at + CHUNK]]
+        centred = chunk - mean
         total += centred.T @ centred
     return total / n
 
 
-def principal(cov: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def principal_directions(cov: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Variances (r,) in descending order and principal directions (d, r) of a covariance.
 
     Only directions that have variance: more than float64 resolves beside the largest, and more than `noise` (d,), each
     column's variance from its storage, makes along them. The entry of largest size in each direction is positive, so
-    that the result doesn't hang on the order in which the rows were summed.
+    that the result doesn't depend on the order in which the rows were summed.
     """
     values, vectors = np.linalg.eigh(cov)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -39,17 +39,17 @@ def principal(cov: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return values, vectors * np.where(vectors[largest, np.arange(len(values))] < 0, -1.0, 1.0)
 
 
-def rounding(cov: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def rounding_variance(cov: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Variance (d,) that float32 storage may have made in each column of rows of this mean and covariance."""
     result: np.ndarray = ROUNDING * (np.diag(cov) + mean**2)
     return result
 
 
-def n_directions(given: int | None, d: int, per: int) -> int:
-    """The number of directions to remove from d columns: `given`, else d / `per` rounded, at least 1 where d allows
-    it."""
+def n_directions(given: int | None, d: int, columns_each: int) -> int:
+    """The number of directions to remove from d columns: `given`, else one for every `columns_each` columns (rounded,
+    at least 1 where d allows it)."""
     if given is None:
-        return min(max(1, int(d / per + 0.5)), d - 1)
+        return min(max(1, int(d / columns_each + 0.5)), d - 1)
     return given
 
 
@@ -59,15 +59,15 @@ def check_int(name: str, value: int | None, *, least: int) -> None:
         raise ConfigError(f"{name}={value!r}: expected null or a whole number of at least {least}")
 
 
-def check_rank(name: str, k: int, d: int) -> None:
+def check_fewer_than_columns(name: str, k: int, d: int) -> None:
     """Raise TransformError if removing k directions from d columns leaves nothing."""
     if k >= d > 0 and k > 0:
         raise TransformError(f"{name}={k} of {d} columns would leave nothing; choose {name} below {d}")
 
 
-def by_chunks(x: np.ndarray, width: int, function: Callable[[np.ndarray], np.ndarray], rows: int = CHUNK) -> np.ndarray:
-    """`function` of each chunk of rows, (n, width) float32; only `rows` rows are widened to float64 at a time."""
+def by_chunks(x: np.ndarray, width: int, function: Callable[[np.ndarray], np.ndarray], step: int = CHUNK) -> np.ndarray:
+    """`function` of each chunk of rows, (n, width) float32; only `step` rows are widened to float64 at a time."""
     out = np.empty((len(x), width), np.float32)
-    for at in range(0, len(x), rows):
-        out[at : at + rows] = function(x[at : at + rows])
+    for at in range(0, len(x), step):
+        out[at : at + step] = function(x[at : at + step])
     return out

@@ -9,30 +9,33 @@ import numpy as np
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
-from ctxexp.transforms.directions import by_chunks, check_int, covariance, principal, rounding
+from ctxexp.transforms.directions import by_chunks, check_int, covariance, principal_directions, rounding_variance
 
 KINDS = ("pca", "zca")
-STEEP = 1e6  # ratio of variances from which one pass leaves more than the last digits wrong
+MAX_CONDITION = 1e6  # ratio of variances above which one pass leaves more than the last digits wrong
 
 
 class Whitening(Transform):
-    """`(x - mean) U S^(-1/2)` with `U S U^T` the covariance of the fitted rows: their covariance becomes the identity.
+    """`(x - mean) U S^(-1/2)` with `U S U^T` the covariance of the fitted rows: their covariance becomes the identity
+    (without `k` and `shrinkage`).
 
     Su et al. 2021 (Whitening Sentence Representations), equations 2-5; the covariance divides by n, as printed (their
-    code divides by n - 1: a common factor, which no cosine sees). The strongest `k` directions are kept, all if null.
+    code divides by n - 1: a common factor, which no cosine sees). `k` is the number of strongest directions KEPT (that
+    of `all_but_the_top` is the number removed), all if null.
 
-    - `kind="pca"` gives k columns, the components from the strongest direction to the weakest; `kind="zca"` turns them
-      back, `(x - mean) U S^(-1/2) U^T`: as many columns as came, and the whitened space nearest to the one that was.
-      The cosines of the two are the same.
+    - `kind="pca"` gives k columns, the components from the strongest direction to the weakest; `kind="zca"` rotates
+      them back, `(x - mean) U S^(-1/2) U^T`: d columns, the whitened space nearest to the original. The cosines of the
+      two are the same.
     - `shrinkage` s in [0, 1] moves the covariance towards the identity of the same mean variance,
       `(1 - s) C + s (tr C / d) I` (Ledoit and Wolf 2004, their target): weak directions are blown up less. The
-      result's covariance is then `S / S'`, no longer the identity; at 1 only the mean and the scale are taken.
+      result's covariance is then `S / S'` with S' the shrunk variances, no longer the identity; at 1 only the mean is
+      removed and all columns are scaled by one factor.
     - Directions without variance (a constant column, a column that copies another) cannot be brought to variance 1:
       without shrinkage they become 0 in `zca` and come last in `pca`, as columns of zeros.
 
-    n distinct rows span at most n - 1 directions, and put all of them equally far apart when whitened: without
-    shrinkage, rows of which no more than d are distinct are refused (TransformError), as is k > d. ConfigError for
-    arguments out of range.
+    n distinct rows span at most n - 1 directions, and whitening n <= d of them would only put them at equal distances:
+    without shrinkage, rows of which no more than d are distinct are refused (TransformError), as is k > d. ConfigError
+    for arguments out of range.
     """
 
     def __init__(self, k: int | None = None, *, shrinkage: float = 0.0, kind: Literal["pca", "zca"] = "pca") -> None:
@@ -58,15 +61,15 @@ class Whitening(Transform):
             )
         self.mean = mean(x)
         cov = covariance(x, self.mean)
-        noise = rounding(cov, self.mean)
+        noise = rounding_variance(cov, self.mean)
         if self.shrinkage:
             cov = (1 - self.shrinkage) * cov + self.shrinkage * np.trace(cov) / d * np.eye(d)
             noise = np.zeros(d)
-        variances, directions = principal(cov, noise)
+        variances, directions = principal_directions(cov, noise)
         self.variances, directions = variances[: self.k], directions[:, : self.k]  # (r,), (d, r)
         matrix = directions / np.sqrt(self.variances)  # (d, r)
-        if not self.shrinkage and len(self.variances) and self.variances[0] > STEEP * self.variances[-1]:
-            matrix = matrix @ _polish(x, self.mean, matrix)
+        if not self.shrinkage and len(self.variances) and self.variances[0] > MAX_CONDITION * self.variances[-1]:
+            matrix = matrix @ _second_pass(x, self.mean, matrix)
         columns = self.width(d)
         if self.kind == "zca":
             matrix = matrix @ directions.T
@@ -75,13 +78,14 @@ class Whitening(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, self.matrix.shape[1], lambda piece: (piece - self.mean) @ self.matrix)
+        return by_chunks(x, self.matrix.shape[1], lambda chunk: (chunk - self.mean) @ self.matrix)
 
 
-def _polish(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+def _second_pass(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """The symmetric (r, r) that takes the covariance of the whitened rows from nearly the identity to the identity.
 
-    Weak directions are known from the covariance only up to rounding of the strong ones; whitened, all are of a size.
+    Weak directions are known from the covariance only up to rounding of the strong ones; after whitening all have the
+    same scale.
     """
     total = np.zeros((matrix.shape[1], matrix.shape[1]))
     for at in range(0, len(x), CHUNK):
@@ -92,11 +96,11 @@ def _polish(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return result
 
 
-def count_distinct(x: np.ndarray, enough: int) -> int:
-    """The number of distinct rows of x; counting stops above `enough`."""
+def count_distinct(x: np.ndarray, limit: int) -> int:
+    """The number of distinct rows of x; counting stops above `limit`."""
     rows: set[bytes] = set()
     for row in x:
         rows.add(row.tobytes())
-        if len(rows) > enough:
+        if len(rows) > limit:
             break
     return len(rows)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ctxexp.errors import DiskError
 from ctxexp.files.writing import PART, write_text
-from ctxexp.jobs.process import HOST, PID, STARTED, is_gone, process_tags
+from ctxexp.jobs.process import HOST, PID, STARTED, process_tags, why_gone
 
 SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners
 REMOTE_LEASE_SECONDS = 86400  # for which a lease of another machine counts without a sign of life
@@ -65,4 +65,4 @@ def _is_alive(file: Path) -> bool:
             return time.time() - file.stat().st_mtime < REMOTE_LEASE_SECONDS
     except (OSError, ValueError, LookupError, TypeError):  # removed just now, or nobody's
         return False
-    return is_gone(host, pid, start) is None
+    return why_gone(host, pid, start) is None

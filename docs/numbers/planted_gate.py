@@ -46,7 +46,7 @@ def planted(
         for values, own in zip(both, (scores, scores + effect), strict=True):
             value = own.mean(axis=1)
             moved = np.stack([units.summed(of, row) for row in (own - value[:, None]) / n])
-            values.add(key, value)
+            values.set(key, value)
             values.replicates[key] = draws.of(Curve(value, moved))
     info = RunInfo(
         title="planted",

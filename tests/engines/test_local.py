@@ -21,7 +21,7 @@ from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
-from ctxexp.jobs.process import process_start
+from ctxexp.jobs.process import process_identity
 from ctxexp.measuring.study import WordFilter
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
@@ -204,7 +204,7 @@ def test_workers_end_with_their_driver(work: str, number: signal.Signals, tmp_pa
         time.sleep(0.05)
         assert driver.poll() is None, "the driver ended before it could be killed"
         workers = [int(path.name) for path in (tmp_path / "at_work").iterdir()]
-    assert all(process_start(pid) for pid in workers)
+    assert all(process_identity(pid) for pid in workers)
     driver.send_signal(number)
     driver.wait()
     assert ended(workers)
@@ -238,7 +238,7 @@ def test_no_worker_is_begun_while_the_process_exits(tmp_path: Path) -> None:
 def ended(pids: list[int], seconds: float = 20) -> bool:
     """Whether all these processes end within so many seconds; who doesn't is killed."""
     deadline = time.monotonic() + seconds
-    while alive := [pid for pid in pids if process_start(pid)]:
+    while alive := [pid for pid in pids if process_identity(pid)]:
         if time.monotonic() > deadline:
             for pid in alive:
                 os.kill(pid, signal.SIGKILL)

@@ -12,7 +12,7 @@ import pytest
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.arrays import NO_ARCHIVE, read_npz
-from ctxexp.results import FILE, REPLICATES, Results
+from ctxexp.results import REPLICATES, RESULTS_FILE, Results
 from tests.made import results_with
 
 
@@ -59,7 +59,7 @@ def test_results_with_it_are_refused(tmp_path: Path, damage: str) -> None:
     if damage == "a 40 TB array":
         absurd(tmp_path / REPLICATES, (5 * 10**12,))
     else:
-        path = tmp_path / (FILE if damage.endswith("results") else REPLICATES)
+        path = tmp_path / (RESULTS_FILE if damage.endswith("results") else REPLICATES)
         path.unlink()
         os.mkfifo(path)
     with pytest.raises(TrackingError, match=r"no results.json in|is not a results file of ctxexp: .*replicates.npz: "):

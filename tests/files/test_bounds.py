@@ -25,7 +25,7 @@ from ctxexp.jobs.state import read_state
 from ctxexp.models.elmo.files import layout, read_weights
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.elmo.options import ElmoOptions
-from ctxexp.results import FILE, Results
+from ctxexp.results import RESULTS_FILE, Results
 from tests.made import results_with, told
 
 ELMO = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12, 5, 1, 3.0, 3.0, True)
@@ -54,9 +54,9 @@ def test_a_call_without_bounds_is_noticed() -> None:
 def test_layers_that_no_curve_has_are_refused(tmp_path: Path, n_layers: int, layers: list[int], message: str) -> None:
     results_with({"self_similarity/raw": np.arange(3.0)}, info=told(n_layers=3)).save(tmp_path)
     assert Results.load(tmp_path).n_layers == 3
-    document = json.loads((tmp_path / FILE).read_text())
+    document = json.loads((tmp_path / RESULTS_FILE).read_text())
     document["info"]["model"].update(n_layers=n_layers, layers=layers)
-    (tmp_path / FILE).write_text(json.dumps(document))
+    (tmp_path / RESULTS_FILE).write_text(json.dumps(document))
     with pytest.raises(CtxexpError, match=re.escape(message)):
         bounded(lambda: Results.load(tmp_path).by_name)
 
@@ -65,9 +65,9 @@ def test_layers_that_no_curve_has_are_refused(tmp_path: Path, n_layers: int, lay
 def test_a_column_of_another_type_than_ours_is_refused(tmp_path: Path, kind: str) -> None:
     tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}
     results_with({"self_similarity/raw": np.arange(3.0)}, tables=tables).save(tmp_path)
-    document = json.loads((tmp_path / FILE).read_text())
+    document = json.loads((tmp_path / RESULTS_FILE).read_text())
     document["tables"]["words"]["raw"] = kind
-    (tmp_path / FILE).write_text(json.dumps(document))
+    (tmp_path / RESULTS_FILE).write_text(json.dumps(document))
     with pytest.raises(CtxexpError, match=f"a column of type '{kind}', expected str, bool, float64, int64"):
         bounded(lambda: Results.load(tmp_path))
 

@@ -25,11 +25,11 @@ def test_asking_for_the_commit_leaves_the_repository_alone(tmp_path: Path, monke
     os.utime(file, (0, 0))  # nothing but the time that the index remembers
     before = index.read_bytes()
     monkeypatch.setattr(environment, "PACKAGE", tmp_path / "package")
-    assert environment.git() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    assert environment.current_commit() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
     assert index.read_bytes() == before
-    environment._git.cache_clear()
+    environment._commit_of.cache_clear()
     file.write_text("other")
-    assert environment.git() == {"commit": git("rev-parse", "HEAD"), "dirty": True}
+    assert environment.current_commit() == {"commit": git("rev-parse", "HEAD"), "dirty": True}
 
 
 def test_a_status_unknown_to_git_is_not_called_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,9 +38,9 @@ def test_a_status_unknown_to_git_is_not_called_clean(tmp_path: Path, monkeypatch
     subprocess.run(["git", "-C", tmp_path, *made], check=True)
     (tmp_path / ".git" / "index").write_bytes(b"damaged")  # git knows the commit, not what has changed
     monkeypatch.setattr(environment, "PACKAGE", tmp_path / "package")
-    found = environment.git()
+    found = environment.current_commit()
     assert found is not None
     assert found["dirty"] is None
-    said = environment.source()
+    said = environment.provenance_tags()
     assert said["commit"] == found["commit"]
     assert "dirty" not in said

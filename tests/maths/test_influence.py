@@ -95,11 +95,11 @@ def test_a_share_without_its_own_direction_is_less_certain() -> None:
 
 def test_leaving_out_is_exact_for_few_and_good_for_many() -> None:
     few, many = rows(8), rows(24, w=2000, seed=2)
-    np.testing.assert_allclose(influence.by_leaving_out(few, mean_cosine), influence.of_mean_cosine(few), atol=1e-9)
-    some = influence.by_leaving_out(many, mean_cosine)
-    assert ((some != 0).sum(axis=1) == influence.MOST).all()
+    np.testing.assert_allclose(influence.jackknife(few, mean_cosine), influence.of_mean_cosine(few), atol=1e-9)
+    some = influence.jackknife(many, mean_cosine)
+    assert ((some != 0).sum(axis=1) == influence.MAX_LEFT_OUT).all()
     assert (some[:, [0, -1]] != 0).all()  # spaced evenly from the first to the last
-    np.testing.assert_array_equal(influence.by_leaving_out(many[None, :9], mean_cosine)[0], some[:9])
+    np.testing.assert_array_equal(influence.jackknife(many[None, :9], mean_cosine)[0], some[:9])
     assert (some**2).sum() == pytest.approx((influence.of_mean_cosine(many) ** 2).sum(), rel=0.1)
 
 

@@ -11,7 +11,7 @@ from test_influence import CASES
 
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean
-from ctxexp.maths.summary import aggregate, mean, summary
+from ctxexp.maths.summary import aggregate, finite_mean, summary
 
 A, B = np.array([3.0, 4.0, 0.0]), np.array([4.0, 3.0, 0.0])
 
@@ -47,7 +47,7 @@ def test_two_rows_have_an_influence_and_one_a_score() -> None:
     no_columns = influence.of_explained_variance(np.ones((3, 4, 0)))
     assert np.isnan(no_columns).all()
     assert no_columns.shape == (3, 4)
-    none = influence.by_leaving_out(np.concatenate([two] * 3), mean_cosine)
+    none = influence.jackknife(np.concatenate([two] * 3), mean_cosine)
     assert np.isnan(none).all()
     assert none.shape == (3, 2)
 
@@ -58,7 +58,7 @@ def test_three_rows_have_each_ones_share_of_the_mean_cosine() -> None:
     left = np.array([float(mean_cosine(np.delete(x, i, axis=0))) for i in range(3)])
     expected = -(left - left.mean()) * np.sqrt(2 / 3)
     np.testing.assert_allclose(influence.of_mean_cosine(x[None])[0], expected, atol=1e-12)
-    np.testing.assert_allclose(influence.by_leaving_out(x[None], mean_cosine)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(influence.jackknife(x[None], mean_cosine)[0], expected, atol=1e-12)
 
 
 def test_a_summary_of_few_values_omits_undefined_parts() -> None:
@@ -92,7 +92,7 @@ def test_weights_count_as_repeated_scores_do() -> None:
 
 def test_means_leave_out_what_is_undefined() -> None:
     values, weights = np.array([[1.0, np.nan], [4.0, np.nan], [np.nan, 6.0]]), np.array([[1.0], [3.0], [5.0]])
-    np.testing.assert_array_equal(mean(values), [2.5, 6.0])
-    np.testing.assert_array_equal(mean(values, weights), [13 / 4, 6.0])
-    np.testing.assert_array_equal(mean(values, axis=1), [1.0, 4.0, 6.0])
-    assert np.isnan(mean(np.full((2, 1), np.nan))).all()
+    np.testing.assert_array_equal(finite_mean(values), [2.5, 6.0])
+    np.testing.assert_array_equal(finite_mean(values, weights), [13 / 4, 6.0])
+    np.testing.assert_array_equal(finite_mean(values, axis=1), [1.0, 4.0, 6.0])
+    assert np.isnan(finite_mean(np.full((2, 1), np.nan))).all()

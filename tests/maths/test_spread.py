@@ -32,7 +32,7 @@ def test_eigenvalues_and_loads_equal_lapacks_after_any_steps(
         monkeypatch.setattr(spectra, name, checks)
     x = block(n, d)
     spread = spread_of(x)
-    centred, raw = spread.solve_centred(), spread.solve_uncentred(along=True)
+    centred, raw = spread.solve_centred(), spread.solve_uncentred(with_variance=True)
     for i, rows in enumerate(x.astype(np.float64)):
         about_mean = rows - rows.mean(axis=0)
         u, s, v = np.linalg.svd(about_mean, full_matrices=False)
@@ -40,8 +40,8 @@ def test_eigenvalues_and_loads_equal_lapacks_after_any_steps(
         assert abs(u[:, 0] @ centred[1][i]) == pytest.approx(s[0], rel=0.02)
         u, s, v = np.linalg.svd(rows, full_matrices=False)
         assert raw[0][i] == pytest.approx(s[0] ** 2, rel=2e-4)
-        assert raw[1][i] == pytest.approx(np.square(about_mean @ v[0]).sum(), rel=0.01)
-        assert abs(u[:, 0] @ raw[2][i]) == pytest.approx(s[0], rel=0.01)
+        assert raw.variance[i] == pytest.approx(np.square(about_mean @ v[0]).sum(), rel=0.01)
+        assert abs(u[:, 0] @ raw.projections[i]) == pytest.approx(s[0], rel=0.01)
 
 
 @pytest.mark.parametrize(("n", "d"), [(5, 8), (9, 4), (30, 32)])
@@ -50,8 +50,8 @@ def test_loads_grow_with_the_rows(n: int, d: int, scale: float) -> None:
     x = np.random.default_rng(n).normal(size=(3, n, d)).astype(np.float32)
     small, large = spread_of(x), spread_of(x * np.float32(scale))
     np.testing.assert_allclose(large.solve_centred()[0], small.solve_centred()[0] * scale**2, rtol=1e-3)
-    for loads, reference in (
+    for projections, reference in (
         (large.solve_centred()[1], small.solve_centred()[1]),
-        (large.solve_uncentred()[2], small.solve_uncentred()[2]),
+        (large.solve_uncentred().projections, small.solve_uncentred().projections),
     ):
-        np.testing.assert_allclose(np.abs(loads), np.abs(reference) * scale, rtol=0.01, atol=1e-3 * scale)
+        np.testing.assert_allclose(np.abs(projections), np.abs(reference) * scale, rtol=0.01, atol=1e-3 * scale)

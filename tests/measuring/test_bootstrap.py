@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.maths.summary import mean
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring import bootstrap
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units, counts, interval, student, units_of
 
@@ -87,6 +87,6 @@ def test_intervals_means_and_weighted_means_leave_out_what_is_undefined() -> Non
         assert (low[i], high[i]) == pytest.approx(tuple(expected))
     assert np.isnan([low[2], high[2]]).all()  # one value spreads nowhere
     assert np.isnan(interval(np.full((2, 3), np.nan))).all()
-    np.testing.assert_allclose(mean(np.array([[1.0, np.nan], [3, np.nan]])), [2, np.nan])
+    np.testing.assert_allclose(finite_mean(np.array([[1.0, np.nan], [3, np.nan]])), [2, np.nan])
     levels = np.array([[1.0, np.nan, 4], [np.nan, np.nan, np.nan]])
-    np.testing.assert_allclose(mean(levels, np.array([1.0, 5, 2]), axis=-1), [3, np.nan])
+    np.testing.assert_allclose(finite_mean(levels, np.array([1.0, 5, 2]), axis=-1), [3, np.nan])

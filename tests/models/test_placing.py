@@ -15,7 +15,7 @@ from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models.bert import bert
 from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer.placing import placing
+from ctxexp.models.transformer.placing import loading_arguments
 
 SENTENCES = [Sentence.of(text.split()) for text in ("the dog jumps", "money in the bank")]
 
@@ -74,7 +74,7 @@ def test_bitsandbytes_needs_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ConfigError, match=r"^model\.quantization=bitsandbytes_4bit: expected a GPU, .* device=cpu; use "
     ):
-        placing(TransformerOptions(quantization="bitsandbytes_4bit"), torch.device("cpu"))
+        loading_arguments(TransformerOptions(quantization="bitsandbytes_4bit"), torch.device("cpu"))
 
 
 def test_untrained_weights_are_neither_laid_out_nor_quantised() -> None:

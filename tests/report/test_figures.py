@@ -306,7 +306,7 @@ def test_nothing_overlaps_or_leaves_the_page() -> None:
 
 def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None:
     values = Values()
-    values.add(Key("../their measure", "score"), np.arange(3.0))
+    values.set(Key("../their measure", "score"), np.arange(3.0))
     theirs = MeasureInfo(definition="theirs", unit="bits")
     run = Results.of(values, info=told(title="bert", measures={"../their measure": theirs}))
     figure = figures.run_figure(run, "../their measure")

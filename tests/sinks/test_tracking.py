@@ -445,7 +445,7 @@ def test_an_interruption_of_the_closing_is_answered_after_it(number: int) -> Non
     closed = []
 
     def close(times: int) -> None:
-        with process.sigterm_as_interrupt(), process.defer_signals():
+        with process.raise_on_termination(), process.defer_signals():
             for _ in range(times):
                 signal.raise_signal(number)
             closed.append(times)
@@ -522,19 +522,19 @@ def test_termination_unwinds_like_an_interrupt(store: Path) -> None:
 def test_a_reused_process_number_is_another_process() -> None:
     tags = process.process_tags()
     host, pid, start = tags[process.HOST], tags[process.PID], tags[process.STARTED]
-    assert process.is_gone(host, pid, start) is None
-    assert process.is_gone(host, pid, "long ago") == f"process {pid} on {host} is another one now"
-    assert process.is_gone("another machine", pid, "long ago") is None
-    assert process.is_gone(host, None, None) is None
+    assert process.why_gone(host, pid, start) is None
+    assert process.why_gone(host, pid, "long ago") == f"process {pid} on {host} is another one now"
+    assert process.why_gone("another machine", pid, "long ago") is None
+    assert process.why_gone(host, None, None) is None
 
 
 def test_the_portable_clock_agrees_about_life_and_death() -> None:
-    assert process._start_elsewhere(os.getpid())
+    assert process._identity_by_psutil(os.getpid())
     child = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
-    assert process._start_elsewhere(child.pid) == process.process_start(child.pid) == ""
+    assert process._identity_by_psutil(child.pid) == process.process_identity(child.pid) == ""
     child.wait()
-    assert process._start_elsewhere(child.pid) == process.process_start(child.pid) == ""
+    assert process._identity_by_psutil(child.pid) == process.process_identity(child.pid) == ""
 
 
 # resume and upload

@@ -14,7 +14,7 @@ from torch import Tensor
 from ctxexp.dataset import Sentence
 from ctxexp.errors import UnknownName
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import check_slots, chosen_layers
+from ctxexp.models.choices import check_slots, layer_selection
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
 from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.vectors.device import resolve_device, resolve_dtype
@@ -51,7 +51,7 @@ class ElmoEncoder(Encoder):
         check_slots(state, slots)
         self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
-        self.layers = chosen_layers(layers, self.n_layers, source)
+        self.layers = layer_selection(layers, self.n_layers, source)
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
         with torch.device("meta"):

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, State, Weights, check_elmo_files, check_seed, chosen_layers
+from ctxexp.models.choices import Dtype, ElmoState, Weights, check_elmo_files, check_seed, layer_selection
 from ctxexp.models.elmo.files import read_weights, sha256
 from ctxexp.models.elmo.locate import locate, original_files
 from ctxexp.models.elmo.options import read_options
@@ -20,7 +20,7 @@ def elmo(
     weights: Weights = "mini",
     options_file: str | None = None,
     weight_file: str | None = None,
-    state: State = "reset",
+    state: ElmoState = "reset",
     slots: int = 1,
     layers: Sequence[int] | None = None,
     device: str = "auto",
@@ -33,8 +33,8 @@ def elmo(
     options_file, weight_file: an options.json and its HDF5 weights, as paths or URLs, instead of those of weights.
     state: reset (a sentence's vectors don't depend on its neighbours) or carry (as the original: the LSTMs go on from
       where the sentence before left them).
-    slots: of state=carry: sentences a batch, each slot with a state of its own. 1 is what Ethayarajh's (2019) code did,
-      64 what AllenNLP's embed_sentences does.
+    slots: of state=carry, the number of sentences in a batch, each with a state of its own. 1 is what Ethayarajh's
+      (2019) code did, 64 what AllenNLP's embed_sentences does.
     layers: the numbers of the layers to encode and measure, as in [0,2]; null: all.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
@@ -57,7 +57,7 @@ def elmo(
         options_path, weight_path, source = folder / "options.json", folder / "weights.hdf5", "ctxexp mini elmo"
 
     options = read_options(options_path)
-    layers = chosen_layers(layers, options.n_layers + 1, source or str(options_path))
+    layers = layer_selection(layers, options.n_layers + 1, source or str(options_path))
     weight_path = None if weights == "untrained" else weight_path
     digest = sha256(weight_path) if weight_path else ""
     identity = f"{digest[:16] or 'untrained'}:{sha256(options_path)[:16]}"

@@ -11,7 +11,7 @@ import torch
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import Linear, TransformerOptions, chosen_layers
+from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.forward import ForwardPass
@@ -54,12 +54,12 @@ class TransformerEncoder(Encoder):
         )
         self.start = self._read.prefix.start
         self._waiting = PieceCache(self._read)
-        self._linear: Linear = "plain" if options.quantization else options.linear
+        self._linear: LinearKernel = "plain" if options.quantization else options.linear
         self._forward = ForwardPass(self._model, self._linear)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
-        self.layers = chosen_layers(options.layers, self.n_layers, checkpoint.source)
+        self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source)
         if not options.final_norm:
             self._catch_before(norm)
         own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included

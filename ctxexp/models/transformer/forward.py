@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import Linear
+from ctxexp.models.choices import LinearKernel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -31,7 +31,7 @@ class ForwardPass:
     Raises ConfigError where prepacked layers can't be had.
     """
 
-    def __init__(self, model: PreTrainedModel, linear: Linear) -> None:
+    def __init__(self, model: PreTrainedModel, linear: LinearKernel) -> None:
         self.model, self.gelu = model, fused_gelu(model)
         self.linear: Forwards = prepacked(model) if linear == "prepacked" else {}
 

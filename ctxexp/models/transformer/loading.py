@@ -26,7 +26,7 @@ from ctxexp.models.transformer.checks import (
 )
 from ctxexp.models.transformer.gguf_files import isolated_file, language_model, stored_types
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
-from ctxexp.models.transformer.placing import placing
+from ctxexp.models.transformer.placing import loading_arguments
 from ctxexp.models.transformer.tokenizer_checks import check_tokenizer
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
@@ -86,7 +86,7 @@ def load(
         tokenizer = AutoTokenizer.from_pretrained(**where)
         check_tokenization(tokenizer, folder, source)
         draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
-        placed = placing(options, device)
+        placed = loading_arguments(options, device)
         if untrained is None:
             if not placed and getattr(config, "quantization_config", None) is None:
                 check_room(draw, files.weight_sizes, source)

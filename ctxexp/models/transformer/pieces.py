@@ -93,13 +93,14 @@ class PieceReader:
         self.marker = backend.token_to_id(MARKER)
         self.prefix = prefix_of(prefix, tokenizer, source)
         own = int(backend.num_special_tokens_to_add(False))
-        self.n_special = own - len(self.prefix.own) + len(self.prefix.ids)  # pieces of each sentence beside its text's
+        # pieces of each sentence beside its text's
+        self.n_special = own - len(self.prefix.tokenizer_ids) + len(self.prefix.ids)
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces."""
         chunks = (sentences[i : i + CHUNK] for i in range(0, len(sentences), CHUNK))
         read = (pieces for chunk in chunks for pieces in self._read(chunk))
-        return list(read if self.prefix.is_own else map(self.prefix.put_before, read))
+        return list(read if self.prefix.is_default else map(self.prefix.replace_start, read))
 
     def count_unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
         """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""

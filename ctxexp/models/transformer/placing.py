@@ -1,4 +1,4 @@
-"""Where a model's parts are laid and in which numbers its weights are held: what other libraries do while it loads."""
+"""Placement of a model's parts on devices and quantization of its weights, which other libraries do while it loads."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from transformers.utils.quantization_config import QuantizationConfigMixin
 
 
-def placing(options: TransformerOptions, device: torch.device) -> Mapping[str, Any]:
+def loading_arguments(options: TransformerOptions, device: torch.device) -> Mapping[str, Any]:
     """`from_pretrained`'s arguments for `options.device_map` and `options.quantization`; none if it has neither.
 
-    Raises ConfigError for weights that can't be held so on this device.
+    Raises ConfigError for a quantization that this device doesn't support.
     """
     arguments: dict[str, Any] = {}
     if options.device_map is not None:
         arguments["device_map"] = options.device_map
     elif options.quantization is not None and device.type != "cpu":
-        arguments["device_map"] = {"": device}  # quantised where they are to stay
+        arguments["device_map"] = {"": device}  # the weights are quantised on the device where they stay
     if options.quantization is not None:
-        arguments["quantization_config"] = _quantizer(options.quantization, device)
+        arguments["quantization_config"] = _quantization_config(options.quantization, device)
     return arguments
 
 
@@ -38,7 +38,7 @@ def quantization_label(options: TransformerOptions) -> str:
     return f"{options.quantization}({package} {version(package)})"
 
 
-def _quantizer(quantization: str, device: torch.device) -> QuantizationConfigMixin:
+def _quantization_config(quantization: str, device: torch.device) -> QuantizationConfigMixin:
     from transformers import BitsAndBytesConfig, TorchAoConfig
 
     if QUANTIZERS[quantization] == "torchao":

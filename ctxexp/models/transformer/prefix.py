@@ -20,30 +20,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prefix:
-    """The pieces before each text: `ids`, of which `own` are those that the tokenizer adds by itself.
+    """The pieces before each text: `tokenizer_ids` are those that the tokenizer adds by itself, `ids` those that stand
+    there instead.
 
-    `begin` and `end` bound the pieces in `ids` that `model.prefix` added: no sentence vector has a part of them.
+    `begin` and `end` bound the pieces in `ids` that `model.prefix` added: they are excluded from sentence vectors.
     """
 
-    own: tuple[int, ...]
+    tokenizer_ids: tuple[int, ...]
     ids: tuple[int, ...]
     begin: int
     end: int
     start: TextStart
 
     @property
-    def is_own(self) -> bool:
-        """Whether text is read just as the tokenizer has it."""
-        return self.ids == self.own
+    def is_default(self) -> bool:
+        """Whether text begins as the tokenizer lets it begin by itself."""
+        return self.ids == self.tokenizer_ids
 
     def __str__(self) -> str:
         """The prefix's part of the vectors' cache key; empty for the tokenizer's own prefix."""
-        return "" if self.is_own else f" prefix={','.join(map(str, self.ids)) or 'none'}"
+        return "" if self.is_default else f" prefix={','.join(map(str, self.ids)) or 'none'}"
 
-    def put_before(self, pieces: Pieces) -> Pieces:
-        """The pieces of one sentence with this prefix in place of what the tokenizer put before its text."""
-        n = min(len(self.own), len(pieces.ids))
-        after = pieces.n_before + pieces.n_after - n  # of a text without pieces all count as before it
+    def replace_start(self, pieces: Pieces) -> Pieces:
+        """Replace what the tokenizer put before the text of one sentence by this prefix."""
+        n = min(len(self.tokenizer_ids), len(pieces.ids))
+        after = pieces.n_before + pieces.n_after - n  # all special pieces of an empty text count as before it
         ids = np.concatenate([np.array(self.ids, pieces.ids.dtype), pieces.ids[n:]])
         return replace(pieces, ids=ids, at=pieces.at + len(self.ids) - n, n_before=len(self.ids), n_after=after)
 
@@ -52,9 +53,11 @@ def prefix_of(choice: str, tokenizer: PreTrainedTokenizerBase, source: str) -> P
     """The prefix that `model.prefix=choice` stands for with this tokenizer.
 
     `as_tokenizer`: the special pieces that it adds by itself, if any; `none`: nothing; `bos`: its `bos_token`, or
-    `cls_token` where it has none, once, before those; any other text: those, then the text's pieces.
+    `cls_token` where it has none, once, before the tokenizer's special pieces; any other value is a text: its pieces
+    follow the special ones.
 
-    Raises ModelError for `bos` where the tokenizer has neither, ConfigError for a text without a piece.
+    Raises ModelError for `bos` where the tokenizer has neither, ConfigError for a prefix that the tokenizer makes no
+    piece of.
     """
     backend: Tokenizer = tokenizer.backend_tokenizer
     sample = backend.encode("a")

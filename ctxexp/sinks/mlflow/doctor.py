@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ctxexp.jobs.credentials import redact
-from ctxexp.jobs.process import HOST, PID, STARTED, is_gone
+from ctxexp.jobs.process import HOST, PID, STARTED, why_gone
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
 
@@ -28,7 +28,7 @@ def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
         )
         for run in runs:
             tags = run.data.tags
-            why = is_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
+            why = why_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
             # Asked again: a process may have finished its run and ended since the search.
             if why and client.get_run(run.info.run_id).info.status == "RUNNING":
                 _close(client, run.info.run_id, why)

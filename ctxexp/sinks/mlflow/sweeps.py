@@ -93,7 +93,7 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
         sink.create_run(
             f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
             {
-                **source_tags(environment.source()),
+                **source_tags(environment.provenance_tags()),
                 KIND: "summary",
                 SWEEP: sweep.id,
                 COLOUR: SUMMARY_COLOUR,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import write_text
 from ctxexp.jobs.credentials import mask, redact
-from ctxexp.jobs.process import sigterm_as_interrupt
+from ctxexp.jobs.process import raise_on_termination
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import APP, SHORT, address_file, base, run_link, short_link, sweep_link
@@ -116,7 +116,7 @@ def serve(
         return
     say("starting MLflow's server, some ten seconds ...")
     try:
-        with sigterm_as_interrupt(), server(uri, port) as address:
+        with raise_on_termination(), server(uri, port) as address:
             if not address.endswith(f":{port}"):
                 say(f"port {port} is taken; using {address.rpartition(':')[2]}")
             link = last_sweep_link(uri, experiment, address)

@@ -9,7 +9,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.job import load_run
 from ctxexp.jobs.state import RUN, read_state, write_state
-from ctxexp.results import FILE
+from ctxexp.results import RESULTS_FILE
 from ctxexp.sinks.mlflow import sqlite
 from ctxexp.sinks.mlflow.sink import MlflowSink
 
@@ -35,10 +35,14 @@ def upload(
     """
     top = user_path(folder or ".").resolve()
     jobs = (
-        [top] if (top / RUN).exists() else sorted(p.parent for p in top.glob(f"*/{RUN}") if (p.parent / FILE).exists())
+        [top]
+        if (top / RUN).exists()
+        else sorted(p.parent for p in top.glob(f"*/{RUN}") if (p.parent / RESULTS_FILE).exists())
     )
     if not jobs:
-        raise TrackingError(f"{top} holds no results of ctxexp: expected {RUN} and {FILE} there or one folder below")
+        raise TrackingError(
+            f"{top} holds no results of ctxexp: expected {RUN} and {RESULTS_FILE} there or one folder below"
+        )
     return [_upload(one, uri, experiment, Path(store) if store else None) for one in jobs]
 
 

@@ -10,7 +10,15 @@ import numpy as np
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import CHUNK, mean
-from ctxexp.transforms.directions import by_chunks, check_int, check_rank, covariance, n_directions, principal, rounding
+from ctxexp.transforms.directions import (
+    by_chunks,
+    check_fewer_than_columns,
+    check_int,
+    covariance,
+    n_directions,
+    principal_directions,
+    rounding_variance,
+)
 from ctxexp_calibration.kmeans import kmeans, nearest
 
 
@@ -41,7 +49,7 @@ class Clusterwise(Transform):
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
         components = n_directions(self.components, d, 64)
-        check_rank("components", components, d)
+        check_fewer_than_columns("components", components, d)
         least = 2 * (components + 1)
         if len(x) < least:
             raise TransformError(
@@ -62,7 +70,7 @@ class Clusterwise(Transform):
             rows = np.flatnonzero(labels == c)
             self.means[c] = mean_of(x, rows)
             cov = covariance(x, self.means[c], rows)
-            self.directions.append(principal(cov, rounding(cov, self.means[c]))[1][:, :components])
+            self.directions.append(principal_directions(cov, rounding_variance(cov, self.means[c]))[1][:, :components])
         return self
 
     def record(self) -> dict[str, list[int]]:

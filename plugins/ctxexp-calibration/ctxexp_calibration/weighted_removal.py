@@ -10,7 +10,15 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.transform import Transform
 from ctxexp.transforms.center import mean
-from ctxexp.transforms.directions import by_chunks, check_int, check_rank, covariance, n_directions, principal, rounding
+from ctxexp.transforms.directions import (
+    by_chunks,
+    check_fewer_than_columns,
+    check_int,
+    covariance,
+    n_directions,
+    principal_directions,
+    rounding_variance,
+)
 
 
 class WeightedRemoval(Transform):
@@ -41,10 +49,10 @@ class WeightedRemoval(Transform):
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
         k = n_directions(self.k, d, 100)
-        check_rank("k", k, d)
+        check_fewer_than_columns("k", k, d)
         self.mean = mean(x)
         cov = covariance(x, self.mean)
-        variances, directions = principal(cov, rounding(cov, self.mean))
+        variances, directions = principal_directions(cov, rounding_variance(cov, self.mean))
         self.directions = directions[:, :k]  # (d, k)
         n = self.directions.shape[1]  # fewer than k where the rows have fewer directions
         given = self.given_weights

@@ -17,7 +17,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.results import FILE, Results
+from ctxexp.results import RESULTS_FILE, Results
 from ctxexp_compare.gate import MARGIN, POWER, Gate
 from ctxexp_compare.gate import diff as compare_runs
 from ctxexp_compare.model_card import card as card_of
@@ -136,8 +136,10 @@ def _results(run: str, options: str) -> Results:
     """A run's results from its folder, or a model measured now. Raises ConfigError for what is neither."""
     folder = user_path(run)
     if folder.is_dir() or "/" in run.partition("=")[0]:
-        if not (folder / FILE).exists():
-            raise TrackingError(f"no {FILE} in {folder}: name a finished run's folder in <tracking.folder>/results")
+        if not (folder / RESULTS_FILE).exists():
+            raise TrackingError(
+                f"no {RESULTS_FILE} in {folder}: name a finished run's folder in <tracking.folder>/results"
+            )
         return load(folder)
     model, own = model_args(run)
     with TemporaryDirectory() as place:

@@ -18,7 +18,7 @@ import ctxexp
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ModelError
-from ctxexp.models.choices import Linear, TransformerOptions
+from ctxexp.models.choices import LinearKernel, TransformerOptions
 from ctxexp.plugins import build_registry
 
 STORY = (
@@ -105,7 +105,7 @@ def by_hand() -> ByHand:
 @pytest.mark.parametrize("layers", [None, (30, 0, 11, 16)], ids=["every layer", "a few"])
 @pytest.mark.parametrize("linear", ["plain", "prepacked"])
 def test_layers_are_those_of_transformers_pooled_by_hand(
-    encoder: Any, by_hand: ByHand, linear: Linear, layers: tuple[int, ...] | None
+    encoder: Any, by_hand: ByHand, linear: LinearKernel, layers: tuple[int, ...] | None
 ) -> None:
     """Within 1e-5 of a layer's largest value: layers 10 and 11 are 7e-6 from float64's even as transformers has them,
     so sums in another order differ by up to that."""

@@ -21,7 +21,7 @@ from ctxexp_scale.ray.pool import Pool
 from ctxexp_scale.ray.worker import RayWorker
 
 from ctxexp.errors import ConfigError, EngineError
-from ctxexp.jobs.process import process_start
+from ctxexp.jobs.process import process_identity
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
 from tests.traced import TracingEncoder, encoding_counts, text
@@ -213,7 +213,7 @@ def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -
     driver.send_signal(number)
     status = driver.wait(60)
     deadline = time.monotonic() + 20
-    while alive := [pid for pid in workers if process_start(pid)]:
+    while alive := [pid for pid in workers if process_identity(pid)]:
         assert time.monotonic() < deadline, f"{len(alive)} workers go on without their driver"
         time.sleep(0.05)
     if number == signal.SIGTERM:

@@ -354,7 +354,7 @@ def planted_results() -> ctxexp.Results:
     values = Values()
     for name, curve in parts.items():
         middle = np.array(curve)
-        values.add(Key("c", name), middle, low=middle - 0.004, high=middle + 0.004)
+        values.set(Key("c", name), middle, low=middle - 0.004, high=middle + 0.004)
     about = describe("c", VarianceComponents())
     info = RunInfo(title="m", measures={"c": about}, model=ModelInfo(name="m", n_layers=2))
     return ctxexp.Results.of(values, info=info)

@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.errors import ConfigError
-from ctxexp.maths.summary import mean
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.bootstrap import Curve
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.reader import WordReader
@@ -107,7 +107,7 @@ class TwinLevels(GroupBaseline):
         by_layer = self._levels[label]
         own = np.stack([level.of_group for level in by_layer], axis=1)  # (groups, layers)
         weights = None if groups.weights is None else groups.weights[:, None]
-        value = mean(np.where(np.isfinite(groups.scores), own, np.nan), weights)
+        value = finite_mean(np.where(np.isfinite(groups.scores), own, np.nan), weights)
         return BaselineValues(own, Curve(value, np.stack([level.influence for level in by_layer])))
 
     def _means(self, reader: WordReader, measures: Mapping[str, MeasuredGroups]) -> dict[str, np.ndarray]:
@@ -126,7 +126,7 @@ class TwinLevels(GroupBaseline):
                         parts[label].append(reader.guard(label, metric, f"twins of {self.over}s", call))
             for label, blocks in parts.items():
                 scores[label].append(np.concatenate(blocks))
-        return {label: mean(np.stack(each)) for label, each in scores.items()}
+        return {label: finite_mean(np.stack(each)) for label, each in scores.items()}
 
 
 class PositionMatched(Twins):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.maths.summary import mean
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units, interval
 from ctxexp.measuring.curves import add_corrected, word_tables
 from ctxexp.measuring.measure import build
@@ -92,7 +92,7 @@ def measure_sums(study: Study, text: ShardedText, vectors: Vectors, progress: Pr
         bootstrap=study.bootstrap,
     )
     if info.model.layers:
-        values = values.at(numbers, encoder.n_layers)
+        values = values.expand_layers(numbers, encoder.n_layers)
     return Results.of(values, tables=tables, info=info), totals
 
 
@@ -158,15 +158,15 @@ class _Writer:
             if statistic == "raw":
                 self._add_curve("raw", self.layers.curve("raw"))
             else:
-                self.values.add(self._key(statistic), self.layers.curve(statistic).value)
+                self.values.set(self._key(statistic), self.layers.curve(statistic).value)
         above = None
         if self.level is not None and self.metric.cosine_statistic:
             level, scores = self.level.curve("level"), self.layers.scores
             if not self.metric.scored:  # it is the level itself
                 self._add_curve(self.metric.cosine_statistic, level)
-                self.values.add(self._key("n"), self.level.curve("n").value)
+                self.values.set(self._key("n"), self.level.curve("n").value)
             elif np.isfinite(level.value).any():
-                self.values.add(self._key("baseline"), level.value)
+                self.values.set(self._key("baseline"), level.value)
                 adjusted = self.layers.curve("raw") - level
                 self._add_curve("adjusted", adjusted)
                 add_corrected(self.values, self._key("corrected"), adjusted, level, self.resamples)
@@ -179,7 +179,7 @@ class _Writer:
     def _add_curve(self, statistic: str, curve: Curve) -> None:
         replicates = self.resamples.of(curve)
         low, high = interval(replicates)
-        self.values.add(self._key(statistic), curve.value, low=low, high=high, replicates=replicates)
+        self.values.set(self._key(statistic), curve.value, low=low, high=high, replicates=replicates)
 
     def _tables(self, totals: Totals, numbers: tuple[int, ...], above: np.ndarray | None) -> dict[str, pd.DataFrame]:
         scores, (rows, contexts, first) = np.stack(self.layers.scores, axis=1), totals.counts
@@ -189,7 +189,7 @@ class _Writer:
             "contexts": contexts,
             "first_share": first / rows,
             **({"constant": first == rows} if self.is_causal else {}),
-            "mean": mean(scores.T),
+            "mean": finite_mean(scores.T),
         }
         errors = np.stack(self.layers.errors, axis=1)
         clusters = np.minimum(contexts, len(totals.shards))  # a word's sentences are dealt to shards by chance

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, EngineError, error_text
-from ctxexp.jobs.process import defer_signals, process_start
+from ctxexp.jobs.process import defer_signals, process_identity
 
 INTERPRETERS = {"py_executable", "pip", "uv", "conda", "container", "image_uri"}  # Ray's keys that choose one
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class RayEngine(Engine):
         # An actor that dies is replaced by the pool, not by Ray, which would give it the item that killed it for ever.
         actor = RayWorker.options(**options, max_restarts=0, max_task_retries=0)  # type: ignore[attr-defined]  # Ray's
         own = ray.get_runtime_context().get_node_id() == RayEngine._own_node
-        driver = (os.getpid(), process_start(os.getpid()) or "") if own else None
+        driver = (os.getpid(), process_identity(os.getpid()) or "") if own else None
         start_actor = partial(actor.remote, cloudpickle.dumps(make), driver)
         resources = {"CPU": self.cpus, "GPU": gpus}
         yield from Pool(start_actor, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
