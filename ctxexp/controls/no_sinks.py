@@ -10,15 +10,18 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder, TextStart
 from ctxexp.vectors.layers import Layers
 
-CHUNK_BYTES = 16 << 20  # rows whose norms are taken at a time
+CHUNK_BYTES = 16 << 20  # bytes of vectors, in float64, in memory at a time
 
 
 class NoSinks(Control):
     """Occurrences whose norm exceeds `factor` times the layer's median norm in any layer are not measured: attention
-    sinks and massive activations. Median over the occurrences that would be measured, before any transform.
+    sinks and massive activations.
 
-    It selects on the outcome: rows leave by a norm that the measures see too, so that a curve may move for that alone.
-    `no_first` and `model.prefix` choose by place instead."""
+    The median is taken before any transform, over the occurrences that would be measured; in a bounded corpus
+    (`words.max_contexts`) over those in its sample of sentences. The control selects on the outcome: the norm that
+    decides is seen by the measures too, so that a curve may shift because of this selection alone. `no_first` and
+    `model.prefix` choose by position instead.
+    """
 
     name = "no_sinks"
 
@@ -42,15 +45,17 @@ class NoSinks(Control):
 
     def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
         rows = occurrences.rows
-        text = np.isin(rows, occurrences.by_sentence.rows)  # of a bounded corpus a sample of the text, not of each word
+        # A bounded corpus has at most so many occurrences of each word, so that frequent words are too few in it;
+        # the sentences that it samples have them as often as the text.
+        in_sentence_sample = np.isin(rows, occurrences.by_sentence.rows)
         out = np.zeros(len(occurrences.places), bool)
         step = max(1, CHUNK_BYTES // (8 * store.dim))
         for i in store.layer_numbers:
             vectors = store.layer(i)
             squares = np.empty(len(rows))
             for a in range(0, len(rows), step):
-                piece = vectors[rows[a : a + step]].astype(np.float64)
-                squares[a : a + step] = np.einsum("nd,nd->n", piece, piece)
+                chunk = vectors[rows[a : a + step]].astype(np.float64)
+                squares[a : a + step] = np.einsum("nd,nd->n", chunk, chunk)
             norms = np.sqrt(squares)
-            out[rows[norms > self.factor * np.median(norms[text])]] = True
+            out[rows[norms > self.factor * np.median(norms[in_sentence_sample])]] = True
         return out

@@ -16,7 +16,7 @@ from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
 from ctxexp_compare.figure import control_note, heat_map, permutation_scope, row_note, training_run_note
-from ctxexp_compare.measure import Null, RowChoice
+from ctxexp_compare.measure import Null, RowNorm
 
 
 def compare(
@@ -30,23 +30,24 @@ def compare(
     bootstrap: int = 1000,
     permutations: int = 20,
     null: Null = "words",
-    rows: RowChoice = "unit_norm",
+    rows: RowNorm = "unit_norm",
     out: Path = Path("compare"),
 ) -> None:
-    """Compare the spaces of runs or models layer by layer, over the very same occurrences, with heat maps.
+    """Compare the vector spaces of runs or models layer by layer, over the very same occurrences, with heat maps.
 
-    run: a run's folder, a sweep's (all of its runs), or a model, quoted with its words: "minilm dtype=bfloat16"
+    run: a run's folder, a sweep's (all of its runs), or a model, quoted with its arguments: "minilm dtype=bfloat16"
     runs: more of them; one alone is compared with itself, layer by layer
-    options: words for every model that is named, such as "dataset=text dataset.path=sentences.txt"
+    options: arguments for every model given by name, such as "dataset=text dataset.path=sentences.txt"
     measures: cka, mutual_knn, neighbourhood_overlap, information_imbalance, shape_distance, linearity, or all;
         with arguments as in "mutual_knn k=30,cka"
     sample: occurrences that are compared, at most
-    layers: of each model at most so many, evenly spaced; null: all
+    layers: how many layers of each model are compared at most, evenly spaced (a number, not a list); null: all of them
     seed: of the sample and of the draws
     bootstrap: replicates behind each interval
     permutations: behind each chance level that has no closed form
-    null: chance permutes rows within words (words that occur once are left out) or freely, which finds words alike too
-    rows: at norm 1, or as they are, so that a few massive ones (a causal model's first position) decide
+    null: the null hypothesis of the chance level: words permutes rows within words (words that occur once are left
+        out); free permutes all rows, so that equal words alone count as similarity
+    rows: their normalization: unit_norm, or as_is, where a few massive rows (a causal model's first position) dominate
     out: the folder for heat maps, numbers and table
     """
     comparison = face.compare(
@@ -73,7 +74,7 @@ def compare(
 
 
 def write(comparison: Similarities, folder: Path) -> list[Path]:
-    """Write a heat map a measure, and every number into compare.csv; returns their paths."""
+    """Write one heat map for each measure, and every number into compare.csv; returns their paths."""
     paths: list[Path] = []
     for name in comparison.matrices:
         paths += save_figure(heat_map(comparison, name), folder, f"compare_{name}")
@@ -82,7 +83,8 @@ def write(comparison: Similarities, folder: Path) -> list[Path]:
 
 
 def table(comparison: Similarities) -> SweepTable:
-    """Table of the most alike layers and both layers 0 of every two spaces, or of one space's first and last layer."""
+    """Table of the most alike layers, and of layer 0 of both, for each pair of spaces; of a single space, of its first
+    and last layer. Adjusted values grow with similarity in every measure."""
     labels = list(dict.fromkeys(place.label for place in comparison.places))
     at = {label: [i for i, place in enumerate(comparison.places) if place.label == label] for label in labels}
     pairs = [(a, b) for i, a in enumerate(labels) for b in labels[i + 1 :]] or [(labels[0], labels[0])]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp_compare.measure import ComparisonStream, RowChoice, Sample, TwoSpaces
+from ctxexp_compare.measure import ComparisonStream, RowNorm, Sample, TwoSpaces
 
 DIMENSIONS = 192  # of a random vector a word
 
 
-def negative_control(measure: TwoSpaces, sample: Sample, choice: RowChoice, permutations: int) -> tuple[float, float]:
+def negative_control(measure: TwoSpaces, sample: Sample, choice: RowNorm, permutations: int) -> tuple[float, float]:
     """Raw and adjusted value between two spaces that give each word a random vector; NaN where words are unknown."""
     if sample.strata is None:
         return float("nan"), float("nan")
     rng = np.random.default_rng([sample.seed, ComparisonStream.CONTROL])
     tables = rng.normal(size=(2, int(sample.strata.max()) + 1, DIMENSIONS)).astype(np.float32)
-    a, b = (measure.side((unit_norm(x) if choice == "unit_norm" else x)[sample.strata], sample) for x in tables)
+    a, b = (measure.prepare_side((unit_norm(x) if choice == "unit_norm" else x)[sample.strata], sample) for x in tables)
     value = measure.score(a, b).value
     chance = measure.chance(a, b, sample, permutations).mean
     return value, (value - chance) / (measure.self_score_at(len(sample)) - chance)

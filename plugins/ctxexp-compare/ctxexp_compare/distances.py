@@ -1,4 +1,4 @@
-"""Nearest neighbours and ranks in a space, ties by their expectation: the average over random orders of the tied.
+"""Nearest neighbours and ranks in a space; ties are averaged over all orders of the tied rows.
 
 Equal vectors (a word in a static table) are equally far from every row. Which of them a sort puts first depends on the
 processor, so no result here does: of t tied rows of which m fit, each is a neighbour with weight m / t.
@@ -16,46 +16,50 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 BLOCK = 512  # rows whose distances to all others are in memory at a time
-GRID = 1e-11  # distances this near, in squared norms, are equal: rounding parts what is equal, otherwise by processor
-NEARER, TIED, NEXT = 1, 2, 3  # classes of a row's neighbours: among the k, at the k-th's distance, then moving up
+GRID = 1e-11  # relative to squared norms; distances that round to one multiple are equal: rounding errors, which differ
+# between processors, would separate distances that are equal
+NEARER, TIED, NEXT = 1, 2, 3  # classes of a row's neighbours: nearer than the k-th, as near as it, the next
 
 Geometry = Literal["cosine", "euclidean"]
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The k nearest other rows of each row: `nearer` rows for certain, and k - `nearer` of `tied` equally far ones.
+    """The k nearest other rows of each row: `n_nearer` rows for certain, and k - `n_nearer` of `n_tied` equally far
+    ones.
 
-    `of` (n, n) sparse int8: the class of each neighbour. Where all tied ones fit, `of` also has the next rows
-    (`following` many), which move up where a neighbour is left out.
+    `classes` (n, n) sparse int8: the class of each neighbour (`NEARER`, `TIED`, `NEXT`). Where all tied ones fit it
+    also has the `n_next` next rows, which move up if a neighbour is left out.
     """
 
     k: int
-    of: csr_array
-    nearer: np.ndarray  # (n,) int64, as the next two
-    tied: np.ndarray
-    following: np.ndarray
+    classes: csr_array
+    n_nearer: np.ndarray  # (n,) int64, as the next two
+    n_tied: np.ndarray
+    n_next: np.ndarray
 
     @property
     def nbytes(self) -> int:
-        return int(self.of.data.nbytes + self.of.indices.nbytes + self.of.indptr.nbytes)
+        return int(self.classes.data.nbytes + self.classes.indices.nbytes + self.classes.indptr.nbytes)
 
     @property
     def weights(self) -> csr_array:
         """(n, n) float64: the probability that j is among i's k nearest under a random order of the tied."""
-        return self.with_weights(self.without()[:, 0])
+        return self.with_weights(self.leave_one_out_weights()[:, 0])
 
     def with_weights(self, by_class: np.ndarray) -> csr_array:
-        """Matrix (n, n) in which a neighbour has the weight that its row gives its class; `by_class` is (n, 4)."""
-        row = np.repeat(np.arange(len(self.nearer)), np.diff(self.of.indptr))
-        from scipy.sparse import csr_array  # SciPy is slow to import: not for a list of what there is
+        """(n, n) matrix of neighbours' weights, each row's `by_class` (n, 4) for the class of the neighbour."""
+        row = np.repeat(np.arange(len(self.n_nearer)), np.diff(self.classes.indptr))
+        from scipy.sparse import csr_array  # slow to import, and not needed to list the plugins
 
-        return csr_array((by_class[row, self.of.data], self.of.indices, self.of.indptr), shape=self.of.shape)
+        return csr_array(
+            (by_class[row, self.classes.data], self.classes.indices, self.classes.indptr), shape=self.classes.shape
+        )
 
-    def without(self) -> np.ndarray:
-        """Weights (n, 4, 4): for each row, at [g, h], that of a neighbour of class h where one of class g is left out
-        (g = 0: none is)."""
-        k, s, t = self.k, self.nearer, self.tied
+    def leave_one_out_weights(self) -> np.ndarray:
+        """Weights (n, 4, 4): for each row, at [g, h], that of a neighbour of class h if one of class g is left out
+        (g = 0: none is), for the jackknife."""
+        k, s, t = self.k, self.n_nearer, self.n_tied
         full = s + t == k
         weights = np.zeros((len(s), 4, 4))
         weights[:, :, NEARER] = 1
@@ -63,12 +67,12 @@ class Neighbours:
         weights[:, NEARER, TIED] = np.minimum(1, (k - s + 1) / t)
         weights[:, TIED, TIED] = np.minimum(1, (k - s) / np.maximum(t - 1, 1))
         for one in (NEARER, TIED):
-            weights[full, one, NEXT] = 1 / np.maximum(self.following[full], 1)
+            weights[full, one, NEXT] = 1 / np.maximum(self.n_next[full], 1)
         return weights
 
 
 def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
-    """Each row's k nearest others, ties by their expectation; k at most n - 2."""
+    """Each row's k nearest other rows, ties averaged over their orders; k at most n - 2."""
     rows, columns, classes, counts = [], [], [], []
     for at, distance in _blocks(x, geometry):
         kth = np.partition(distance, k - 1, axis=1)[:, k - 1, None]
@@ -85,8 +89,8 @@ def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
     indptr = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate(rows), minlength=n))])
     from scipy.sparse import csr_array
 
-    of = csr_array((np.concatenate(classes), np.concatenate(columns), indptr), shape=(n, n))
-    return Neighbours(k, of, *np.concatenate(counts, axis=1))
+    by_row = csr_array((np.concatenate(classes), np.concatenate(columns), indptr), shape=(n, n))
+    return Neighbours(k, by_row, *np.concatenate(counts, axis=1))
 
 
 def ranks(x: np.ndarray, geometry: Geometry) -> np.ndarray:
@@ -102,8 +106,9 @@ def ranks(x: np.ndarray, geometry: Geometry) -> np.ndarray:
 
 
 def _blocks(x: np.ndarray, geometry: Geometry) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields (first row, distances (rows, n), inf to the row itself): squared Euclidean distances, of rows at norm 1
-    for the cosine, on a grid coarser than rounding errors and much finer than any meaningful difference."""
+    """Yields (first row, distances (rows, n), inf to the row itself): squared Euclidean distances, of normalized rows
+    for the cosine, as multiples of a grid that is coarser than rounding errors and much finer than any meaningful
+    difference. The grid differs between rows, so that distances from two rows can't be compared."""
     y = x.astype(np.float64)
     if geometry == "cosine":
         norm = np.linalg.norm(y, axis=1, keepdims=True)

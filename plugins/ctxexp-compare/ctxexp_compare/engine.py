@@ -15,7 +15,7 @@ from ctxexp.progress import Progress, Silent
 from ctxexp.report.wording import unique_labels
 from ctxexp_compare.alignment import align
 from ctxexp_compare.control import negative_control, unit_norm
-from ctxexp_compare.measure import Null, NullDistribution, RowChoice, Sample, TwoSpaces
+from ctxexp_compare.measure import Null, NullDistribution, RowNorm, Sample, TwoSpaces
 from ctxexp_compare.neighbours import label_overlap
 from ctxexp_compare.space import Space, evenly_spaced
 
@@ -75,7 +75,7 @@ class Similarities:
     bootstrap: int = 1000
     same_word: np.ndarray | None = None  # (p, 2): share of near neighbours that are the same word, and by chance
     null: Null = "words"
-    row_choice: RowChoice = "unit_norm"
+    row_choice: RowNorm = "unit_norm"
     warnings: tuple[str, ...] = ()
 
     @property
@@ -129,7 +129,7 @@ def similarities(
     bootstrap: int = 1000,
     permutations: int = 20,
     null: Null = "words",
-    rows: RowChoice = "unit_norm",
+    rows: RowNorm = "unit_norm",
     progress: Progress | None = None,
 ) -> Similarities:
     """Compare every two places of the spaces by every measure, over at most `sample` common occurrences.
@@ -143,7 +143,7 @@ def similarities(
     for key, number, least in (("sample", sample, 5), ("layers", layers or 2, 2), ("bootstrap", bootstrap, 0)):
         if number < least:
             raise ConfigError(f"{key}={number}: expected at least {least}")
-    for key, choice, choices in (("null", null, get_args(Null)), ("rows", rows, get_args(RowChoice))):
+    for key, choice, choices in (("null", null, get_args(Null)), ("rows", rows, get_args(RowNorm))):
         if choice not in choices:
             raise ConfigError(f"{key}={choice}: expected {' or '.join(choices)}")
     spaces = [replace(space, label=label) for label, space in unique_labels([(s.label, s) for s in spaces])]
@@ -178,7 +178,7 @@ def similarities(
     return Similarities(tuple(places), matrices, common_sample, common, text, bootstrap, same, level, rows, warnings)
 
 
-def _reader(space: Space, layer: int, rows: np.ndarray, choice: RowChoice) -> Callable[[], np.ndarray]:
+def _reader(space: Space, layer: int, rows: np.ndarray, choice: RowNorm) -> Callable[[], np.ndarray]:
     def read() -> np.ndarray:
         x = np.asarray(space.layers.layer(layer)[rows], np.float32)
         return unit_norm(x) if choice == "unit_norm" else x
@@ -209,7 +209,7 @@ def _matrix(
     sample: Sample,
     resamples: Resamples,
     permutations: int,
-    choice: RowChoice,
+    choice: RowNorm,
     advance: Callable[[int], None],
 ) -> Matrix:
     """The measure between every two places; sides stay in memory as far as it allows, else are computed again."""
@@ -277,12 +277,12 @@ def _sides(
     """Yields (sides in memory, a place's number, its side) such that every two places come together once."""
     at = 0
     while at < len(reads):
-        sides = {at: measure.side(reads[at](), sample)}
+        sides = {at: measure.prepare_side(reads[at](), sample)}
         most = max(1, MEMORY // max(1, _size(sides[at])))
         for i in range(at + 1, min(at + most, len(reads))):
-            sides[i] = measure.side(reads[i](), sample)
+            sides[i] = measure.prepare_side(reads[i](), sample)
         for j in range(at if measure.symmetric else 0, len(reads)):
-            yield sides, j, sides[j] if j in sides else measure.side(reads[j](), sample)
+            yield sides, j, sides[j] if j in sides else measure.prepare_side(reads[j](), sample)
         at += len(sides)
 
 

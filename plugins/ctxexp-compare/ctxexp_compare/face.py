@@ -15,7 +15,7 @@ from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp_compare.engine import Similarities, similarities
 from ctxexp_compare.hooks import COMPARISON
-from ctxexp_compare.measure import Null, RowChoice, TwoSpaces
+from ctxexp_compare.measure import Null, RowNorm, TwoSpaces
 from ctxexp_compare.space import Space
 
 DEFAULT_MEASURES = ("cka", "mutual_knn", "information_imbalance")
@@ -30,7 +30,7 @@ class ComparisonOptions(TypedDict, total=False):
     bootstrap: int
     permutations: int
     null: Null
-    rows: RowChoice
+    rows: RowNorm
 
 
 def compare(

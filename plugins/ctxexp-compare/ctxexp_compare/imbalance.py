@@ -42,7 +42,7 @@ class InformationImbalance(TwoSpaces):
     def self_score_at(self, n: int) -> float:
         return 2 / n
 
-    def side(self, x: np.ndarray, sample: Sample) -> RankMatrix:
+    def prepare_side(self, x: np.ndarray, sample: Sample) -> RankMatrix:
         rank = ranks(x, "euclidean")
         own = None if sample.strata is None else within.blocks(rank, sample.strata)
         return RankMatrix(rank, nearest(x, 1, "euclidean"), own)
@@ -51,10 +51,10 @@ class InformationImbalance(TwoSpaces):
         """The imbalance; an occurrence's influence is the change by leaving it out: ranks behind it fall by one, and
         rows whose nearest neighbour it was take the next one."""
         n = len(b.rank)
-        near = a.first.of.tocoo()
+        near = a.first.classes.tocoo()
         tied, later = near.data == TIED, near.data == NEXT
         rank = b.rank[near.row, near.col].astype(np.float64)
-        t, m = a.first.tied[near.row], a.first.following[near.row]
+        t, m = a.first.n_tied[near.row], a.first.n_next[near.row]
         near_rank = np.bincount(near.row[tied], rank[tied] / t[tied], n)  # (n,) mean rank in B of A's nearest
         nearer, front = _nearer(a.first, b.rank, near_rank)
         without = near_rank.sum() - near_rank - nearer
@@ -94,22 +94,23 @@ class InformationImbalance(TwoSpaces):
 
 def _nearer(first: Neighbours, rank: np.ndarray, mean_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n,) the number of rows to which, in B, each row is nearer than their nearest neighbour in A: a half where it is
-    equally far, a share where that is so of some of the tied; and (entries,) the share of each entry of `first.of`."""
+    equally far, a share where that is so of some of the tied; and (entries,) the share of each entry of
+    `first.classes`."""
     n = len(rank)
-    front = np.full(len(first.of.data), 0.5)  # of the only nearest one with itself
-    single = first.tied == 1
+    front = np.full(len(first.classes.data), 0.5)  # of the only nearest one with itself
+    single = first.n_tied == 1
     ours, limit = (rank, mean_rank) if single.all() else (rank[single], mean_rank[single])
     limit = limit.astype(np.float32)[:, None]
     nearer = (ours < limit).sum(axis=0) + 0.5 * (ours == limit).sum(axis=0)
     nearer -= single & (mean_rank > 0)  # the row itself, whose own rank is 0
     for i in np.flatnonzero(~single):
-        at = slice(*first.of.indptr[i : i + 2])
-        tied = first.of.indices[at][first.of.data[at] == TIED]
+        at = slice(*first.classes.indptr[i : i + 2])
+        tied = first.classes.indices[at][first.classes.data[at] == TIED]
         # ranks are whole or halves: a histogram of the nearest ones' tells how many lie behind each
         many = np.bincount((2 * rank[i, tied]).astype(np.int64), minlength=2 * n + 1) / len(tied)
         behind = np.cumsum(many[::-1])[::-1] - many / 2
         row = behind[(2 * rank[i]).astype(np.int64)]
         row[i] = 0
-        front[at] = row[first.of.indices[at]]
+        front[at] = row[first.classes.indices[at]]
         nearer += row
     return nearer, front

@@ -88,7 +88,7 @@ class Linearity(TwoSpaces):
         self.min_rows = 2 * folds
         self.definition = f"share of B's variance that ridge regression on A foretells, {folds} folds held out"
 
-    def side(self, x: np.ndarray, sample: Sample) -> LinearSide:
+    def prepare_side(self, x: np.ndarray, sample: Sample) -> LinearSide:
         parts = self._parts(sample)
         return LinearSide(x.astype(np.float64), *_cells(parts, self.folds))
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 Null = Literal["words", "free"]
-RowChoice = Literal["unit_norm", "as_is"]
+RowNorm = Literal["unit_norm", "as_is"]
 
 
 @unique
@@ -85,7 +85,7 @@ class TwoSpaces(ABC):
         return self.name
 
     @abstractmethod
-    def side(self, x: np.ndarray, sample: Sample) -> Any:
+    def prepare_side(self, x: np.ndarray, sample: Sample) -> Any:
         """Prepare one space for its comparisons.
 
         Args:

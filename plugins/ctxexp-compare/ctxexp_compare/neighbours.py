@@ -41,18 +41,18 @@ class MutualNeighbours(TwoSpaces):
     def label(self) -> str:
         return self.name if self.k == self.usual else f"{self.name} k={self.k}"
 
-    def side(self, x: np.ndarray, sample: Sample) -> Neighbours:
+    def prepare_side(self, x: np.ndarray, sample: Sample) -> Neighbours:
         return nearest(x, self.k, self.geometry)
 
     def score(self, a: Neighbours, b: Neighbours) -> ComparisonScore:
         """The share; an occurrence's influence is the change by leaving it out, its places among others' neighbours
         taken by the next ones."""
-        n = len(a.nearer)
-        both = 4 * a.of + b.of  # each pair's class in A and class in B
+        n = len(a.n_nearer)
+        both = 4 * a.classes + b.classes  # each pair's class in A and class in B
         both.sort_indices()
         row = np.repeat(np.arange(n), np.diff(both.indptr))
         kinds = np.bincount(16 * row + both.data, minlength=16 * n).reshape(n, 4, 4).astype(np.float64)
-        of_a, of_b = a.without(), b.without()
+        of_a, of_b = a.leave_one_out_weights(), b.leave_one_out_weights()
         # [i, g, h]: what i has in common where one of class g in A and h in B is left out, itself no longer counted
         common = np.einsum("igh,iag,ibh->iab", kinds, of_a, of_b)
         common -= np.einsum("igg,ihh->igh", of_a, of_b)
@@ -80,11 +80,11 @@ class MutualNeighbours(TwoSpaces):
 def influence_through(side: Neighbours, other: within.Blocks, strata: np.ndarray) -> np.ndarray:
     """(n,) the influence of each row's weight on the mean within strata through one space: as a row with neighbours,
     and as a neighbour, whose place goes to the next ones."""
-    near, weights = side.of.tocoo(), side.weights.data
+    near, weights = side.classes.tocoo(), side.weights.data
     by_pair = other.means[strata[near.row], strata[near.col]]
-    n, full = len(strata), side.nearer + side.tied == side.k
+    n, full = len(strata), side.n_nearer + side.n_tied == side.k
     comes_next = np.where(full[near.row], near.data == NEXT, near.data == TIED)
-    many = np.maximum(np.where(full, side.following, side.tied), 1)
+    many = np.maximum(np.where(full, side.n_next, side.n_tied), 1)
     refill = np.bincount(near.row[comes_next], by_pair[comes_next], n) / many
     result: np.ndarray = np.bincount(near.row, weights * by_pair, n)
     return result + np.bincount(near.col, weights * (by_pair - refill[near.row]), n)

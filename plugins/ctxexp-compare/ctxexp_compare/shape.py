@@ -31,7 +31,7 @@ class ShapeDistance(TwoSpaces):
     unit: ClassVar[str] = "radians"
     self_score: ClassVar[float] = 0.0
 
-    def side(self, x: np.ndarray, sample: Sample) -> Shape:
+    def prepare_side(self, x: np.ndarray, sample: Sample) -> Shape:
         y = x.astype(np.float64)
         y -= y.mean(axis=0)
         norm = np.linalg.norm(y)

@@ -13,7 +13,7 @@ from ctxexp.report.sweep_tables import figure_files
 from ctxexp.sink import Sink, Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write
-from ctxexp_compare.measure import Null, RowChoice
+from ctxexp_compare.measure import Null, RowNorm
 
 
 class CompareSink(Sink):
@@ -35,7 +35,7 @@ class CompareSink(Sink):
         layers: int | None = 12,
         seed: int = 0,
         null: Null = "words",
-        rows: RowChoice = "unit_norm",
+        rows: RowNorm = "unit_norm",
     ) -> None:
         face.parse_measures(measures)  # its mistakes, before anything is encoded
         self.measures, self.sample, self.layers, self.seed = measures, sample, layers, seed

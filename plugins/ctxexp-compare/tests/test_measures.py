@@ -50,12 +50,12 @@ def sample(n: int) -> Sample:
 
 def value(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> float:
     given = sample(len(x))
-    return measure.score(measure.side(x, given), measure.side(y, given)).value
+    return measure.score(measure.prepare_side(x, given), measure.prepare_side(y, given)).value
 
 
 def influence(measure: TwoSpaces, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     given = sample(len(x))
-    found = measure.score(measure.side(x, given), measure.side(y, given)).influence
+    found = measure.score(measure.prepare_side(x, given), measure.prepare_side(y, given)).influence
     assert found is not None
     return found
 
@@ -164,7 +164,7 @@ def test_linearity_is_ridge_regressions_error_on_held_out_rows() -> None:
     x, y = alike(60)
     given = Sample(np.repeat(np.arange(20), 3))
     measure = Linearity(folds=4)
-    side = measure.side(x, given)
+    side = measure.prepare_side(x, given)
     fold = np.zeros(60, int)
     for i, cell in enumerate(side.outer):
         fold[cell.tests[0]] = i
@@ -177,7 +177,7 @@ def test_linearity_is_ridge_regressions_error_on_held_out_rows() -> None:
         search = GridSearchCV(Ridge(), grid, scoring="neg_mean_squared_error", cv=PredefinedSplit(fold[train]))
         wrong += ((search.fit(x[train], y[train]).predict(x[test]) - y[test]) ** 2).sum()
         whole += ((y[test] - y[train].mean(0)) ** 2).sum()
-    assert measure.score(side, measure.side(y, given)).value == pytest.approx(1 - wrong / whole)
+    assert measure.score(side, measure.prepare_side(y, given)).value == pytest.approx(1 - wrong / whole)
 
 
 def test_only_in_sample_least_squares_predicts_noise() -> None:
@@ -252,7 +252,7 @@ def test_moments_over_permutations_are_those_of_every_permutation() -> None:
 def test_the_closed_chance_level_is_that_of_drawn_permutations(measure: TwoSpaces) -> None:
     x, y = alike(30)
     given = sample(30)
-    a, b = measure.side(x, given), measure.side(y, given)
+    a, b = measure.prepare_side(x, given), measure.prepare_side(y, given)
     rng = np.random.default_rng(15)
     drawn = [value(measure, x, y[rng.permutation(30)]) for _ in range(1200)]
     closed = measure.chance(a, b, given, 0)
@@ -263,7 +263,7 @@ def test_the_closed_chance_level_is_that_of_drawn_permutations(measure: TwoSpace
 def test_a_level_without_closed_form_needs_two_draws() -> None:
     x, y = alike(30)
     measure, given = ShapeDistance(), sample(30)
-    a, b = measure.side(x, given), measure.side(y, given)
+    a, b = measure.prepare_side(x, given), measure.prepare_side(y, given)
     found = measure.chance(a, b, given, 40)
     rng = np.random.default_rng(16)
     drawn = [value(measure, x, y[rng.permutation(30)]) for _ in range(200)]
@@ -275,7 +275,7 @@ def test_a_level_without_closed_form_needs_two_draws() -> None:
 def test_linearitys_baseline_is_0_with_permuted_rows_spread() -> None:
     x, y = alike(60)
     measure, given = Linearity(folds=5), sample(60)
-    found = measure.chance(measure.side(x, given), measure.side(y, given), given, 40)
+    found = measure.chance(measure.prepare_side(x, given), measure.prepare_side(y, given), given, 40)
     rng = np.random.default_rng(17)
     drawn = [value(measure, x, y[rng.permutation(60)]) for _ in range(100)]
     assert found.mean == 0
@@ -378,7 +378,7 @@ def test_ties_are_ties_after_a_rotation_whose_rounding_parts_them(measure: TwoSp
     x, y = lattice(60, 3, 4) + 2, lattice(60, 3, 5) + 2
     turned = x @ np.linalg.qr(normal(3, 3, 6))[0]
     assert value(measure, turned, y) == pytest.approx(value(measure, x, y), abs=1e-12)
-    a, b = (measure.side(rows, sample(60)) for rows in (x, y))
+    a, b = (measure.prepare_side(rows, sample(60)) for rows in (x, y))
     rng = np.random.default_rng(15)
     drawn = [value(measure, x, y[rng.permutation(60)]) for _ in range(1500)]
     closed = measure.chance(a, b, sample(60), 0)

@@ -176,7 +176,7 @@ class Constant(TwoSpaces):
 
     name = title = "constant"
 
-    def side(self, x: np.ndarray, sample: object) -> np.ndarray:
+    def prepare_side(self, x: np.ndarray, sample: object) -> np.ndarray:
         return x
 
     def score(self, a: np.ndarray, b: np.ndarray) -> object:  # type: ignore[override]

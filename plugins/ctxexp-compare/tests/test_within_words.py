@@ -53,7 +53,7 @@ def tables(words: int, times: int, seed: int, *, noise: float = 0.0, shared: flo
 
 def sides(measure: TwoSpaces, spaces: list[Space], words: np.ndarray) -> tuple[Sample, object, object]:
     given = Sample(np.arange(len(words)) // 10, words=words, strata=words)
-    a, b = (measure.side(space.layers.layer(0), given) for space in spaces)
+    a, b = (measure.prepare_side(space.layers.layer(0), given) for space in spaces)
     return given, a, b
 
 
@@ -147,7 +147,7 @@ def test_chance_within_words_is_the_mean_of_drawn_permutations(measure: TwoSpace
         closed = measure.chance(a, b, given, 0)
         rng = np.random.default_rng(7)
         x = spaces[1].layers.layer(0)
-        drawn = [measure.score(a, measure.side(x[given.permutation(rng)], given)).value for _ in range(300)]
+        drawn = [measure.score(a, measure.prepare_side(x[given.permutation(rng)], given)).value for _ in range(300)]
         assert closed.mean == pytest.approx(np.mean(drawn), abs=max(4 * np.std(drawn) / np.sqrt(300), 1e-6))
         if isinstance(measure, Cka) and noise:
             assert 0.9 < closed.sd / np.std(drawn) < 1.5
@@ -168,7 +168,7 @@ def test_an_occurrences_influence_is_what_leaving_it_out_changes(measure: TwoSpa
 
     def parts(rows: np.ndarray) -> tuple[float, float]:
         given = Sample(rows // 10, words=words[rows], strata=words[rows])
-        a, b = (measure.side(space.layers.layer(0)[rows], given) for space in spaces)
+        a, b = (measure.prepare_side(space.layers.layer(0)[rows], given) for space in spaces)
         return measure.score(a, b).value, measure.chance(a, b, given, 0).mean
 
     given, a, b = sides(measure, spaces, words)

@@ -16,7 +16,7 @@ from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.isotropy import entropy_rank
 from ctxexp.measuring.groups import Group
 from ctxexp.metric import Metric, Output, Over
-from ctxexp_frequency.hull import chance_of_direction, cone_aperture, negative_direction
+from ctxexp_frequency.hull import chance_of_direction, cone_angles, negative_direction
 
 BLOCK = 1024  # rows at a time
 
@@ -24,23 +24,31 @@ BLOCK = 1024  # rows at a time
 class Degeneration(Metric):
     """Cone statistics of all hidden states of a layer, or of an embedding table (Gao et al. 2019).
 
-    mean_cosine: over all pairs of rows, in [-1, 1], by the closed form. Of the uncentred rows' singular values s:
-    effective_rank, the exponential of the entropy of s / sum s (Roy and Vetterli 2007, Definition 1), and
-    participation_ratio, (sum s^2)^2 / sum s^4, both in [1, d]; energy_1 and energy_2, the first one's and the first
-    two's share of sum s^2.
+    Over all rows h_i, with s the singular values of the uncentred rows:
 
-    On at most `rows` random rows: positive_pairs, the share of pairs with a positive cosine; cone_nearest, cone_mean,
-    cone_aperture: angles (degrees) of the rows to the direction of their mean, smallest, mean and largest;
-    cone_narrowest: the half-angle of the narrowest circular cone about any axis that holds them; negative_direction: 1
-    if the linear programme finds v with <v, h_i> < 0 for every row, 0 if the rows' hull holds the origin (Theorems 1
-    and 2: of a last layer's hidden states it means that the loss of a token that never occurs has no minimum; of a
-    table or another layer it is geometry only). margin: max over |v|_2 <= 1 of min_i -<v, h_i> / |h_i|, in [0, 1];
-    lp_margin: the same over |v|_inf <= 1, which the programme maximises. chance: how probable a negative direction is
-    for so many random rows with fair signs (1 up to d rows, 1/2 at 2 d: there it says nothing). tested: those rows.
+    - mean_cosine: over all pairs of rows, in [-1, 1], by the closed form.
+    - effective_rank: the exponential of the entropy of s / sum s (Roy and Vetterli 2007, Definition 1), in [1, d].
+    - participation_ratio: (sum s^2)^2 / sum s^4, in [1, d].
+    - energy_1, energy_2: share of the first and of the first two in sum s^2.
+    - n, zeros, undefined: numbers of finite rows, of those of norm zero, and of rows with NaN or infinity.
+
+    Over at most `rows` random rows of norm above zero (tested: their number):
+
+    - positive_pairs: the share of pairs with a positive cosine.
+    - cone_nearest, cone_mean, cone_aperture: angles (degrees) of the rows to the direction of their mean: smallest,
+      mean and largest. cone_aperture is thus the HALF-angle of the cone about the mean direction that holds them.
+    - cone_narrowest: the half-angle of the narrowest circular cone about any axis that holds them.
+    - negative_direction: 1 if the linear programme finds v with <v, h_i> < 0 for every row, 0 if the rows' hull holds
+      the origin (Theorems 1 and 2: of a last layer's hidden states it means that the loss of a token that never occurs
+      has no minimum; of a table or another layer it is geometry only).
+    - margin: max over |v|_2 <= 1 of min_i -<v, h_i> / |h_i|, in [0, 1].
+    - lp_margin: the same over |v|_inf <= 1, in [0, sqrt d], which the linear programme maximises.
+    - chance: the probability of a negative direction for so many random rows with fair signs (1 up to d rows, 1/2 at
+      2 d): near 1, negative_direction says nothing.
     """
 
     over: ClassVar[Over] = "corpus"
-    tables: ClassVar[bool] = True  # special pieces included
+    tables: ClassVar[bool] = True  # embedding tables are measured too, the rows of their special pieces included
     title = "Degeneration"
     unit: ClassVar[str] = "cosine"
     main: ClassVar[str] = "mean_cosine"
@@ -50,14 +58,14 @@ class Degeneration(Metric):
     def __init__(self, *, rows: int = 10_000, seed: int = 0) -> None:
         if rows < 1:
             raise MetricError(f"rows={rows}: expected at least 1 row to test")
-        self.tested, self.seed = rows, seed
+        self.rows, self.seed = rows, seed
         self._statistics: tuple[dict[str, float], np.ndarray] | None = None  # statistics, spectrum
 
     def update(self, group: Group) -> None:
-        self._statistics = statistics(group.x, rows=self.tested, seed=self.seed)
+        self._statistics = statistics(group.x, rows=self.rows, seed=self.seed)
 
     def compute(self) -> dict[str, float]:
-        return (self._statistics or statistics(np.empty((0, 1)), rows=self.tested, seed=self.seed))[0]
+        return (self._statistics or statistics(np.empty((0, 1)), rows=self.rows, seed=self.seed))[0]
 
     def outputs(self) -> dict[str, Output]:
         return {"spectrum": Spectrum(self._statistics[1])} if self._statistics else {}
@@ -65,7 +73,7 @@ class Degeneration(Metric):
 
 @dataclass(frozen=True)
 class Spectrum(Output):
-    """Singular values (d,) in descending order."""
+    """Singular values (min(n, d),) in descending order."""
 
     values: np.ndarray
 
@@ -80,10 +88,10 @@ class Spectrum(Output):
 
 
 def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float], np.ndarray]:
-    """The statistics of rows `x` (n, d), and the singular values (d,) in descending order; see `Degeneration`.
+    """The statistics of rows `x` (n, d), and the singular values (min(n, d),) in descending order; see `Degeneration`.
 
-    Rows with NaN or infinity are left out and counted as `undefined`, rows of norm zero as `zeros`: these make the
-    cosines NaN, and are left out of the test too.
+    Rows with NaN or infinity are left out and counted as `undefined`. Rows of norm zero are counted as `zeros`: they
+    make `mean_cosine` NaN, and are left out of the spectrum and of the tested rows.
     """
     finite = np.isfinite(x.sum(axis=1, dtype=np.float64))
     undefined = int(np.count_nonzero(~finite))
@@ -104,13 +112,13 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
     if n > rows:
         nonzero = nonzero[np.sort(np.random.default_rng(seed).choice(n, rows, replace=False))]
     programme, widest = negative_direction(nonzero, norm="inf"), negative_direction(nonzero)
-    cone = cone_aperture(nonzero, direction=widest)
+    cone = cone_angles(nonzero, direction=widest)
     return {
         **stats,
         "positive_pairs": positive_pairs(nonzero),
         "cone_nearest": cone.nearest,
         "cone_mean": cone.mean,
-        "cone_aperture": cone.aperture,
+        "cone_aperture": cone.widest,
         "cone_narrowest": cone.narrowest,
         "negative_direction": math.nan if math.isnan(programme.margin) else float(programme.v is not None),
         "lp_margin": programme.margin,

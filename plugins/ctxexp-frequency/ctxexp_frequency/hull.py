@@ -1,12 +1,14 @@
 """Convex hulls and cones of rows: whether the hull holds the origin, a direction away from all rows, the cone's width.
 
 Gao et al. 2019, "Representation Degeneration Problem in Training Natural Language Generation Models", Theorems 1 and 2:
-a uniformly negative direction v (<v, h_i> < 0 for all i) of the HIDDEN STATES h_i exists if and only if their convex
-hull misses the origin; then the loss of a token that never occurs falls for ever along v. Rows are scaled to norm 1
-throughout, which changes neither the sign of a product nor whether the hull holds the origin.
+a uniformly negative direction v (<v, h_i> < 0 for all i) of the hidden states h_i exists if and only if their convex
+hull misses the origin; then the loss of a token that never occurs has no minimum: it decreases along v without end. The
+theorems are of hidden states, not of embedding tables. Rows are scaled to norm 1 throughout, which changes neither the
+sign of a product nor whether the hull holds the origin.
 
-Both programmes run over a working set of rows that grows by the rows that its solution violates (column generation):
-a direction is checked against all rows, and a few rows whose hull holds the origin prove that the whole hull does.
+Both programmes run over a working set of rows that grows by the rows that its solution violates (a cutting-plane
+method): a direction is checked against all rows, and a few rows whose hull holds the origin prove that the whole hull
+does.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from ctxexp.errors import MetricError
 Norm = Literal["l2", "inf"]
 
 TOLERANCE = 1e-7  # of margins: cosines below it can't be told from zero
-WORKING = 64  # violated rows that join the working set at a time, at least
-ROUNDS = 500
+WORKING = 64  # violated rows that join the working set in each round, at least
+MAX_ROUNDS = 500
 
 
 class Direction(NamedTuple):
@@ -53,7 +55,7 @@ def negative_direction(x: np.ndarray, *, norm: Norm = "l2") -> Direction:
     solve = _programme if norm == "inf" else _nearest_point
     mean = u.mean(axis=0)
     working = np.argsort(u @ mean, kind="stable")[: max(WORKING, u.shape[1] + 1)]  # those least like the mean
-    for done in range(1, ROUNDS + 1):
+    for done in range(1, MAX_ROUNDS + 1):
         v, best, support = solve(u[working])
         if best <= TOLERANCE:  # these rows alone have no such direction
             return Direction(None, 0.0, done)
@@ -64,15 +66,15 @@ def negative_direction(x: np.ndarray, *, norm: Norm = "l2") -> Direction:
         away[working] = np.inf
         violated = np.argsort(away, kind="stable")[: max(WORKING, u.shape[1] // 2)]
         working = np.concatenate([working[support], violated[away[violated] < best]])
-    return Direction(None, math.nan, ROUNDS)
+    return Direction(None, math.nan, MAX_ROUNDS)
 
 
 def hull_contains(x: np.ndarray, point: np.ndarray) -> bool | None:
     """Whether the convex hull of rows `x` (n, d) holds `point` (d,); None where that is within rounding of its edge.
 
-    By the nearest point of the hull of unit rows, after moving `point` to the origin.
+    By the nearest point of the hull of normalized rows, after moving `point` to the origin.
     """
-    return _decision(negative_direction(np.asarray(x, np.float64) - point))
+    return _contains_origin(negative_direction(np.asarray(x, np.float64) - point))
 
 
 def hull_contains_origin(x: np.ndarray) -> bool | None:
@@ -80,24 +82,24 @@ def hull_contains_origin(x: np.ndarray) -> bool | None:
 
     By the linear programme; None where it can't be decided (see `Direction`) or there are no rows.
     """
-    return _decision(negative_direction(x, norm="inf"))
+    return _contains_origin(negative_direction(x, norm="inf"))
 
 
 class Cone(NamedTuple):
-    """Angles in degrees, NaN where undefined."""
+    """Angles of rows in degrees, NaN where undefined; a cone's are half-angles, from its axis to its side."""
 
     nearest: float  # smallest angle of a row to the mean direction
     mean: float  # mean angle to it
-    aperture: float  # largest angle to it: the half-angle of the cone about the mean direction that holds all rows
-    narrowest: float  # half-angle of the narrowest circular cone that holds all rows; 90 or more: none is narrower
+    widest: float  # largest angle to it: the half-angle of the cone about the mean direction that holds all rows
+    narrowest: float  # half-angle of the narrowest circular cone that holds all rows; NaN: none of less than 90
 
 
-def cone_aperture(x: np.ndarray, *, direction: Direction | None = None) -> Cone:
+def cone_angles(x: np.ndarray, *, direction: Direction | None = None) -> Cone:
     """Angles of the rows of `x` (n, d) to the direction of the mean of the unit rows, and of the narrowest cone.
 
     `direction` is `negative_direction(x)` where that is known already. The narrowest cone's axis is -v, its half-angle
-    arccos(margin); where no direction has all rows on its side the rows fit no cone below 90 degrees, and it is NaN. Of
-    unequal weight: the mean direction is the rows' centre of mass, the narrowest cone only looks at the outermost.
+    arccos(margin); where no direction has all rows on its side the rows fit no cone below 90 degrees, and it is NaN.
+    The mean direction weighs all rows equally; the narrowest cone depends on the outermost rows only.
     """
     u, zeros = _unit(x)
     mean = u.sum(axis=0)
@@ -111,7 +113,7 @@ def cone_aperture(x: np.ndarray, *, direction: Direction | None = None) -> Cone:
 
 
 def chance_of_direction(n: int, d: int) -> float:
-    """The probability that n random rows in d dimensions, their signs fair and in general position, have a uniformly
+    """The probability that n random rows in d dimensions, in general position and with fair signs, have a uniformly
     negative direction: 2^(1-n) sum_{k<d} C(n-1, k) (Wendel 1962). 1 for n <= d, 1/2 for n = 2 d: a direction that few
     rows have says nothing about the space."""
     if n < 1 or d < 1:
@@ -142,7 +144,7 @@ def _angles(u: np.ndarray, axis: np.ndarray) -> np.ndarray:
     return result
 
 
-def _decision(best: Direction) -> bool | None:
+def _contains_origin(best: Direction) -> bool | None:
     if math.isnan(best.margin):
         return None
     return best.v is None
@@ -162,8 +164,8 @@ def _programme(u: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     return (
         done.x[:d],
         float(done.x[-1]),
-        np.arange(n),
-    )  # dropping could go in circles where optima tie
+        np.arange(n),  # all rows stay: dropping some could cycle where optima tie
+    )
 
 
 def _nearest_point(u: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:

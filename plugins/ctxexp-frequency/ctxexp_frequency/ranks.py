@@ -15,7 +15,7 @@ from ctxexp.files.text_lines import text_lines
 from ctxexp.maths import correlation
 from ctxexp.metric import Estimate
 from ctxexp.progress import Progress, Silent
-from ctxexp_frequency.neighbours import By, nearest
+from ctxexp_frequency.neighbours import NeighbourMeasure, nearest
 
 Among = Literal["all", "bin"]
 
@@ -125,7 +125,7 @@ def geometry(
     rows = rows[np.argsort(rank[rows], kind="stable")]  # so that resamples don't depend on the order of the rows
     bin_of = place[rows]
     values: dict[str, np.ndarray] = {"norm": np.sqrt(np.einsum("nd,nd->n", x[rows], x[rows], dtype=np.float64))}
-    by: tuple[By, ...] = get_args(By)
+    by: tuple[NeighbourMeasure, ...] = get_args(NeighbourMeasure)
     near_values = {f"{name}_{each}nn": np.full(len(rows), np.nan) for name in by for each in k}
     groups = [(np.arange(len(x)), np.arange(len(rows)))]
     if neighbours == "bin":

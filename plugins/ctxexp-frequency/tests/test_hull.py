@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ctxexp_frequency.hull import (
     chance_of_direction,
-    cone_aperture,
+    cone_angles,
     hull_contains,
     hull_contains_origin,
     negative_direction,
@@ -91,7 +91,7 @@ def test_a_shifted_sphere_fits_the_cone_of_its_tangents(distance: float) -> None
     assert found.margin == pytest.approx(math.sqrt(1 - tangent**2), abs=1e-6)
     assert found.v is not None
     np.testing.assert_allclose(found.v, [0, 0, -1], atol=1e-3)
-    assert cone_aperture(sphere).narrowest == pytest.approx(math.degrees(math.asin(tangent)), abs=1e-3)
+    assert cone_angles(sphere).narrowest == pytest.approx(math.degrees(math.asin(tangent)), abs=1e-3)
     assert hull_contains_origin(sphere - [0, 0, distance]) is True
 
 
@@ -140,7 +140,7 @@ def test_a_zero_row_is_the_origin() -> None:
     assert hull_contains_origin(x) is True
     assert hull_contains_origin(x[:0]) is None
     assert math.isnan(negative_direction(x[:0]).margin)
-    assert all(math.isnan(angle) for angle in (*cone_aperture(x), *cone_aperture(x[:0])))
+    assert all(math.isnan(angle) for angle in (*cone_angles(x), *cone_angles(x[:0])))
 
 
 def test_a_direction_within_rounding_is_left_undecided() -> None:
@@ -151,16 +151,16 @@ def test_a_direction_within_rounding_is_left_undecided() -> None:
 
 def test_cone_angles() -> None:
     x = np.array([[1.0, 0], [5, 5], [0, 2]])
-    cone = cone_aperture(x)
+    cone = cone_angles(x)
     assert cone == pytest.approx((0, 30, 45, 45), abs=1e-5)
-    lopsided = cone_aperture(np.concatenate([x, [[1.0, 0]] * 50]))
-    assert lopsided.aperture > 85
+    lopsided = cone_angles(np.concatenate([x, [[1.0, 0]] * 50]))
+    assert lopsided.widest > 85
     assert lopsided.narrowest == pytest.approx(45, abs=1e-5)
-    both = cone_aperture(np.array([[1.0, 0], [-1, 0]]))
+    both = cone_angles(np.array([[1.0, 0], [-1, 0]]))
     assert math.isnan(both.mean)  # the mean has no direction
-    wide = cone_aperture(np.array([[1.0, 0], [-1, 0.1], [1, -0.4], [1, 1]]))
+    wide = cone_angles(np.array([[1.0, 0], [-1, 0.1], [1, -0.4], [1, 1]]))
     assert math.isnan(wide.narrowest)
-    assert wide.aperture > 90
+    assert wide.widest > 90
 
 
 def test_the_chance_of_a_direction_is_wendels() -> None:
@@ -180,7 +180,7 @@ def test_the_chance_of_a_direction_is_wendels() -> None:
     [
         (lambda: negative_direction(np.eye(2), norm="l1"), "norm='l1': expected l2 or inf"),  # type: ignore[arg-type]
         (lambda: negative_direction(np.ones(3)), r"shape \(3,\): expected rows, \(n, d\)"),
-        (lambda: cone_aperture(np.full((2, 2), np.nan)), "NaN or infinity; leave those rows out"),
+        (lambda: cone_angles(np.full((2, 2), np.nan)), "NaN or infinity; leave those rows out"),
     ],
     ids=["norm", "shape", "NaN"],
 )

@@ -6,13 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from ctxexp_frequency.neighbours import By, nearest
+from ctxexp_frequency.neighbours import NeighbourMeasure, nearest
 
 from ctxexp.errors import MetricError
 from ctxexp.progress import Progress
 
 
-def double_loop(x: np.ndarray, by: By, k: int) -> np.ndarray:
+def double_loop(x: np.ndarray, by: NeighbourMeasure, k: int) -> np.ndarray:
     """(n, k) values from the definition, best first."""
     x = x.astype(np.float64)
     found = np.full((len(x), k), np.nan)
@@ -34,7 +34,7 @@ def double_loop(x: np.ndarray, by: By, k: int) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("by", ["l2", "dot", "cosine"])
-def test_neighbours_are_those_of_the_double_loop(by: By, dtype: type) -> None:
+def test_neighbours_are_those_of_the_double_loop(by: NeighbourMeasure, dtype: type) -> None:
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(70, 6)) * rng.uniform(0.2, 3, (70, 1)) + 1).astype(dtype)
     got = nearest(x, k=7, by=[by], chunk_bytes=4 * 70 * 13)[by]  # 13 queries at a time
@@ -68,7 +68,7 @@ def test_queries_look_among_all_rows() -> None:
 
 
 @pytest.mark.parametrize("by", ["l2", "dot", "cosine"])
-def test_near_ties_far_from_the_origin_are_still_exact(by: By) -> None:
+def test_near_ties_far_from_the_origin_are_still_exact(by: NeighbourMeasure) -> None:
     """Rows that float32 products can't tell apart: spread 1e-3 about a mean of length 300, and one long row that
     spoils the scale of the centred rows."""
     rng = np.random.default_rng(3)

@@ -12,7 +12,7 @@ from ctxexp_packaged_models.files import package_folder
 
 
 def glove(*, lower: bool = True) -> ctxexp.Encoder:
-    """GloVe 6B, 50 dimensions: 400,000 words' published vectors as a model of one layer, offline.
+    """GloVe 6B, 50 dimensions: the published vectors of 400,000 words as a one-layer model, offline.
 
     lower: look words up in lower case, as the published vectors are written.
     """
@@ -21,10 +21,12 @@ def glove(*, lower: bool = True) -> ctxexp.Encoder:
     matrix, _, source = _files()
     digest = file_hash(matrix)
     details = {"checkpoint": source, "file": matrix.name, "content_hash": digest}
-    return WordVectorEncoder(VectorSource(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, details, vectors), lower=lower)
+    return WordVectorEncoder(
+        VectorSource(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, details, load_vectors), lower=lower
+    )
 
 
-def vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVectors:
+def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVectors:
     """The vectors of the words for which `wanted` is true, the most frequent word first."""
     import numpy as np
     from pyarrow.parquet import read_table

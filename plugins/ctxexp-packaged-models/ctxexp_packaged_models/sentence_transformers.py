@@ -22,9 +22,10 @@ def sentence_transformer(
 
     checkpoint: a folder, or an id of the hub (its cache is looked in first); safetensors only.
     revision: a branch, tag or commit of the hub.
-    lowered: words.lower=true is set, which a few checkpoints ask for.
+    lowered: confirms that words.lower=true is set, without which checkpoints that lower-case their texts are refused;
+        it lower-cases nothing itself.
 
-    A window is the model's own max_seq_length.
+    Texts are read in windows of the model's own max_seq_length.
     """
     from ctxexp.models.transformer.checkpoints import describe
     from ctxexp.models.transformer.encoder import TransformerEncoder
@@ -75,11 +76,13 @@ def _locate(checkpoint: str, revision: str | None, file: str | None, subfolder: 
     """A file, or with `file` None a folder, as the library finds it: on disk, in the hub's cache, at the hub."""
     from sentence_transformers.util import load_dir_path, load_file_path
 
-    place = str(Path(checkpoint).expanduser()) if Path(checkpoint).expanduser().is_dir() else checkpoint
+    source = str(Path(checkpoint).expanduser()) if Path(checkpoint).expanduser().is_dir() else checkpoint
     for cached in (True, False):
-        where: dict[str, Any] = {"revision": revision, "local_files_only": cached}
+        options: dict[str, Any] = {"revision": revision, "local_files_only": cached}
         try:
-            path = load_dir_path(place, subfolder, **where) if file is None else load_file_path(place, file, **where)
+            path = (
+                load_dir_path(source, subfolder, **options) if file is None else load_file_path(source, file, **options)
+            )
         except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
             if cached:
                 continue

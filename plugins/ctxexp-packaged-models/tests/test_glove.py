@@ -30,7 +30,7 @@ KNOWN = {"simlex999": 0.265, "men": 0.657, "ws353": 0.503, "rw": 0.340}
 
 @pytest.fixture(scope="module")
 def glove() -> WordVectors:
-    return glove_plugin.vectors()
+    return glove_plugin.load_vectors()
 
 
 def test_rows_are_those_of_the_published_file(glove: WordVectors) -> None:
@@ -42,7 +42,7 @@ def test_rows_are_those_of_the_published_file(glove: WordVectors) -> None:
 
 
 def test_some_words_are_read_as_all_are(glove: WordVectors) -> None:
-    some = glove_plugin.vectors({"bank", "of"}.__contains__)
+    some = glove_plugin.load_vectors({"bank", "of"}.__contains__)
     assert some.words == ["of", "bank"]
     np.testing.assert_array_equal(some.vectors[1], glove.vectors[glove.words.index("bank")])
 
@@ -90,4 +90,4 @@ def test_files_that_do_not_belong_together_are_refused(monkeypatch: pytest.Monke
     pd.DataFrame({"index": ["a", "b", "c"]}).to_parquet(tmp_path / "w.parquet")
     monkeypatch.setattr(glove_plugin, "_files", lambda: (tmp_path / "v.npy", tmp_path / "w.parquet", ""))
     with pytest.raises(ModelError, match=r"v\.npy: expected 3 vectors of 50 numbers, got an array of \(2, 50\)$"):
-        glove_plugin.vectors()
+        glove_plugin.load_vectors()

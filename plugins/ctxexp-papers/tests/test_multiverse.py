@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from ctxexp_papers.multiverse import joint, specifications
 from ctxexp_papers.multiverse.figure import figure, title
-from ctxexp_papers.multiverse.specifications import CHOICES, differing_choices, frame, weight
+from ctxexp_papers.multiverse.specifications import CHOICES, differing_choices, frame, variance_share
 from ctxexp_papers.multiverse.table import joint_table, table
 
 from ctxexp.results import Results
@@ -87,9 +87,9 @@ def test_numbers_that_differ_a_little_are_kept_apart() -> None:
 
 def test_a_choices_weight_is_its_share_of_variance() -> None:
     found = [one for one in specifications(runs()) if one.choices[-1] == "as configured"]
-    assert weight(found, "centring") == pytest.approx(1, abs=1e-3)
-    assert weight(found, "norm") == pytest.approx(0, abs=1e-9)
-    assert np.isnan(weight(found[:1], "definition"))
+    assert variance_share(found, "centring") == pytest.approx(1, abs=1e-3)
+    assert variance_share(found, "norm") == pytest.approx(0, abs=1e-9)
+    assert np.isnan(variance_share(found[:1], "definition"))
 
 
 def test_few_choices_are_no_multiverse() -> None:

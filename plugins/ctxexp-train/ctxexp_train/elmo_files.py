@@ -1,4 +1,4 @@
-"""ELMo's files written: options.json, and weights in the original HDF5 layout."""
+"""Write an ELMo checkpoint as AllenNLP's files: options.json, and weights in HDF5."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def write_options(path: Path, options: ElmoOptions) -> None:
-    """Write `options` as an `options.json` of the original layout."""
+    """Write `options` as an `options.json` of AllenNLP's layout."""
 
-    def clip(value: float) -> float | None:
+    def finite_or_none(value: float) -> float | None:
         return None if value == float("inf") else value
 
     content = {
         "lstm": {
-            "cell_clip": clip(options.cell_clip),
-            "proj_clip": clip(options.projection_clip),
+            "cell_clip": finite_or_none(options.cell_clip),
+            "proj_clip": finite_or_none(options.projection_clip),
             "use_skip_connections": options.skip,
             "n_layers": options.n_layers,
             "projection_dim": options.projection,
@@ -44,17 +44,17 @@ def write_options(path: Path, options: ElmoOptions) -> None:
 
 
 def write_weights(path: Path, state: Mapping[str, Tensor], options: ElmoOptions, *, dtype: str = "float32") -> None:
-    """Write the network's `state_dict()` as HDF5 in the original layout; `dtype` "float16" halves the file."""
+    """Write the network's `state_dict()` as HDF5 in AllenNLP's layout; `dtype` "float16" halves the file."""
     import h5py
 
-    arrays = _from_state({name: value.detach().float().cpu() for name, value in state.items()}, options)
+    arrays = _file_arrays({name: value.detach().float().cpu() for name, value in state.items()}, options)
     with h5py.File(path, "w") as file:
         for name in layout(options):
             file.create_dataset(name, data=arrays[name].astype(dtype))
 
 
-def _from_state(state: Mapping[str, Tensor], options: ElmoOptions) -> dict[str, np.ndarray]:
-    """The network's parameters -> file arrays: the inverse of reading."""
+def _file_arrays(state: Mapping[str, Tensor], options: ElmoOptions) -> dict[str, np.ndarray]:
+    """The arrays of the file by name, from the network's parameters: the inverse of reading."""
     values = {name: value.numpy() for name, value in state.items()}
     arrays: dict[str, np.ndarray] = {"char_embed": values["tokens.characters"]}
     for i in range(len(options.filters)):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_train import _probe
-from ctxexp_train.probe import Settings, Task, folds_of, probe, table, word_bootstrap
-from ctxexp_train.probe.rows import OccurrenceLayers
+from ctxexp_train.probe import SenseTask, Settings, folds_of, probe, table, word_bootstrap
+from ctxexp_train.probe.elmo_layers import OccurrenceLayers
 from ctxexp_train.probe.train import Probe, fit, right, tune
 
 from ctxexp.command.arguments import call
@@ -40,23 +40,23 @@ def corpus(rows: Sequence[tuple[str, str]]) -> Corpus:
     return Corpus("planted", tuple(sentences), senses=tuple(senses))
 
 
-def planted(n_words: int = 4, contexts: int = 10) -> Task:
+def planted(n_words: int = 4, contexts: int = 10) -> SenseTask:
     """The word before tells the sense, two a word; sentences differ in their third word."""
     names = ["bank", "bat", "crane", "seal", "pitch", "mole"][:n_words]
-    return Task.of(
+    return SenseTask.of(
         corpus([(f"{'ab'[s]} {w} x{i}", f"{w}.{s}") for w in names for s in range(2) for i in range(contexts)])
     )
 
 
-def vectors(task: Task, layer: int, *, seed: int = 0, n_layers: int = 3, dim: int = 16) -> torch.Tensor:
+def vectors(task: SenseTask, layer: int, *, seed: int = 0, n_layers: int = 3, dim: int = 16) -> torch.Tensor:
     """Noise (n_layers, n, dim) whose layer `layer` also holds a direction for each sense."""
     rng = np.random.default_rng(seed)
     layers = rng.normal(size=(n_layers, len(task), dim)).astype(np.float32)
-    layers[layer] += 3 * rng.normal(size=(len(task.senses), dim)).astype(np.float32)[task.sense]
+    layers[layer] += 3 * rng.normal(size=(len(task.sense_labels), dim)).astype(np.float32)[task.sense_ids]
     return torch.from_numpy(layers)
 
 
-def halves(task: Task) -> tuple[np.ndarray, np.ndarray]:
+def halves(task: SenseTask) -> tuple[np.ndarray, np.ndarray]:
     fold = folds_of(task, 2, 0)
     return np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)
 
@@ -106,16 +106,16 @@ def test_a_constant_layer_is_no_division_by_zero() -> None:
 
 def test_only_the_words_own_senses_are_answers() -> None:
     task = planted()
-    found = Probe(vectors(task, 0), task.own, mixed=False)
+    found = Probe(vectors(task, 0), task.is_sense_of, mixed=False)
     with torch.no_grad():
-        found.linear.bias.copy_(torch.randn(len(task.senses), generator=torch.Generator().manual_seed(0)))
-    logits = found(vectors(task, 0), torch.from_numpy(task.word))
-    assert np.array_equal(torch.isfinite(logits).numpy(), task.own[task.word])
-    assert task.own[task.word, task.sense].all()
+        found.linear.bias.copy_(torch.randn(len(task.sense_labels), generator=torch.Generator().manual_seed(0)))
+    logits = found(vectors(task, 0), torch.from_numpy(task.word_ids))
+    assert np.array_equal(torch.isfinite(logits).numpy(), task.is_sense_of[task.word_ids])
+    assert task.is_sense_of[task.word_ids, task.sense_ids].all()
 
 
 def test_the_rows_are_the_encoders_vectors_in_the_order_asked() -> None:
-    task = Task.of(
+    task = SenseTask.of(
         corpus([("a bank", "bank.0"), ("the bank b c d e", "bank.0"), ("f g h bank", "bank.1"), ("bank", "bank.1")])
     )
     one = ElmoEncoder(TINY, network().state_dict(), source="", identity="x:y:z", device="cpu")
@@ -123,7 +123,9 @@ def test_the_rows_are_the_encoders_vectors_in_the_order_asked() -> None:
     order = torch.tensor([3, 1, 0, 2])
     found = OccurrenceLayers(network(), task)(order).numpy()
     np.testing.assert_allclose(found, np.stack([expected[i] for i in order], axis=1), atol=1e-6)
-    np.testing.assert_allclose(OccurrenceLayers(network(), task).all().numpy(), np.stack(expected, axis=1), atol=1e-6)
+    np.testing.assert_allclose(
+        OccurrenceLayers(network(), task).all_rows().numpy(), np.stack(expected, axis=1), atol=1e-6
+    )
 
 
 def test_gradients_reach_the_network_only_with_all() -> None:
@@ -131,7 +133,7 @@ def test_gradients_reach_the_network_only_with_all() -> None:
     before = {name: value.clone() for name, value in one.state_dict().items()}
     rows_of, settings = OccurrenceLayers(one, task), Settings(epochs=2, tune_epochs=1, tune_rate=0.01, folds=2)
     train = np.arange(len(task))
-    start = fit(task, rows_of.all(), train, settings, mixed=True)
+    start = fit(task, rows_of.all_rows(), train, settings, mixed=True)
     head = {name: value.clone() for name, value in start.state_dict().items()}
     probe(task, one, ["frozen", "mix"], settings)
     assert all(p.grad is None and not p.requires_grad for p in one.parameters())
@@ -162,12 +164,12 @@ def test_training_the_network_finds_what_the_untrained_one_hides() -> None:
 def test_what_is_asked_for_was_not_learnt() -> None:
     """Labels by lot: the network can learn them by heart, and must not where a row is held out."""
     rng = np.random.default_rng(0)
-    task = Task.of(corpus([(f"y{i} bank z{i * i}", f"bank.{rng.integers(2)}") for i in range(40)]))
+    task = SenseTask.of(corpus([(f"y{i} bank z{i * i}", f"bank.{rng.integers(2)}") for i in range(40)]))
     settings, everything = Settings(folds=2, epochs=2, tune_epochs=40, tune_rate=0.01, batch=8), np.arange(40)
     rows_of = OccurrenceLayers(network(), task)
-    start = fit(task, rows_of.all(), everything, settings, mixed=True)
+    start = fit(task, rows_of.all_rows(), everything, settings, mixed=True)
     found, tuned = tune(task, rows_of, start, everything, settings)
-    assert right(found, rows_of.of(tuned), task, everything).mean() > 0.95
+    assert right(found, rows_of.with_network(tuned), task, everything).mean() > 0.95
     assert probe(task, network(), ["all"], settings)[-1].correct.mean() < 0.75
 
 
@@ -189,11 +191,11 @@ def test_the_order_of_uses_changes_no_score() -> None:
 
 @pytest.mark.parametrize("folds", [2, 5, 7])
 def test_folds_never_share_a_sentence_and_spread_every_sense(folds: int) -> None:
-    task = Task.of(polysemy())
+    task = SenseTask.of(polysemy())
     fold = folds_of(task, folds, 1)
     assert set(fold) == set(range(folds))
-    assert all(len(set(fold[task.group == g])) == 1 for g in np.unique(task.group))
-    counts = np.array([np.bincount(task.sense[fold == k], minlength=len(task.senses)) for k in range(folds)])
+    assert all(len(set(fold[task.sentence_ids == g])) == 1 for g in np.unique(task.sentence_ids))
+    counts = np.array([np.bincount(task.sense_ids[fold == k], minlength=len(task.sense_labels)) for k in range(folds)])
     assert np.ptp(counts, axis=0).max() <= 1
     assert np.ptp(counts.sum(axis=1)) <= 1
     assert not np.array_equal(fold, folds_of(task, folds, 2))
@@ -202,24 +204,24 @@ def test_folds_never_share_a_sentence_and_spread_every_sense(folds: int) -> None
 def test_duplicates_of_a_sentence_share_its_fold() -> None:
     rows = [(f"the bank n{i}", f"bank.{i % 2}") for i in range(8)]
     rows += [(f"The Bank n{i}", f"bank.{i % 2}") for i in range(8)] + [("a bat n", "bat.0"), ("b bat n", "bat.0")]
-    task = Task.of(corpus([*rows, ("a bat m", "bat.1"), ("b bat m", "bat.1")]))
-    assert len(np.unique(task.group)) == 12
+    task = SenseTask.of(corpus([*rows, ("a bat m", "bat.1"), ("b bat m", "bat.1")]))
+    assert len(np.unique(task.sentence_ids)) == 12
     for seed in range(5):
         fold = folds_of(task, 3, seed)
-        assert all(len(set(fold[task.group == g])) == 1 for g in task.group)
-    assert np.array_equal(task.group[:8], task.group[8:16])
+        assert all(len(set(fold[task.sentence_ids == g])) == 1 for g in task.sentence_ids)
+    assert np.array_equal(task.sentence_ids[:8], task.sentence_ids[8:16])
 
 
 def test_words_of_one_sense_are_left_out_and_counted() -> None:
     rows = [(f"the bank n{i}", f"bank.{i % 2}") for i in range(4)] + [("a bat", "bat.0")]
-    task = Task.of(corpus(rows))
-    assert (task.words, task.senses, len(task), task.left_out) == (("bank",), ("bank.0", "bank.1"), 4, 1)
+    task = SenseTask.of(corpus(rows))
+    assert (task.vocabulary, task.sense_labels, len(task), task.left_out) == (("bank",), ("bank.0", "bank.1"), 4, 1)
 
 
 def test_baselines_by_hand() -> None:
     rows = [(f"the bank n{i}", "bank.0") for i in range(6)] + [(f"the bank n{i}", "bank.1") for i in range(6, 8)]
     rows += [("a bat", "bat.0"), ("b bat", "bat.0"), ("c bat", "bat.1"), ("d bat", "bat.1")]
-    task = Task.of(corpus(rows))
+    task = SenseTask.of(corpus(rows))
     assert task.chance().tolist() == [0.5] * 12
     assert task.majority(None).tolist() == [1.0] * 6 + [0.0] * 2 + [0.5] * 4
     fold = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 2, 1])
@@ -228,7 +230,7 @@ def test_baselines_by_hand() -> None:
 
 
 def test_balanced_data_put_the_training_folds_majority_below_chance() -> None:
-    task = Task.of(polysemy())
+    task = SenseTask.of(polysemy())
     assert len(task) == 1493
     majority = task.majority(folds_of(task, 5, 0)).mean()
     assert majority < task.chance().mean() < task.majority(None).mean()
@@ -238,10 +240,10 @@ def test_the_interval_is_that_of_whole_words() -> None:
     task = planted(6, 10)
     same = word_bootstrap(task, np.full(len(task), 0.25), 0)
     assert same == pytest.approx((0.25, 0.25))
-    by_word = np.arange(6)[task.word] / 5.0
+    by_word = np.arange(6)[task.word_ids] / 5.0
     low, high = word_bootstrap(task, by_word, 0)
     rng = np.random.default_rng(9)
-    draws = [np.concatenate([by_word[task.word == w] for w in rng.integers(6, size=6)]).mean() for _ in range(4000)]
+    draws = [np.concatenate([by_word[task.word_ids == w] for w in rng.integers(6, size=6)]).mean() for _ in range(4000)]
     assert (low, high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])), abs=0.03)
     narrow = word_bootstrap(task, np.tile([0.0, 1.0], len(task) // 2), 0)  # varies within words alone
     assert narrow == pytest.approx((0.5, 0.5))
@@ -320,13 +322,13 @@ def test_an_output_path_that_is_a_file_is_refused_early(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_senses_that_cannot_be_asked_for(rows: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Task.of(corpus(rows))
+        SenseTask.of(corpus(rows))
 
 
 def test_a_label_on_two_words_is_refused() -> None:
     mixed = Corpus("c", (Sentence.of(["a", "b"]),), senses=(Sense(0, 0, "x"), Sense(0, 1, "x")))
     with pytest.raises(DataError, match="c: sense 'x' labels 'a' and 'b'; expected one word a sense"):
-        Task.of(mixed)
+        SenseTask.of(mixed)
 
 
 def test_a_loss_that_is_not_finite_is_refused() -> None:

@@ -13,7 +13,7 @@ from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, GRID, INK
 from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.multiverse.joint import Joint, joint
-from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, weight
+from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     notes = [
         f"All together: {together.sentence()}.",
         "An effect is the measure in the last layer less that in the first, with its 95% interval on the same "
-        "resamples, each by itself. Ways that give the same numbers are one, marked at each option. Percentages: the "
+        "resamples, each by itself. Equal specifications are merged, and marked at each option. Percentages: the "
         f"share of the effects' variance that hangs on that choice alone. {ONE_TRAINING_RUN}.",
     ]
     text = {one.choices[1] for one in specs}
@@ -89,7 +89,7 @@ def _matrix(axes: Axes, specs: Sequence[Specification], choices: dict[str, list[
     at, ticks, labels = 0.0, [], []
     for name, options in choices.items():
         axes.text(
-            -0.01, at, f"{name} ({weight(specs, name):.0%})", transform=axes.get_yaxis_transform(), ha="right",
+            -0.01, at, f"{name} ({variance_share(specs, name):.0%})", transform=axes.get_yaxis_transform(), ha="right",
             va="center", fontsize=8, fontweight="bold", color=INK,
         )  # fmt: skip
         at += 0.95

@@ -1,11 +1,14 @@
-"""All specifications at once: what their median effect and the share that falls are against chance (Simonsohn, Simmons
-& Nelson 2020, Specification curve analysis, doi:10.1038/s41562-020-0912-z).
+"""Joint tests of all specifications: their median effect, and the share that falls (Simonsohn, Simmons & Nelson 2020,
+Specification curve analysis, doi:10.1038/s41562-020-0912-z).
 
-Single specifications are of one text, so that their number says nothing: a hundred that fall may be one finding. Their
-joint statistics are held against two nulls. *Layers shuffled*: any layer may be called first and any other last, in all
-specifications at once; layers beside each other are alike, so that random walks over 5 to 31 layers come to p = .05
-in 13% to 18%. *The untrained twin*:
-the same ways of measuring the same shape with random weights, one draw of them.
+The effect of a specification is the value of its curve in the last layer less that in the first; it FALLS if the 95%
+interval of the effect lies below 0. All specifications measure one text, so that they aren't independent, and counting
+them is no test. Their joint statistics are therefore compared with two nulls:
+
+- *Layers shuffled*: any layer may be called first and any other last, in all specifications at once. Neighbouring
+  layers are alike, so that this test rejects too often: for random walks over 5 to 31 layers, p reaches .05 in 13% to
+  18%.
+- *The untrained twin*: the same ways of measuring models of the same shape with random weights, drawn once.
 """
 
 from __future__ import annotations
@@ -23,22 +26,24 @@ from ctxexp_papers.multiverse.specifications import Specification, all_paired, s
 if TYPE_CHECKING:
     import pandas as pd
 
-ORDERS = 400  # pairs of layers that are tried at most
+MAX_LAYER_PAIRS = 400  # pairs (first, last) of layers that are tried at most
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A joint statistic, and what a null gives.
+    """A joint statistic of the trained models beside that of a null.
 
     Args:
         name: `median effect`, or `share that falls` (0 to 1).
-        value: Of the trained models.
-        low: End of its 95% interval over resamples of the text, all specifications together; NaN where not known.
-        high: The other end.
-        null: Which null.
-        expected: Its statistic there, the median over orders of layers.
-        p: The share of the null's draws that are as low (median) or as high (share) as the value; NaN: not known.
-        draws: How many there are: the smallest p is 1 / draws.
+        value: The statistic of the trained models.
+        low: Lower end of its 95% interval over resamples of the text, all specifications together; NaN where not known.
+        high: Upper end.
+        null: Name of the null: `layers shuffled ...` or `untrained twin`.
+        expected: The statistic under the null: its median over pairs of layers, or that of the untrained models.
+        p: Layers shuffled: the share of pairs of layers whose statistic is as low (median) or as high (share) as the
+            value. Untrained twin: the share of resamples of the text in which the trained models' median isn't below
+            the untrained ones', the observed text counted as one of them; NaN for the share, and where not known.
+        draws: Number of pairs of layers, or of resamples plus one (0: none); the smallest p is 1 / draws.
     """
 
     name: str
@@ -53,7 +58,8 @@ class Statistic:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Joint statistics of all specifications; `null` (draws, n) and `twin` (n,) are sorted effects, for a figure."""
+    """Joint statistics of all specifications; `null` (draws, n), sorted within each draw, and `twin` (n,),
+    sorted, are effects for a figure."""
 
     statistics: tuple[Statistic, ...]
     null: np.ndarray
@@ -61,41 +67,42 @@ class Joint:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row a statistic and null."""
+        """One row for each statistic and null."""
         import pandas as pd
 
         return pd.DataFrame([vars(one) for one in self.statistics])
 
     def sentence(self) -> str:
-        """The median effect and the share that falls, with what chance gives."""
+        """A sentence with the median effect and the share that falls, each beside its value under the nulls."""
         parts = []
         for name in ("median effect", "share that falls"):
             these = [one for one in self.statistics if one.name == name]
             value = these[0]
-            phrase = f"{name} {_plain(value.value, name)}"
+            phrase = f"{name} {_format_value(value.value, name)}"
             if np.isfinite(value.low):
-                phrase += f" [{_plain(value.low, name)}, {_plain(value.high, name)}]"
-            nulls = [f"{one.null}: {_plain(one.expected, name)}{_p(one)}" for one in these]
+                phrase += f" [{_format_value(value.low, name)}, {_format_value(value.high, name)}]"
+            nulls = [f"{one.null}: {_format_value(one.expected, name)}{_format_p(one)}" for one in these]
             parts.append(f"{phrase} ({'; '.join(nulls)})")
         return "; ".join(parts)
 
 
 def joint(runs: Sequence[LabelledResults]) -> Joint | None:
-    """Of the runs' specifications, the untrained ones being the twin; None where there are none."""
+    """The joint statistics of the runs' trained specifications, with the untrained runs as the twin; None where no run
+    gives a trained specification."""
     trained, twins = specifications(runs), specifications(runs, untrained=True)
     if not trained:
         return None
-    orders = _orders(trained)
-    null = np.array([_effects(trained, a, b) for a, b in orders])
-    shares = np.array([_share(trained, a, b) for a, b in orders])
-    median, share = float(np.median([one.effect for one in trained])), _share_of(trained)
+    layer_pairs = _layer_pairs(trained)
+    null = np.array([_effects(trained, a, b) for a, b in layer_pairs])
+    shares = np.array([_share_falling_between(trained, a, b) for a, b in layer_pairs])
+    median, share = float(np.median([one.effect for one in trained])), _share_with_verdict_falls(trained)
     low, high = _interval(_median_replicates(trained))
-    name = f"layers shuffled, {len(orders)} orders"
+    name = f"layers shuffled, {len(layer_pairs)} orders"
     statistics = [
         Statistic("median effect", median, low, high, name, float(np.median(null)),
-                  float(np.mean(np.median(null, axis=1) <= median + 1e-12)), len(orders)),
+                  float(np.mean(np.median(null, axis=1) <= median + 1e-12)), len(layer_pairs)),
         Statistic("share that falls", share, np.nan, np.nan, name, float(np.median(shares)),
-                  float(np.mean(shares >= share - 1e-12)), len(orders)),
+                  float(np.mean(shares >= share - 1e-12)), len(layer_pairs)),
     ]  # fmt: skip
     if twins:
         statistics += _against_twin(trained, twins, statistics)
@@ -105,7 +112,7 @@ def joint(runs: Sequence[LabelledResults]) -> Joint | None:
 def _against_twin(
     trained: Sequence[Specification], twins: Sequence[Specification], own: Sequence[Statistic]
 ) -> list[Statistic]:
-    """p of the median: the share of resamples of the text in which the trained median isn't below the twin's."""
+    """The statistics with the untrained models as the null; `own` are those with layers shuffled."""
     expected = float(np.median([one.effect for one in twins]))
     p, draws = np.nan, 0
     if all_paired([*trained, *twins]):
@@ -115,34 +122,37 @@ def _against_twin(
     median, share = own
     return [
         Statistic(median.name, median.value, median.low, median.high, "untrained twin", expected, p, draws),
-        Statistic(share.name, share.value, np.nan, np.nan, "untrained twin", _share_of(twins), np.nan, 0),
+        Statistic(
+            share.name, share.value, np.nan, np.nan, "untrained twin", _share_with_verdict_falls(twins), np.nan, 0
+        ),
     ]
 
 
-def _orders(specs: Sequence[Specification]) -> list[tuple[int, int]]:
-    """Which layers stand for the first and the last: all pairs, the true one first, or so many at random."""
+def _layer_pairs(specs: Sequence[Specification]) -> list[tuple[int, int]]:
+    """Pairs (first, last) of layers: the true one first, then all others, or MAX_LAYER_PAIRS - 1 random ones of
+    them."""
     n = min(len(one.curve) for one in specs)
     every = list(permutations(range(n), 2))
     true = (0, n - 1)
     rest = [pair for pair in every if pair != true]
-    if len(rest) >= ORDERS:
-        picks = np.random.default_rng(0).choice(len(rest), ORDERS - 1, replace=False)
+    if len(rest) >= MAX_LAYER_PAIRS:
+        picks = np.random.default_rng(0).choice(len(rest), MAX_LAYER_PAIRS - 1, replace=False)
         rest = [rest[i] for i in picks.tolist()]
     return [true, *rest]
 
 
-def _at(one: Specification, layer: int, n: int) -> int:
-    """The layer's place in a curve that may have more: the last is the last of each."""
+def _layer_of(one: Specification, layer: int, n: int) -> int:
+    """The layer's index in a curve of possibly more than n layers: the last of n is the last of the curve."""
     return layer if layer < n - 1 else len(one.curve) - 1
 
 
 def _effects(specs: Sequence[Specification], first: int, last: int) -> np.ndarray:
     n = min(len(one.curve) for one in specs)
-    return np.array([one.curve[_at(one, last, n)] - one.curve[_at(one, first, n)] for one in specs])
+    return np.array([one.curve[_layer_of(one, last, n)] - one.curve[_layer_of(one, first, n)] for one in specs])
 
 
-def _share(specs: Sequence[Specification], first: int, last: int) -> float:
-    """The share of specifications whose interval lies below 0 where these layers stand for the first and the last."""
+def _share_falling_between(specs: Sequence[Specification], first: int, last: int) -> float:
+    """The share of specifications that fall from layer `first` to layer `last`, by their replicates."""
     n = min(len(one.curve) for one in specs)
     falls = []
     for one in specs:
@@ -150,12 +160,13 @@ def _share(specs: Sequence[Specification], first: int, last: int) -> float:
         if not r.size:
             falls.append(False)
             continue
-        change = r[_at(one, last, n)] - r[_at(one, first, n)]
+        change = r[_layer_of(one, last, n)] - r[_layer_of(one, first, n)]
         falls.append(bool(np.nanpercentile(change, 97.5) < 0))
     return float(np.mean(falls))
 
 
-def _share_of(specs: Sequence[Specification]) -> float:
+def _share_with_verdict_falls(specs: Sequence[Specification]) -> float:
+    """The share of specifications that fall from the first to the last layer, by the verdict that they hold."""
     return float(np.mean([one.verdict == "falls" for one in specs]))
 
 
@@ -174,9 +185,9 @@ def _interval(replicates: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _plain(value: float, name: str) -> str:
+def _format_value(value: float, name: str) -> str:
     return f"{value:+.3f}" if name == "median effect" else f"{value:.0%}"
 
 
-def _p(one: Statistic) -> str:
+def _format_p(one: Statistic) -> str:
     return "" if not np.isfinite(one.p) else f", p = {one.p:.3f}"

@@ -123,7 +123,7 @@ def frame(specs: Sequence[Specification]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def weight(specs: Sequence[Specification], choice: str) -> float:
+def variance_share(specs: Sequence[Specification], choice: str) -> float:
     """Share of the effects' variance that lies between a choice's options, in [0, 1]: how much hangs on it alone.
 
     Each set of choices counts once, also one whose numbers another gives too: else a choice that changes nothing would

@@ -1,4 +1,4 @@
-"""The table of a multiverse: for each option of each choice how many specifications bear the claim out."""
+"""The table of a multiverse: for each option of each choice how many specifications fall (see `joint`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ctxexp.report.sweep_tables import SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.multiverse.figure import title
 from ctxexp_papers.multiverse.joint import joint
-from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, weight
+from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, variance_share
 
 
 def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
-    """A row an option; None where these runs are no multiverse."""
+    """Table with one row for each option; None where these runs are no multiverse."""
     specs, together = specifications(runs), joint(runs)
     if not specs or together is None:
         return None
@@ -23,19 +23,19 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         for option in options:
             with_option = [one for one in specs if option in one.options(name)]
             counts = [str(sum(one.verdict == kind for one in with_option)) for kind in ("falls", "open", "rises")]
-            middle = f"{np.median([one.effect for one in with_option]):+.3f}"
-            cells.append([name, option, *counts, middle, f"{weight(specs, name):.0%}"])
+            median = f"{np.median([one.effect for one in with_option]):+.3f}"
+            cells.append([name, option, *counts, median, f"{variance_share(specs, name):.0%}"])
     columns = ["choice", "option", "falls", "open", "rises", "median effect", "variance that hangs on the choice"]
     notes = [
         f"All together: {together.sentence()}.",
-        "An effect: the last layer less the first. Falls, rises: its 95% interval leaves 0 out. Ways that give the "
-        "same numbers are one, counted at each of their options.",
+        "An effect: the last layer less the first. Falls, rises: its 95% interval leaves 0 out. Specifications "
+        "with equal results are merged, and counted at each of their options.",
     ]
     return SweepTable(title(specs, together), frame(specs), columns, cells, notes)
 
 
 def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
-    """A row a joint statistic and null; None where these runs are no multiverse."""
+    """Table with one row for each joint statistic and null; None where these runs are no multiverse."""
     together = joint(runs)
     if together is None:
         return None
@@ -47,8 +47,8 @@ def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     columns = ["all specifications", "value", "95% interval", "null", "expected", "p"]
     notes = [
         "Layers shuffled: p is the share of pairs of layers, called first and last in all specifications at once, that "
-        "give as low a median or as high a share. Layers beside each other are alike: of random walks over 5 to 31 "
-        "layers, all measures going along, 13% to 18% come to p = .05.",
+        "give as low a median or as high a share. Neighbouring layers are alike, so that it rejects too often: where "
+        "all measures follow one random walk over 5 to 31 layers, p is .05 or less in 13% to 18%.",
         "Untrained twin: p is the share of resamples of the text in which the median isn't below the twin's, which is "
         "one draw of random weights.",
     ]

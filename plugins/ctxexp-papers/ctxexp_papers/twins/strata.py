@@ -1,4 +1,7 @@
-"""The expected level of groups whose rows change places with others of their strata, in closed form."""
+"""The expected mean cosine of groups whose rows are replaced by random rows of the same strata, in closed form.
+
+A stratum is a set of measured rows that are alike in something other than their word, such as position or frequency.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from ctxexp.measuring.occurrences import Groups, Occurrences
 
 STEP = 1024  # rows at a time
 
-Gathered = Callable[[np.ndarray], np.ndarray]
+Gather = Callable[[np.ndarray], np.ndarray]
 """Row numbers (n,) to rows (n, d), valid until the next call."""
 
 
 class StrataLevel(NamedTuple):
-    """The expected level of every group, in one layer."""
+    """The expected mean cosine of every group in one layer: its baseline."""
 
     of_group: np.ndarray  # (n_groups,) in [-1, 1]; NaN for a group of one row
     influence: np.ndarray  # (n_blocks,) of each cluster on their mean
 
 
 def strata_level(
-    gather: Gathered, occurrences: Occurrences, groups: Groups, rows: np.ndarray, strata: np.ndarray
+    gather: Gather, occurrences: Occurrences, groups: Groups, rows: np.ndarray, strata: np.ndarray
 ) -> StrataLevel:
-    """The expected mean cosine of each group's twins: its rows replaced by distinct random ones of the same strata.
+    """The expected mean cosine of each group with its rows replaced by distinct random rows of the same strata.
 
-    Two rows of strata a and b have p_a.p_b, with p_a the mean unit vector of stratum a, and two of one stratum
-    (|sum u|^2 - n_a) / (n_a (n_a - 1)). `strata` (len(rows),) are those of the measured `rows`, ascending; rows without
-    a direction have no share in it.
+    Random rows of strata a and b have the expected cosine p_a.p_b, with p_a the mean normalized row of stratum a, and
+    two of one stratum (|sum u|^2 - n_a) / (n_a (n_a - 1)). `rows` are the measured rows and must be ascending;
+    `strata[i]`, in 0 .. k - 1, is the stratum of `rows[i]`. Rows that are zero or not finite are left out.
     """
     units = occurrences.units
     cosine, p, sizes = _between(gather, rows, strata)
@@ -38,46 +41,48 @@ def strata_level(
     group = np.repeat(np.arange(len(groups)), groups.counts)
     counts = np.zeros((len(groups), len(sizes)))
     np.add.at(counts, (group, own), 1)
-    n, at_home = groups.counts.astype(np.float64), np.diag(cosine)
+    n, within = groups.counts.astype(np.float64), np.diag(cosine)
     cosine_sums = counts @ cosine  # (n_groups, n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
-        level = (np.vecdot(cosine_sums, counts) - counts @ at_home) / (n * (n - 1))
-        # Which strata a group has is a matter of its own rows, and moves with them.
-        # The factor is that of a cosine's own influence, so that what both owe to a row cancels.
+        level = (np.vecdot(cosine_sums, counts) - counts @ within) / (n * (n - 1))
+        # The strata of a group's rows are random too, so that each row has an influence through its stratum.
+        # The factor is that of a cosine's own influence, so that the two cancel in the difference.
         factor = np.where(n > 2, 2 / (n - 2) * np.sqrt((n - 1) / n), 0)
-        of_row = factor[group] * ((cosine_sums[group, own] - at_home[own]) / (n[group] - 1) - level[group])
+        of_row = factor[group] * ((cosine_sums[group, own] - within[own]) / (n[group] - 1) - level[group])
         weights = np.where(n > 1, 1 / (n * (n - 1)), 0) / max(np.count_nonzero(n > 1), 1)
     influence = units.summed(units.of_row[groups.rows], of_row) / max(np.count_nonzero(n > 1), 1)
-    pairs = (counts * weights[:, None]).T @ counts - np.diag(weights @ counts)  # how often the mean asks for a and b
+    # the weight of each two strata a and b in the mean
+    pairs = (counts * weights[:, None]).T @ counts - np.diag(weights @ counts)
     same = np.diag(pairs) / np.maximum(sizes - 1, 1)  # a row is no pair with itself
-    toward = ((pairs + np.diag(same * sizes - np.diag(pairs))) @ np.nan_to_num(p)).astype(np.float32)
+    gradient = ((pairs + np.diag(same * sizes - np.diag(pairs))) @ np.nan_to_num(p)).astype(np.float32)
     expected = (pairs * cosine).sum(axis=1) + same
-    for at, u, has in _unit_rows(gather, rows):
+    for at, u, valid in _unit_rows(gather, rows):
         a = strata[at : at + len(u)]
-        part = np.where(has, 2 * (np.vecdot(u, toward[a]) - expected[a]) / np.maximum(sizes[a], 1), 0)
+        part = np.where(valid, 2 * (np.vecdot(u, gradient[a]) - expected[a]) / np.maximum(sizes[a], 1), 0)
         influence += units.summed(units.of_row[rows[at : at + len(u)]], part)
     return StrataLevel(level, influence)
 
 
-def _between(gather: Gathered, rows: np.ndarray, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _between(gather: Gather, rows: np.ndarray, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Expected cosines of two rows of strata a and b (k, k), the strata's mean unit vectors (k, d) and sizes (k,)."""
     k = int(strata.max()) + 1
     sums, sizes = np.zeros((k, 1)), np.zeros(k)
-    for at, u, has in _unit_rows(gather, rows):
-        one_hot = (strata[at : at + len(u)] == np.arange(k)[:, None]) & has
+    for at, u, valid in _unit_rows(gather, rows):
+        one_hot = (strata[at : at + len(u)] == np.arange(k)[:, None]) & valid
         sums, sizes = sums + (one_hot.astype(np.float32) @ u).astype(np.float64), sizes + one_hot.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         p = sums / sizes[:, None]
         cosine = p @ p.T
         np.fill_diagonal(cosine, (np.vecdot(sums, sums) - sizes) / (sizes * (sizes - 1)))
-    return np.nan_to_num(cosine), p, sizes  # without a pair: no group asks for it
+    return np.nan_to_num(cosine), p, sizes  # NaN only where a stratum has no pair, which no group needs
 
 
-def _unit_rows(gather: Gathered, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """(first, rows at norm 1 (n, d), which of them have a direction (n,)); the others are zeros."""
+def _unit_rows(gather: Gather, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield chunks (first, normalized rows (n, d), mask of the valid rows (n,)); rows that are zero or not finite are
+    zeros."""
     for at in range(0, len(rows), STEP):
         x = gather(rows[at : at + STEP])
         length = norms(x)
-        has = np.isfinite(length) & (length > 0)
+        valid = np.isfinite(length) & (length > 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            yield at, np.where(has[:, None], x / length[:, None].astype(x.dtype), 0), has
+            yield at, np.where(valid[:, None], x / length[:, None].astype(x.dtype), 0), valid

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ctxexp_train.probe.task import Task, folds_of, word_bootstrap
+from ctxexp_train.probe.task import SenseTask, folds_of, word_bootstrap
 from ctxexp_train.probe.train import USES, ProbeScore, Settings, probe, table
 
-__all__ = ["USES", "ProbeScore", "Settings", "Task", "folds_of", "probe", "table", "word_bootstrap"]
+__all__ = ["USES", "ProbeScore", "SenseTask", "Settings", "folds_of", "probe", "table", "word_bootstrap"]

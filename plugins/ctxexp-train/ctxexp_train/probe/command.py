@@ -11,7 +11,7 @@ from ctxexp.datasets.polysemy import polysemy
 from ctxexp.files.tables import write_csv
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
-from ctxexp_train.probe import Settings, Task, probe, table
+from ctxexp_train.probe import SenseTask, Settings, probe, table
 
 
 def run(use: Sequence[str], settings: Settings, out: Path | None, **options: Any) -> None:
@@ -20,12 +20,12 @@ def run(use: Sequence[str], settings: Settings, out: Path | None, **options: Any
         out.mkdir(parents=True, exist_ok=True)
     encoder = cast(ElmoEncoder, elmo(**options))  # what the factory makes; its type says any encoder
     network = encoder._network  # read and copied, never changed
-    task = Task.of(polysemy())
+    task = SenseTask.of(polysemy())
     scores = probe(task, network, use, settings)
     scores_table = table(task, scores, settings.seed)
     choices = " ".join(f"{key}={value}" for key, value in asdict(settings).items())
     print(f"{encoder.details['checkpoint']}: {encoder.name}")
-    print(f"{len(task):,} occurrences of {len(task.words)} words, {len(task.senses)} senses; {choices}")
+    print(f"{len(task):,} occurrences of {len(task.vocabulary)} words, {len(task.sense_labels)} senses; {choices}")
     n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in scores_table.columns)
     print(f"  {'use':<16}{'layer':<6} accuracy  95% interval     less the mix's           s_0..s_L, gamma")
     for line in scores_table.to_dict("records"):

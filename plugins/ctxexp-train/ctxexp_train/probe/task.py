@@ -1,4 +1,4 @@
-"""The probe's task, to tell the sense of an occurrence among its word's senses: folds, baselines and intervals."""
+"""Word sense disambiguation as the probe's task, among the senses of each word: folds, baselines and intervals."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class Task:
-    """Labelled occurrences as rows: sentence, position, word, sense, and a number that equal sentences share."""
+class SenseTask:
+    """Labelled occurrences as rows (n): sentence, position, word, sense, and an id that equal sentences share."""
 
-    sentences: tuple[Sentence, ...]  # one a row, so repeated where a sentence has several labels
+    sentences: tuple[Sentence, ...]  # one for each row, so repeated where a sentence has several labels
     positions: np.ndarray  # (n,) of the occurrence among its sentence's words
-    words: tuple[str, ...]
-    senses: tuple[str, ...]
-    word: np.ndarray  # (n,) into words
-    sense: np.ndarray  # (n,) into senses
-    group: np.ndarray  # (n,) equal where the sentences have the same words, case aside
-    own: np.ndarray  # (len(words), len(senses)) bool: whose sense it is
-    left_out: int  # labelled occurrences of words with a single sense, where there is nothing to tell
+    vocabulary: tuple[str, ...]
+    sense_labels: tuple[str, ...]
+    word_ids: np.ndarray  # (n,) indices into vocabulary
+    sense_ids: np.ndarray  # (n,) indices into sense_labels
+    sentence_ids: np.ndarray  # (n,) equal where the sentences have the same words, case aside
+    is_sense_of: np.ndarray  # (len(vocabulary), len(sense_labels)) bool: the senses of each word
+    left_out: int  # labelled occurrences of words with a single sense, where there is nothing to disambiguate
 
     @classmethod
-    def of(cls, corpus: Corpus) -> Task:
-        """The task that `corpus.senses` states; a sense belongs to the word, in lower case, that it labels.
+    def of(cls, corpus: Corpus) -> SenseTask:
+        """The task of `corpus.senses`; a sense belongs to the word, in lower case, that it labels.
 
-        Raises DataError without a word of two senses, where one label is on two words, and for a sense with a
-        single sentence, which can't be both learnt and asked for.
+        Raises DataError if no word has two senses, if one label is on two words, and if a sense has a single sentence,
+        which can't be in both training and test folds.
         """
         labelled = [(s, corpus.sentences[s.sentence].words[s.position].lower()) for s in corpus.senses]
         word_of: dict[str, str] = {}
@@ -56,9 +56,9 @@ class Task:
         rare = [label for label in senses if contexts[label] < 2]
         if rare:
             raise DataError(f"{corpus.name}: sense {rare[0]!r} has a single sentence; expected at least 2 a sense")
-        own = np.zeros((len(words), len(senses)), bool)
+        is_sense_of = np.zeros((len(words), len(senses)), bool)
         for label in senses:
-            own[row_of_word[word_of[label]], row_of_sense[label]] = True
+            is_sense_of[row_of_word[word_of[label]], row_of_sense[label]] = True
         return cls(
             sentences,
             np.array([s.position for s, _ in ambiguous]),
@@ -67,7 +67,7 @@ class Task:
             np.array([row_of_word[word] for _, word in ambiguous]),
             np.array([row_of_sense[s.label] for s, _ in ambiguous]),
             np.array(group),
-            own,
+            is_sense_of,
             len(labelled) - len(ambiguous),
         )
 
@@ -76,52 +76,56 @@ class Task:
 
     def chance(self) -> np.ndarray:
         """(n,) probability that a guess among the word's senses is right."""
-        return np.asarray(1 / self.own.sum(axis=1)[self.word])
+        return np.asarray(1 / self.is_sense_of.sum(axis=1)[self.word_ids])
 
     def majority(self, fold: np.ndarray | None) -> np.ndarray:
         """(n,) probability that the word's most frequent sense is right; senses that tie share it.
 
-        Counted in the other folds; with None over all rows, those asked for among them: an upper bound. In balanced
-        data the first falls *below* chance: a row that is held out leaves its own sense rarer in what remains.
+        With `fold`, senses are counted in the other folds; with None, in all rows, the tested one included: an upper
+        bound. In balanced data the cross-validated one is *below* chance, since a row that is held out leaves its own
+        sense rarer in what remains.
         """
         share = np.empty(len(self))
         for k in [None] if fold is None else list(np.unique(fold)):
             test = np.ones(len(self), bool) if k is None or fold is None else fold == k
             train = test if k is None else ~test
-            counts = np.where(self.own, np.bincount(self.sense[train], minlength=len(self.senses)), -1)
+            counts = np.where(
+                self.is_sense_of, np.bincount(self.sense_ids[train], minlength=len(self.sense_labels)), -1
+            )
             top = counts == counts.max(axis=1, keepdims=True)  # (n_words, n_senses)
-            share[test] = (top / top.sum(axis=1, keepdims=True))[self.word[test], self.sense[test]]
+            share[test] = (top / top.sum(axis=1, keepdims=True))[self.word_ids[test], self.sense_ids[test]]
         return share
 
 
-def folds_of(task: Task, folds: int, seed: int) -> np.ndarray:
+def folds_of(task: SenseTask, folds: int, seed: int) -> np.ndarray:
     """(n,) fold of each row, in [0, folds): equal sentences share one, a sense's sentences spread over all.
 
     Sentences come in random order; each goes where its senses are rarest, and among equals where the fewest rows are.
     """
-    groups = np.unique(task.group)
+    groups = np.unique(task.sentence_ids)
     if not 2 <= folds <= len(groups):
         raise ConfigError(f"folds={folds}: expected 2 to {len(groups)}, the number of different sentences")
     rng = np.random.default_rng(seed)
     fold = np.full(len(task), -1)
-    counts = np.zeros((folds, len(task.senses)), np.int64)
+    counts = np.zeros((folds, len(task.sense_labels)), np.int64)
     for group in rng.permutation(groups):
-        rows = np.flatnonzero(task.group == group)
-        senses = task.sense[rows]
+        rows = np.flatnonzero(task.sentence_ids == group)
+        senses = task.sense_ids[rows]
         best = min(range(folds), key=lambda k: (counts[k, senses].sum(), counts[k].sum(), k))
         fold[rows] = best
         np.add.at(counts[best], senses, 1)
     return fold
 
 
-def word_bootstrap(task: Task, scores: np.ndarray, seed: int) -> tuple[float, float]:
+def word_bootstrap(task: SenseTask, scores: np.ndarray, seed: int) -> tuple[float, float]:
     """95% percentile interval of the mean of `scores` (n,), from 10,000 draws of whole words with all their rows.
 
-    The draws depend on the task and the seed alone, so that scores of differences are intervals of pairs.
+    The draws depend on the task and the seed alone, so that for differences of scores the interval is a paired
+    one.
     """
-    n, rng = len(task.words), np.random.default_rng(seed)
+    n, rng = len(task.vocabulary), np.random.default_rng(seed)
     draws = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)  # (RESAMPLES, n_words)
-    total = np.bincount(task.word, scores.astype(np.float64), minlength=n)
-    rows = np.bincount(task.word, minlength=n)
+    total = np.bincount(task.word_ids, scores.astype(np.float64), minlength=n)
+    rows = np.bincount(task.word_ids, minlength=n)
     low, high = np.quantile((draws @ total) / (draws @ rows), [0.025, 0.975])
     return float(low), float(high)

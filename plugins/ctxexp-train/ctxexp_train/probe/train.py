@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp_train.probe.rows import AT_ONCE, LayersOf, OccurrenceLayers
+from ctxexp_train.probe.elmo_layers import AT_ONCE, LayerSource, OccurrenceLayers
 from ctxexp_train.probe.scalar_mix import ScalarMix
-from ctxexp_train.probe.task import Task, folds_of, word_bootstrap
+from ctxexp_train.probe.task import SenseTask, folds_of, word_bootstrap
 from ctxexp_train.recurrence import make_trainable
 
 USES = ("frozen", "mix", "all")
@@ -94,18 +94,24 @@ class Probe(nn.Module):
 
 
 def fit(
-    task: Task, layers: Tensor, train: np.ndarray, settings: Settings, *, mixed: bool, place: str = "probe"
+    task: SenseTask, layers: Tensor, train: np.ndarray, settings: Settings, *, mixed: bool, place: str = "probe"
 ) -> Probe:
     """A probe of the frozen `layers` (k, n, dim), learnt from the rows `train`; its mix learns if `mixed`."""
     rows = torch.from_numpy(train)
-    model = Probe(layers[:, rows.to(layers.device)], task.own, mixed=mixed)
+    model = Probe(layers[:, rows.to(layers.device)], task.is_sense_of, mixed=mixed)
     _descend(model, lambda part: layers[:, part.to(layers.device)], task, rows, model.groups(settings.rate),
              settings.epochs, settings, place)  # fmt: skip
     return model
 
 
 def tune(
-    task: Task, rows_of: OccurrenceLayers, start: Probe, train: np.ndarray, settings: Settings, *, place: str = "probe"
+    task: SenseTask,
+    rows_of: OccurrenceLayers,
+    start: Probe,
+    train: np.ndarray,
+    settings: Settings,
+    *,
+    place: str = "probe",
 ) -> tuple[Probe, ElmoNetwork]:
     """Probe and network trained together from `start`, a fitted mix; the given ones stay as they are.
 
@@ -115,14 +121,23 @@ def tune(
     network.requires_grad_(True).train()
     groups = [*model.groups(settings.rate / 10), {"params": list(network.parameters()), "lr": settings.tune_rate,
               "weight_decay": 0.0}]  # fmt: skip
-    _descend(model, rows_of.of(network), task, torch.from_numpy(train), groups, settings.tune_epochs, settings, place)
+    _descend(
+        model,
+        rows_of.with_network(network),
+        task,
+        torch.from_numpy(train),
+        groups,
+        settings.tune_epochs,
+        settings,
+        place,
+    )
     return model, network.requires_grad_(False).eval()
 
 
 def _descend(
     model: Probe,
-    layers_of: LayersOf,
-    task: Task,
+    layers_of: LayerSource,
+    task: SenseTask,
     rows: Tensor,
     groups: Sequence[dict[str, object]],
     epochs: int,
@@ -130,7 +145,7 @@ def _descend(
     place: str,
 ) -> None:
     device = model.own.device
-    word, sense = (torch.from_numpy(a).to(device) for a in (task.word, task.sense))
+    word, sense = (torch.from_numpy(a).to(device) for a in (task.word_ids, task.sense_ids))
     generator = torch.Generator().manual_seed(settings.seed)
     optimiser = torch.optim.AdamW(list(groups))
     for epoch in range(1, epochs + 1):
@@ -148,15 +163,15 @@ def _descend(
 
 
 @torch.no_grad()
-def right(model: Probe, layers_of: LayersOf, task: Task, rows: np.ndarray) -> np.ndarray:
+def right(model: Probe, layers_of: LayerSource, task: SenseTask, rows: np.ndarray) -> np.ndarray:
     """(len(rows),) whether the likeliest sense is the labelled one."""
     device, guesses = model.own.device, []
     for part in torch.split(torch.from_numpy(rows), AT_ONCE):
-        guesses.append(model(layers_of(part), torch.from_numpy(task.word)[part].to(device)).argmax(1).cpu().numpy())
-    return np.asarray(np.concatenate(guesses) == task.sense[rows])
+        guesses.append(model(layers_of(part), torch.from_numpy(task.word_ids)[part].to(device)).argmax(1).cpu().numpy())
+    return np.asarray(np.concatenate(guesses) == task.sense_ids[rows])
 
 
-def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Settings) -> list[ProbeScore]:
+def probe(task: SenseTask, network: ElmoNetwork, uses: Sequence[str], settings: Settings) -> list[ProbeScore]:
     """Cross-validated scores: chance, majority, each frozen layer, the mix, everything; `network` isn't changed."""
     for use in uses:
         if use not in USES:
@@ -168,7 +183,7 @@ def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Setti
         ProbeScore("majority of all", "", task.majority(None)),
     ]
     rows_of = OccurrenceLayers(network, task)
-    layers = rows_of.all()
+    layers = rows_of.all_rows()
     cases = [(use, str(j)) for use in ("frozen",) if use in uses for j in range(len(layers))]
     cases += [(use, "0-" + str(len(layers) - 1)) for use in ("mix", "all") if use in uses]
     correct = {key: np.zeros(len(task)) for key in cases}
@@ -179,7 +194,7 @@ def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Setti
         start: Probe | None = None
         for use, layer in cases:
             inputs = layers[int(layer)][None] if use == "frozen" else layers
-            source: LayersOf = _table(inputs)
+            source: LayerSource = _table(inputs)
             if use == "frozen":
                 fitted_probe = fit(task, inputs, train, settings, mixed=False, place=f"{place}, layer {layer}")
             else:
@@ -187,7 +202,7 @@ def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Setti
                 fitted_probe = start
             if use == "all" and start is not None:
                 fitted_probe, tuned = tune(task, rows_of, start, train, settings, place=f"{place}, all")
-                source = rows_of.of(tuned)
+                source = rows_of.with_network(tuned)
             correct[use, layer][test] = right(fitted_probe, source, task, test)
             weights[use].append((fitted_probe.mix.s.detach().cpu().numpy(), float(fitted_probe.mix.gamma.detach())))
     for use, layer in cases:
@@ -199,11 +214,11 @@ def probe(task: Task, network: ElmoNetwork, uses: Sequence[str], settings: Setti
     return scores
 
 
-def _table(layers: Tensor) -> LayersOf:
+def _table(layers: Tensor) -> LayerSource:
     return lambda part: layers[:, part.to(layers.device)]
 
 
-def table(task: Task, scores: Sequence[ProbeScore], seed: int) -> pd.DataFrame:
+def table(task: SenseTask, scores: Sequence[ProbeScore], seed: int) -> pd.DataFrame:
     """A row a score: accuracy in [0, 1] and its interval, the same less the mix's, s and gamma averaged over folds."""
     mix = next((score for score in scores if score.use == "mix"), None)
     n_layers = max(score.s.shape[1] for score in scores)
