@@ -180,7 +180,11 @@ class Corpus:
     def running(self) -> Sequence[Sentence]:
         """Sentences in which words are as frequent as in the text: all, or the whole ones of a bounded corpus."""
         bound = self.unbounded.bound
-        return self.unbounded.sentences if bound is None else [self.sentences[i] for i in np.flatnonzero(bound.whole)]
+        return (
+            self.unbounded.sentences
+            if bound is None
+            else [self.sentences[i] for i in np.flatnonzero(bound.is_fully_measured)]
+        )
 
     @cached_property
     def content(self) -> str:

@@ -141,7 +141,7 @@ class Metric(MetricMetadata, ABC):
         for group in block:
             self.update(group)
 
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:  # optional
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:  # optional
         """Take the source of bootstrap resamples, before `compute`; `rng` is in the same state in every layer, so that
         resamples are the same; without replicates (0) intervals are NaN. Of metrics over pairs (optional)."""
 
@@ -169,7 +169,7 @@ class Metric(MetricMetadata, ABC):
 
     def outputs(self) -> Mapping[str, Output | list[dict[str, object]]]:
         """The place's results beside the statistics, by name, after `compute` (optional): files, or rows of the
-        measure's table, such as one a sub-set, to which the layer is added."""
+        measure's table, such as one per sub-set, to which the layer is added."""
         return {}
 
 

@@ -24,7 +24,7 @@ Record = Mapping[str, Sequence[object]]
 
 
 class Transform(ABC):
-    """A calibration of one layer's space; one instance a layer.
+    """A calibration of one layer's space; one instance per layer.
 
     `fit` sees all measured rows of the layer and returns the fitted transform (itself, usually); `apply` maps rows to
     as many rows of the same width. Each row is mapped by itself: `apply` is called with the rows in pieces, and the

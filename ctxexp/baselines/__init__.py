@@ -1,4 +1,4 @@
-"""Baselines: what unrelated occurrences give. One scheme a file."""
+"""Baselines: what unrelated occurrences give. One scheme per file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in controls, which change the text or leave occurrences out before measuring: one a file."""
+"""The built-in controls, which change the text or leave occurrences out before measuring: one per file."""
 
 from __future__ import annotations
 

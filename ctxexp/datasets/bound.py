@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False, repr=False)
 class CorpusBound:
     """The occurrences of a corpus that have rows, where only some have: of sentence i the words
-    `positions[starts[i]:starts[i + 1]]` as occurrences of their words, and all its words where it is `whole`, as a
-    sentence. `source` is the corpus that they were taken from, where memory holds it."""
+    `positions[starts[i]:starts[i + 1]]` as occurrences of their words, and all its words, as a sentence, where it is
+    one of the sampled sentences (`is_fully_measured`). `source` is the corpus that they were taken from, where memory
+    holds it."""
 
     max_contexts: int
     starts: np.ndarray  # (n_sentences + 1,) int64
     positions: np.ndarray  # int64, ascending in each sentence
-    whole: np.ndarray  # (n_sentences,) bool
-    text_sentences: int  # of the whole text, as often as they stand there
+    is_fully_measured: np.ndarray  # (n_sentences,) bool
+    text_sentences: int  # of the unbounded text, repetitions included
     text_words: int
     source: Corpus | None = None
 
     def __repr__(self) -> str:  # a part of `Corpus.content`
-        arrays = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.whole)
+        arrays = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.is_fully_measured)
         return hashlib.blake2b(b"".join(each.tobytes() for each in arrays), digest_size=16).hexdigest()
 
     def of(self, sentence: int) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""A corpus with at most so many occurrences of each word: chosen by hash in one pass over the text, fetched in another.
+"""A bounded corpus, with at most so many occurrences of each word: one pass over the text samples them by hash, another
+fetches their sentences.
 
-What is left doesn't depend on the order of the text, on its parts, or on who reads them: sentences stand in the order
-of their hashes, documents in that of the sum of theirs.
+What is left doesn't depend on the order of the text, on its parts, or on the engine: sentences are ordered by their
+hashes, documents by the sum of theirs.
 """
 
 from __future__ import annotations
@@ -30,16 +31,21 @@ R = TypeVar("R")
 
 
 class SentenceHit(NamedTuple):
-    """A sentence of the sample, and the document that it counts for: of several the smallest."""
+    """A sentence of the sample, and the document that it counts for: if several hold it, the one with the lowest id."""
 
-    document: int  # the sum of its sentences' digests
+    document: int  # its id: the sum of its sentences' digests
     text: str | Sentence
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundOptions:
-    """Limits on how much of a text is measured; `form` gives the word that a unit counts for, None if it isn't
-    measured."""
+    """Limits on how much of a text is measured: a random sample of the occurrences of each word, and a random sample of
+    sentences, which are measured in full. The corpus holds the sentences of both.
+
+    `max_contexts`: occurrences of a word at most. `max_sentences`: sentences that are measured in full, at most.
+    `min_contexts`: distinct sentences that a word needs to be measured. `form`: gives the word that a unit counts for,
+    None if it isn't measured. `sample`: number of words that are measured, at random; None: all.
+    """
 
     max_contexts: int
     max_sentences: int
@@ -73,10 +79,11 @@ class MemoryShards(TextStream):
 def bound_corpus(
     text: Corpus | TextStream, bounds: BoundOptions, *, engine: Engine | None = None, progress: Progress | None = None
 ) -> Corpus:
-    """The corpus of the text's sentences that hold a chosen occurrence, and of the whole sentences, with its `bound`.
+    """The corpus of the sentences that hold a sampled occurrence or are sampled themselves; its `bound` says which
+    occurrences and which sentences are measured.
 
-    Of a Corpus senses are kept, gold pairs in `unbounded` alone. Raises DataError for a text without a sentence, or one
-    that changes while it is read.
+    Senses and tags of a Corpus are kept; its gold pairs are in `bound.source` only. Raises DataError for a text without
+    a sentence, or one that changes while it is read.
     """
     shards = MemoryShards(text) if isinstance(text, Corpus) else text
     reading = partial(_each_part, shards, engine or Local(), progress or Silent())
@@ -86,10 +93,10 @@ def bound_corpus(
     if sketch is None or not sketch.n_sentences:
         raise DataError(f"{shards.name} has no sentence: expected UTF-8 text, a sentence a line")
     sample = sketch.sample(min_contexts=bounds.min_contexts, sample=bounds.sample)
-    digests = np.union1d(sample.digests, sample.whole)
+    digests = np.union1d(sample.digests, sample.sentences)
     hits: dict[int, SentenceHit] = {}
-    for some in reading(_FetchSentences(shards, digests), "fetch sentences"):
-        for key, one in some.items():
+    for hits_of_part in reading(_FetchSentences(shards, digests), "fetch sentences"):
+        for key, one in hits_of_part.items():
             hits[key] = min(one, hits.get(key, one), key=lambda one: one.document)
     if len(hits) < len(digests):
         raise DataError(
@@ -102,8 +109,8 @@ def bound_corpus(
     )  # fmt: skip
     sentences = [hits[key] for key in digests.tolist()]
     corpus = shards.source if isinstance(shards, MemoryShards) else None
-    of = np.searchsorted(digests, sample.digests)
-    order = np.lexsort((sample.positions, of))
+    sentence_of = np.searchsorted(digests, sample.digests)
+    order = np.lexsort((sample.positions, sentence_of))
     documents = np.unique([one.document for one in sentences], return_inverse=True)[1]
     return replace(
         _keep_annotations(corpus, digests) if corpus else Corpus(shards.name, (), choices=dict(shards.choices)),
@@ -111,9 +118,9 @@ def bound_corpus(
         documents=tuple(documents.tolist()) if sketch.documents else None,
         bound=CorpusBound(
             max_contexts=bounds.max_contexts,
-            starts=np.searchsorted(of[order], np.arange(len(digests) + 1)),
+            starts=np.searchsorted(sentence_of[order], np.arange(len(digests) + 1)),
             positions=sample.positions[order].astype(np.int64),
-            whole=np.isin(digests, sample.whole),
+            is_fully_measured=np.isin(digests, sample.sentences),
             text_sentences=sketch.n_sentences,
             text_words=sketch.n_words,
             source=corpus,
@@ -137,7 +144,7 @@ def _each_part(
 
 @dataclass(frozen=True)
 class _SketchPart:
-    """Reads a part of the text into a sketch."""
+    """Work of an engine (calling it gives the function of a part): reads a part of the text into a sketch."""
 
     shards: TextStream
     bounds: BoundOptions
@@ -157,7 +164,7 @@ class _SketchPart:
 
 @dataclass(frozen=True)
 class _FetchSentences:
-    """Reads the sentences with these digests from a part of the text."""
+    """Work of an engine: reads the sentences with these digests from a part of the text."""
 
     shards: TextStream
     digests: np.ndarray  # uint64
@@ -185,13 +192,13 @@ def _digest(text: str | Sentence) -> int:
 
 
 def _keep_annotations(corpus: Corpus, digests: np.ndarray) -> Corpus:
-    """The corpus with the senses and tags of the sentences that are left, by their numbers there, and no pairs."""
+    """The corpus with the senses and tags of the remaining sentences, by the new sentence indices, and no pairs."""
     number = {key: i for i, key in enumerate(digests.tolist())}
-    place = [number.get(_digest(sentence)) for sentence in corpus.sentences]
-    senses = (replace(sense, sentence=i) for sense in corpus.senses if (i := place[sense.sentence]) is not None)
-    of = np.full(len(digests), -1)
-    for old, new in reversed(list(enumerate(place))):
+    new_index = [number.get(_digest(sentence)) for sentence in corpus.sentences]
+    senses = (replace(sense, sentence=i) for sense in corpus.senses if (i := new_index[sense.sentence]) is not None)
+    old_index = np.full(len(digests), -1)
+    for old, new in reversed(list(enumerate(new_index))):
         if new is not None:
-            of[new] = old
-    tags = {kind: tuple(tags[i] for i in of.tolist()) for kind, tags in corpus.tags.items()}
+            old_index[new] = old
+    tags = {kind: tuple(tags[i] for i in old_index.tolist()) for kind, tags in corpus.tags.items()}
     return replace(corpus, pairs=(), senses=tuple(senses), tags=tags)

@@ -17,7 +17,7 @@ SUFFIXES = (".jsonl", ".tsv", ".txt")  # of a folder's files those of the first 
 
 
 def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
-    """The sentences of a file or folder: a sentence a line (.txt), or pairs as SNLI and MultiNLI have them (.jsonl;
+    """The sentences of a file or folder: one sentence per line (.txt), or pairs as SNLI and MultiNLI have them (.jsonl;
     .tsv or .txt with their header), first and second sentence of each, labels unused; any of them .gz.
 
     Of a folder the .jsonl files are read if it has any, else .tsv, else .txt. Raises DataError naming file and line.

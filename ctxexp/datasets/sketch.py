@@ -33,17 +33,17 @@ class Limits(NamedTuple):
     """The size of a sample, and its seed."""
 
     contexts: int  # occurrences of a word
-    sentences: int  # whole ones
+    sentences: int  # that are measured in full
     seed: int
     words: int = MOST_WORDS
 
 
 class SketchSample(NamedTuple):
-    """The sampled occurrences and whole sentences of a text."""
+    """The sampled occurrences of a text, and its sampled sentences, of which every word is measured."""
 
     digests: np.ndarray  # (n,) uint64, the sentence of each occurrence
     positions: np.ndarray  # (n,) its word in the sentence
-    whole: np.ndarray  # uint64, the whole sentences
+    sentences: np.ndarray  # (m,) uint64, the sampled sentences
 
 
 class Sketch:
@@ -64,7 +64,7 @@ class Sketch:
         self.bound = np.empty(0, np.uint64)  # (n_forms,) an occurrence below it is among the smallest so far
         self.most = int(_LAST)  # the largest hash of a word that is followed
         self.code, self.hash, self.sentence, self.position = _nothing()  # of the occurrences, (n,) each
-        self.whole = np.empty(0, np.uint64)  # digests of the sentences of smallest hash
+        self.sentence_sample = np.empty(0, np.uint64)  # digests of the sentences of smallest hash
         self.n_sentences = self.n_words = self.n_thinned = 0
         self.documents = False  # whether they are known
         self._chunk: list[tuple[int, list[int]]] = []
@@ -87,7 +87,7 @@ class Sketch:
         self._chunk, self._waiting = [], 0
         self.n_sentences, self.n_words = self.n_sentences + len(sentences), self.n_words + len(codes)
         of = np.repeat(np.arange(len(lengths)), lengths)
-        self._keep_whole(sentences[np.unique(of[codes != NOT_MEASURED])])
+        self._keep_sentences(sentences[np.unique(of[codes != NOT_MEASURED])])
         self._know()
         place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         at = np.flatnonzero(codes >= 0)
@@ -111,7 +111,7 @@ class Sketch:
         self._know()
         has_code = code >= 0
         self._append(code[has_code], other.hash[has_code], other.sentence[has_code], other.position[has_code])
-        self._keep_whole(other.whole)
+        self._keep_sentences(other.sentence_sample)
         self.n_sentences, self.n_words = self.n_sentences + other.n_sentences, self.n_words + other.n_words
         self.documents |= other.documents
         self.settle()
@@ -151,7 +151,7 @@ class Sketch:
         elif sample is not None:
             enough = enough[np.argsort(self.hashes[enough], kind="stable")][:sample]
         in_sample = np.isin(self.code, enough)
-        return SketchSample(self.sentence[in_sample], self.position[in_sample], self.whole)
+        return SketchSample(self.sentence[in_sample], self.position[in_sample], self.sentence_sample)
 
     def __getstate__(self) -> dict[str, object]:
         self.settle()
@@ -162,12 +162,12 @@ class Sketch:
         self.bound = self.bound.copy()  # what another process gave may be read-only
         self.codes = _Codes(self)
 
-    def _keep_whole(self, sentences: np.ndarray) -> None:
-        every = np.union1d(self.whole, sentences)
+    def _keep_sentences(self, sentences: np.ndarray) -> None:
+        every = np.union1d(self.sentence_sample, sentences)
         if len(every) > self.limits.sentences:
             seeded = splitmix64(every ^ np.uint64(digest("sentence", self.limits.seed)))
             every = every[np.argsort(seeded, kind="stable")[: self.limits.sentences]]
-        self.whole = every
+        self.sentence_sample = every
 
     def _know(self) -> None:
         """Make room for the words that are new."""

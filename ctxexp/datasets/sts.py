@@ -1,4 +1,4 @@
-"""The seven sets of sentence similarity at once: STS 2012-2016, the STS benchmark, SICK, each a task of its own."""
+"""The seven data sets of semantic textual similarity as one: STS 2012-2016, the STS benchmark, SICK, each a task."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def sts(
 
     `path` is the folder that holds STS2012-test ... STS2016-test, STSbenchmark and SICK; without it they are
     downloaded to the user's cache. `tasks`: some of the seven only, or single sub-sets such as STS12/MSRpar.
-    `split`: test; train, which only STS12, STS-B and SICK-R have (the others are left out); all of it. For the test
-    pairs `stsb_split` and `sick_split` say which count as such: SICK-R has 4,927 test pairs (SentEval), and all 9,927
-    are often evaluated on (MTEB). Raises UnknownName (tasks), ConfigError (nothing left), DataError (files).
+    `split`: test; train, which only STS12, STS-B and SICK-R have (the others are left out); all of it. With
+    `split=test`, `stsb_split` and `sick_split` say which pairs of STS-B and SICK-R are taken: SICK-R has 4,927 test
+    pairs (SentEval), and all 9,927 are often evaluated on (MTEB). Raises UnknownName (tasks), ConfigError (nothing
+    left), DataError (files).
     """
     names = list(TASKS) if tasks is None else list(dict.fromkeys(tasks))
     if not names:
@@ -68,7 +69,7 @@ def sts(
 
 def _join(parts: Sequence[Corpus], names: Sequence[str], choices: dict[str, str]) -> Corpus:
     """One corpus of the parts' pairs in these tasks or sub-sets; sentences of other pairs are left out."""
-    subsets = dict.fromkeys(_public(pair) for part in parts for pair in part.pairs)
+    subsets = dict.fromkeys(_name_for_users(pair) for part in parts for pair in part.pairs)
     for name in names:
         if "/" in name and name not in subsets:
             raise UnknownName("STS sub-set", name, subsets)
@@ -76,12 +77,12 @@ def _join(parts: Sequence[Corpus], names: Sequence[str], choices: dict[str, str]
     pairs: list[Pair] = []
     for part in parts:
         for pair in part.pairs:
-            if _public(pair) in names or _public(pair).split("/")[0] in names:
+            if _name_for_users(pair) in names or _name_for_users(pair).split("/")[0] in names:
                 pairs.append(Pair(len(sentences), len(sentences) + 1, pair.gold, pair.subset))
                 sentences += [part.sentences[pair.first], part.sentences[pair.second]]
     return Corpus("sts", tuple(sentences), tuple(pairs), choices=choices)
 
 
-def _public(pair: Pair) -> str:
-    """The sub-set as users name it: the training pairs of STS12 are a task of their own in results only."""
+def _name_for_users(pair: Pair) -> str:
+    """The sub-set's name as users give it, without the `-train` by which results tell STS12's training pairs apart."""
     return pair.subset.replace("-train/", "/")

@@ -1,4 +1,4 @@
-"""UTF-8 text, a sentence a line: a file (plain or .gz) or a folder of them, in memory or streamed."""
+"""UTF-8 text, one sentence per line: a file (plain or .gz) or a folder of them, in memory or streamed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctxexp.files.text_lines import lines_after_byte, text_lines
 
 Documents = Literal["none", "blank", "file"]
 SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
-PART_BYTES = 64 << 20  # of a large file that are read as one part
+PART_BYTES = 64 << 20  # bytes of a large file in one part
 
 
 def text(
@@ -27,12 +27,13 @@ def text(
     documents: Documents = "none",
     stream: bool = False,
 ) -> Corpus | TextStream:
-    """A UTF-8 text file, or folder of .txt files, with a sentence a line.
+    """A UTF-8 text file, or folder of .txt, .text, .txt.gz and .text.gz files, with one sentence per line.
 
     Files of a folder are read in the order of their names, line by line; empty lines are skipped; `limit` takes the
-    first sentences only. `documents` says where one ends, so that intervals draw whole documents: `blank`, at an empty
-    line (and at a file's end); `file`, at a file's end; `none`: it isn't known. `stream`: not held in memory, but read
-    whenever it is needed. Raises DataError naming file and line where the bytes are not UTF-8.
+    first sentences only. `documents` says where a document ends, so that intervals resample documents: `blank`, at an
+    empty line (and at a file's end); `file`, at a file's end; `none`: not known. `stream`: the text is not held in
+    memory, but read whenever it is needed (without `limit` only). Raises DataError naming file and line where the bytes
+    are not UTF-8.
     """
     if not path:
         raise ConfigError("dataset=text needs a file or folder: add dataset.path=<file, a sentence a line>")
@@ -60,12 +61,12 @@ class CorpusShard(NamedTuple):
 
 
 class Lines(TextStream):
-    """The lines of text files; large files in parts, but where a document is a file."""
+    """The lines of text files; large files are read in parts, except where each file is a document."""
 
     def __init__(self, path: str, choices: dict[str, str]) -> None:
         self.name, self.choices, self.documents = Path(path).name, choices, choices["documents"]
         self.parts: Sequence[CorpusShard] = [part for file in _files(user_path(path)) for part in self._parts(file)]
-        self.tokenize("")  # a tokenizer that isn't there is refused before anything is read
+        self.tokenize("")  # a tokenizer that isn't installed is refused before anything is read
 
     @cached_property
     def tokenize(self) -> Callable[[str], Sentence]:
@@ -96,8 +97,9 @@ class Lines(TextStream):
 
 
 def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
-    """The lines that begin in the part; with `blank` those behind the first blank line that does, to the first that
-    begins in the next one, so that no document is cut."""
+    """The lines that begin in the part. With `blank`, the lines after the first blank line of the part (of a file's
+    first
+    part: all lines), up to the first blank line of the next part, so that no document is cut."""
     if part.end is None:
         yield from (line for _, line in text_lines(part.path))
         return

@@ -1,4 +1,4 @@
-"""The built-in engines, which run the encoding work: one a file."""
+"""The built-in engines, which run the encoding work: one per file."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class _Pass:
     def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; its other outputs are written."""
         rng = np.random.default_rng([self.seed, Stream.PAIRS])
-        reader.guard(label, metric, "resample()", partial(metric.resample, rng, self.bootstrap))
+        reader.guard(label, metric, "set_resampling()", partial(metric.set_resampling, rng, self.bootstrap))
         found = reader.guard(label, metric, "compute()", metric.compute)
         place = reader.place
         for name, output in reader.guard(label, metric, "outputs()", metric.outputs).items():

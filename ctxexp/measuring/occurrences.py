@@ -213,8 +213,8 @@ def _bounds(corpus: Corpus, position: np.ndarray, sentence: np.ndarray) -> tuple
     if bound is None:
         return np.ones(len(sentence), bool), np.ones(len(sentence), bool)
     width = 1 + max(position.max(initial=0), bound.positions.max(initial=0))
-    chosen = np.repeat(np.arange(len(bound.whole)), np.diff(bound.starts)) * width + bound.positions
-    return np.isin(sentence * width + position, chosen), bound.whole[sentence]
+    chosen = np.repeat(np.arange(len(bound.is_fully_measured)), np.diff(bound.starts)) * width + bound.positions
+    return np.isin(sentence * width + position, chosen), bound.is_fully_measured[sentence]
 
 
 def _every(stored_of: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The metrics, one a file."""
+"""The metrics, one per file."""
 
 from __future__ import annotations
 

@@ -16,18 +16,18 @@ from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.groups import Group
 from ctxexp.metric import Metric, Output, Over
 
-MOST = 2000  # occurrences whose pairs are listed one by one
+MAX_OCCURRENCES = 2000  # at most, whose pairs are listed one by one
 FILE = "cosine_histogram.csv"
 
 
 class Anisotropy(Metric):
     """Mean cosine over all pairs of the baseline's random occurrences, in [-1, 1]; 0 for directions spread evenly.
 
-    Drawn, or in closed form over all pairs of occurrences of different sentences, as the baseline says; the interval is
-    over the corpus's documents or sentences. `positive_pairs` is the share of the sample's pairs with a cosine above 0
-    (Liang et al. 2021 draw such pairs' histogram: hardly any is below), in [0, 1]; of more than 2,000 occurrences,
-    2,000 evenly spaced ones are paired. The histogram of their cosines, a column a layer, is saved as
-    cosine_histogram.csv.
+    The baseline decides whether it is computed from a random sample or, in closed form, over all pairs of occurrences
+    of different sentences; the interval is over the corpus's documents or sentences. `positive_pairs` is the share of
+    the sample's pairs with a cosine above 0, in [0, 1] (in the histograms that Liang et al. 2021 plot, hardly any is
+    below); of more than 2,000 occurrences, 2,000 evenly spaced ones are paired. The histogram of their cosines, with
+    one column per layer, is saved as cosine_histogram.csv.
     """
 
     over: ClassVar[Over] = "sample"
@@ -45,11 +45,11 @@ class Anisotropy(Metric):
 
     def update(self, group: Group) -> None:
         if group.key != 0:
-            return  # redraws
+            return  # 0 is the sample itself, the others are redraws
         x = group.x
         self._value, self._n = self.baseline_value(x), len(x)
-        if len(x) > MOST:
-            x = x[np.linspace(0, len(x) - 1, MOST).round().astype(int)]
+        if len(x) > MAX_OCCURRENCES:
+            x = x[np.linspace(0, len(x) - 1, MAX_OCCURRENCES).round().astype(int)]
         self._histogram, self._positive = histogram(x)
 
     def compute(self) -> dict[str, float]:

@@ -16,7 +16,7 @@ class SelfSimilarity(GroupMean):
     """Mean over words of the mean cosine between a word's occurrences, in [-1, 1] (Ethayarajh 2019, Definition 1).
 
     1: the contexts change nothing. The chance level is the mean cosine of unrelated occurrences. Exact over all
-    pairs; the released code samples at most 1,000 pairs a word. `sample`: so many random words only.
+    pairs; the released code samples at most 1,000 pairs per word. `sample`: so many random words only.
     """
 
     over: ClassVar[Over] = "word"

@@ -17,13 +17,14 @@ from ctxexp.metric import Estimate, GroupMean, Over
 class SenseSeparation(GroupMean):
     """Mean over words of (mean cosine of same-sense pairs - mean cosine of cross-sense pairs), in [-2, 2].
 
-    0: senses make no difference; a word's score is exact over all pairs of its labelled occurrences. Senses with a
-    single occurrence are left out; a word needs two other senses, else it is `undefined`. Beside `raw` (the
-    separation): `same_sense` and `cross_sense`, the two means. The chance level is that of permuted labels. Its
-    expectation is 0 for every word, whatever the space, since any pair is as likely to share a label as any other; so
-    nothing is subtracted, and `permuted` (mean over `permutations`) with their 2.5% and 97.5% percentiles
-    says how far from 0 the mean over words gets with labels that mean nothing.
-    The permutations of a word depend on `seed` and the word alone: they are the same in every layer.
+    0: senses make no difference; a word's score is exact over all pairs of its labelled occurrences (of `sample` random
+    ones at most, if given). Senses with a single occurrence are left out; a word needs two senses with two or more
+    occurrences each, else it is `undefined`. Beside `raw` (the separation): `same_sense` and `cross_sense`, the two
+    means. The chance level is that of permuted labels. Its expectation is 0 for every word, whatever the space, since
+    any pair is as likely to share a label as any other; so nothing is subtracted. `permuted`, the mean over
+    `permutations` permutations with the 2.5% and 97.5% percentiles of these, says how far from 0 the mean over words
+    gets with labels that mean nothing. The permutations of a word depend on `seed` and the word alone: they are the
+    same in every layer.
 
     Reif et al. 2019 (Visualizing and Measuring the Geometry of BERT, arXiv 1906.02715) compare the same two means, as a
     ratio; Chronis and Erk 2020 (When is a bishop not like a rook?, doi:10.18653/v1/2020.conll-1.17) cluster a word's
@@ -43,7 +44,7 @@ class SenseSeparation(GroupMean):
             )
         super().__init__(sample=sample)
         self.permutations, self.seed = permutations, seed
-        self.parts: list[np.ndarray] = []  # a word each: same, cross, permuted separations
+        self.parts: list[np.ndarray] = []  # one for each word: same, cross, permuted separations
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """NaN: rows without labels have no separation."""
@@ -59,36 +60,39 @@ class SenseSeparation(GroupMean):
             self.parts.append(parts)
 
     def _separation(self, word: str, labels: Sequence[str], x: np.ndarray) -> np.ndarray:
-        """(2 + permutations,): mean cosine of same-sense pairs, of cross-sense pairs, permuted separations; NaN."""
+        """(2 + permutations,): mean cosine of same-sense pairs, of cross-sense pairs, permuted separations; all NaN
+        if the word hasn't two senses with two or more occurrences."""
         _, codes, sizes = np.unique(np.array(labels), return_inverse=True, return_counts=True)
-        known = sizes[codes] > 1
-        codes, sizes = (np.cumsum(sizes > 1) - 1)[codes[known]], sizes[sizes > 1]
+        repeats = sizes[codes] > 1  # (n,) rows whose sense has another row
+        codes, sizes = (np.cumsum(sizes > 1) - 1)[codes[repeats]], sizes[sizes > 1]
         if len(sizes) < 2:
             return np.full(2 + self.permutations, np.nan)
-        x = x[known].astype(np.float64)
+        x = x[repeats].astype(np.float64)
         n, n_same = len(x), float((sizes * (sizes - 1)).sum())
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             u = x / np.sqrt((x**2).sum(axis=1, keepdims=True))
             rng = np.random.default_rng([self.seed, Stream.LABELS, zlib.crc32(word.encode("utf-8", "surrogatepass"))])
-            drawn = rng.permuted(np.tile(codes, (self.permutations, 1)), axis=1)
-            each = np.stack([codes, *drawn])  # (1 + permutations, n)
+            permuted = rng.permuted(np.tile(codes, (self.permutations, 1)), axis=1)
+            labelings = np.stack([codes, *permuted])  # (1 + permutations, n)
             # Pairs (j, k), j != k, of one sense: |sum of its u|^2 - its rows. The rest of all pairs are cross-sense.
-            sums = np.stack([(each == sense).astype(np.float64) @ u for sense in range(len(sizes))])
-            ones = (u**2).sum()  # n, or NaN
-            same = (sums**2).sum(axis=(0, 2)) - ones
-            cross = (u.sum(axis=0) ** 2).sum() - ones - same
+            sums = np.stack([(labelings == sense).astype(np.float64) @ u for sense in range(len(sizes))])
+            n_or_nan = (u**2).sum()
+            same = (sums**2).sum(axis=(0, 2)) - n_or_nan
+            cross = (u.sum(axis=0) ** 2).sum() - n_or_nan - same
             same, cross = same / n_same, cross / (n * (n - 1) - n_same)
         result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
         return result
 
     def row_influence(self, block: Block) -> np.ndarray:
-        """The separation's change by leaving each row out; 0 for rows of senses with a single occurrence."""
+        """Centred jackknife influence of each row: mean of the leave-one-out separations minus the row's, times
+        sqrt((n - 1) / n); 0 for rows of senses with a single occurrence."""
         return np.stack([_influence(_labels(group), group.x) for group in block])
 
     def compute(self) -> dict[str, float | Estimate]:
         parts = np.stack(self.parts) if self.parts else np.empty((0, 2 + self.permutations))
-        known = parts[np.isfinite(parts[:, :2]).all(axis=1)]
-        means = np.sort(known, axis=0).mean(axis=0) if len(known) else np.full(parts.shape[1], np.nan)
+        defined = parts[np.isfinite(parts[:, :2]).all(axis=1)]
+        # sorted, so that the sum doesn't depend on the order of the words
+        means = np.sort(defined, axis=0).mean(axis=0) if len(defined) else np.full(parts.shape[1], np.nan)
         low, high = np.percentile(means[2:], [2.5, 97.5]) if self.permutations else (np.nan, np.nan)
         return {
             **super().compute(),
@@ -99,8 +103,10 @@ class SenseSeparation(GroupMean):
 
 
 def _influence(labels: Sequence[str], x: np.ndarray) -> np.ndarray:
-    """(n,) float64; NaN where the separation is undefined. Two senses of two rows have pairs of both kinds left without
-    any one of them."""
+    """Centred jackknife influence (n,) float64 of each row; NaN where the separation is undefined.
+
+    No denominator is 0: with two senses of two or more rows each, pairs of both kinds remain when any row is left out.
+    """
     _, codes, sizes = np.unique(np.array(labels), return_inverse=True, return_counts=True)
     at = np.flatnonzero(sizes[codes] > 1)
     codes, k, n = codes[at], sizes[codes[at]].astype(np.float64), len(at)

@@ -1,4 +1,4 @@
-"""What metrics of gold pairs share: the pairs' similarities, kept by task, and intervals over resampled pairs."""
+"""Base of metrics over gold pairs: the pairs' similarities, kept by task, and intervals over resampled pairs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ctxexp.metric import Estimate, Metric, Over
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}
-ROWS = 4096  # pairs compared at a time
+CHUNK_PAIRS = 4096  # pairs compared at a time
 AVERAGE = "avg"  # stands where a task's name stands, for the mean over tasks
 
 
 def similarities(x: np.ndarray, y: np.ndarray, kind: str = "cosine") -> np.ndarray:
-    """Similarity of each row of x (n, d) with that row of y (n, d): (n,) float64, NaN where undefined.
+    """Similarity of each row of x (n, d) with the same row of y (n, d): (n,) float64, NaN where undefined.
 
-    cosine: in [-1, 1], as 1 - |u - v|^2 / 2 of the unit rows, which is exactly 1 for equal rows (so that equal
-    sentences tie) and keeps its precision near 1. dot: the dot product. euclidean: minus the Euclidean distance.
+    cosine: in [-1, 1], as 1 - |u - v|^2 / 2 of the normalized rows u and v, which is exactly 1 for equal rows (so that
+    equal sentences tie) and keeps its precision near 1. dot: the dot product. euclidean: minus the Euclidean distance.
     """
     result = np.empty(len(x))
-    for at in range(0, len(x), ROWS):
-        a, b = (np.asarray(side[at : at + ROWS], np.float64) for side in (x, y))
+    for at in range(0, len(x), CHUNK_PAIRS):
+        a, b = (np.asarray(side[at : at + CHUNK_PAIRS], np.float64) for side in (x, y))
         with np.errstate(invalid="ignore", divide="ignore"):
             if kind == "cosine":
                 u, v = (side / np.sqrt((side**2).sum(1, keepdims=True)) for side in (a, b))
@@ -38,18 +38,18 @@ def similarities(x: np.ndarray, y: np.ndarray, kind: str = "cosine") -> np.ndarr
                 value = (a * b).sum(1)
             else:
                 value = -np.sqrt(((a - b) ** 2).sum(1))
-        result[at : at + ROWS] = value
+        result[at : at + CHUNK_PAIRS] = value
     result[~np.isfinite(result)] = np.nan
     return result
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredPairs:
     """The pairs of one sub-set: columns `similarity`, `gold` and those of the metric's own, each (n,) float64."""
 
     subset: str
     columns: dict[str, np.ndarray]
-    ends: np.ndarray  # (n, 2) the pairs' sentences
+    sentence_ids: np.ndarray  # (n, 2) of each pair's two sentences
 
     def __len__(self) -> int:
         return len(self.columns["gold"])
@@ -57,40 +57,42 @@ class Scored:
     @property
     def defined(self) -> np.ndarray:
         """Which pairs have both similarity and gold: (n,) bool."""
-        known: np.ndarray = np.isfinite(self.columns["similarity"]) & np.isfinite(self.columns["gold"])
-        return known
+        result: np.ndarray = np.isfinite(self.columns["similarity"]) & np.isfinite(self.columns["gold"])
+        return result
 
     def of(self, *names: str) -> list[np.ndarray]:
         """Columns of the defined pairs."""
         return [self.columns[name][self.defined] for name in names]
 
 
-def joined(parts: Sequence[Scored]) -> Scored:
+def join_pairs(parts: Sequence[ScoredPairs]) -> ScoredPairs:
     """All pairs of the sub-sets, one after the other."""
     columns = {name: np.concatenate([p.columns[name] for p in parts]) for name in parts[0].columns}
-    return Scored("", columns, np.concatenate([p.ends for p in parts]))
+    return ScoredPairs("", columns, np.concatenate([p.sentence_ids for p in parts]))
 
 
 @dataclass
-class Found:
-    """A task's statistics: values by name, their replicates (each (r,)), and counts, which tasks add up."""
+class TaskStatistics:
+    """A task's statistics: values by name, their bootstrap replicates (each (r,)), and counts, which tasks add up."""
 
     values: dict[str, float]
     replicates: dict[str, np.ndarray]
     counts: dict[str, int] = field(default_factory=dict)
 
     def estimates(self, main: str) -> dict[str, float | Estimate]:
-        """Values, each with its interval if it has replicates, which `main` keeps; then counts."""
-        found: dict[str, float | Estimate] = {name: float(value) for name, value in self.values.items()}
-        for name, drawn in self.replicates.items():
-            found[name] = Estimate(self.values[name], *percentiles(drawn), drawn if name == main else None)
-        return found | {name: float(count) for name, count in self.counts.items()}
+        """Values, each with its interval if it has replicates, then counts; the replicates themselves for `main`
+        only."""
+        estimates: dict[str, float | Estimate] = {name: float(value) for name, value in self.values.items()}
+        for name, replicates in self.replicates.items():
+            kept = replicates if name == main else None
+            estimates[name] = Estimate(self.values[name], *percentiles(replicates), kept)
+        return estimates | {name: float(count) for name, count in self.counts.items()}
 
 
-def average(tasks: Sequence[Found]) -> Found:
+def average(tasks: Sequence[TaskStatistics]) -> TaskStatistics:
     """The unweighted mean over tasks of every value and replicate (NaN if a task's is); counts are added."""
     first = tasks[0]
-    return Found(
+    return TaskStatistics(
         {name: float(np.mean([t.values[name] for t in tasks])) for name in first.values},
         {name: np.mean([t.replicates[name] for t in tasks], axis=0) for name in first.replicates},
         {name: sum(t.counts[name] for t in tasks) for name in first.counts},
@@ -98,7 +100,7 @@ def average(tasks: Sequence[Found]) -> Found:
 
 
 class SimilarityMetric(Metric):
-    """A measure of how a pair's similarity goes with what is known of the pair, task by task.
+    """A measure of how well the similarity of a pair's vectors agrees with its gold score, task by task.
 
     A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
     several tasks the names of statistics begin with the task (`STS12/all`), and `avg/...` is the mean over tasks, NaN
@@ -112,10 +114,10 @@ class SimilarityMetric(Metric):
         if similarity not in SIMILARITIES:
             raise ConfigError(f"similarity={short(similarity)}: no such choice{near(str(similarity), SIMILARITIES)}")
         self.similarity = similarity
-        self._parts: dict[str, Scored] = {}
+        self._parts: dict[str, ScoredPairs] = {}
         self._rng, self._draws = np.random.default_rng(0), 0
 
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._rng, self._draws = rng, replicates
 
     def update(self, group: Group) -> None:
@@ -127,43 +129,47 @@ class SimilarityMetric(Metric):
             "similarity": similarities(group.x[:, 0], group.x[:, 1], self.similarity),
             "gold": np.array(pairs.gold, np.float64),
         }
-        ends = np.arange(2 * n).reshape(n, 2) if pairs.ends is None else np.array(pairs.ends)
-        self._parts[subset] = Scored(subset, {**columns, **self.columns(subset, pairs)}, ends)
+        sentence_ids = np.arange(2 * n).reshape(n, 2) if pairs.ends is None else np.array(pairs.ends)
+        self._parts[subset] = ScoredPairs(subset, {**columns, **self.columns(subset, pairs)}, sentence_ids)
 
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
-        """More about each pair, by name, each (n,) float64."""
+        """Further columns for each pair, by name, each (n,) float64."""
         return {}
 
-    def resampled(self, parts: Sequence[Scored], statistics: Statistics) -> dict[str, np.ndarray]:
-        """The statistics' replicates (r,), of counts (c, n) of the pairs of all parts."""
+    def bootstrap(self, parts: Sequence[ScoredPairs], statistics: Statistics) -> dict[str, np.ndarray]:
+        """Bootstrap replicates of the statistics, (r,) each.
+
+        `statistics` gives their values (c,) for counts (c, n): how often each of the n pairs of all parts is drawn in
+        each of c resamples.
+        """
         none = {name: values[:0] for name, values in statistics(np.ones((1, sum(map(len, parts))))).items()}
-        return none | replicates_of([part.ends for part in parts], self._draws, self._rng, statistics)
+        return none | replicates_of([part.sentence_ids for part in parts], self._draws, self._rng, statistics)
 
     @abstractmethod
-    def task(self, parts: Sequence[Scored]) -> Found:
-        """The statistics of one task, of its sub-sets."""
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+        """The statistics of one task from its sub-sets."""
 
     def compute(self) -> dict[str, float | Estimate]:
         tasks = self.tasks()
         if not tasks:
             raise MetricError("no gold pairs: choose a data set that has them, such as sts_b, sick_r or sts")
-        found = {name: self.task(parts) for name, parts in tasks.items()}
-        if len(found) == 1:
-            (only,) = found.values()
+        by_task = {name: self.task_statistics(parts) for name, parts in tasks.items()}
+        if len(by_task) == 1:
+            (only,) = by_task.values()
             return only.estimates(self.main)
-        found[AVERAGE] = average(list(found.values()))
-        of_tasks = {name: task.estimates(self.main) for name, task in found.items()}
+        by_task[AVERAGE] = average(list(by_task.values()))
+        of_tasks = {name: task.estimates(self.main) for name, task in by_task.items()}
         return {f"{name}/{key}": value for name, task in of_tasks.items() for key, value in task.items()}
 
-    def tasks(self) -> dict[str, list[Scored]]:
+    def tasks(self) -> dict[str, list[ScoredPairs]]:
         """The sub-sets by task, the name's part before the slash, in order of appearance."""
-        tasks: dict[str, list[Scored]] = {}
+        tasks: dict[str, list[ScoredPairs]] = {}
         for subset, part in self._parts.items():
             tasks.setdefault(subset.split("/")[0] or "other", []).append(part)
         return tasks
 
 
-def undefined(parts: Sequence[Scored]) -> dict[str, int]:
-    """How many pairs have a similarity (`n`), and how many have none (`undefined`)."""
+def pair_counts(parts: Sequence[ScoredPairs]) -> dict[str, int]:
+    """The numbers of pairs with similarity and gold score (`n`), and of the others (`undefined`)."""
     n = sum(int(p.defined.sum()) for p in parts)
     return {"n": n, "undefined": sum(map(len, parts)) - n}

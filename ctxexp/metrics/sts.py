@@ -8,7 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.maths.correlation import pearson, percentiles, resampled_spearman, spearman
-from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
+from ctxexp.metrics.similarity import (
+    SIMILARITIES,
+    ScoredPairs,
+    Similarity,
+    SimilarityMetric,
+    TaskStatistics,
+    join_pairs,
+    pair_counts,
+)
 
 
 class STS(SimilarityMetric):
@@ -30,9 +38,9 @@ class STS(SimilarityMetric):
         self.definition = f"Spearman of {SIMILARITIES[similarity]} with gold, over all pairs of a task"
         self._intervals: dict[str, tuple[float, float]] = {}
 
-    def task(self, parts: Sequence[Scored]) -> Found:
-        whole = joined(parts)
-        counts = undefined(parts)
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+        whole = join_pairs(parts)
+        counts = pair_counts(parts)
         weights = np.array([part.defined.sum() for part in parts], np.float64)
         values: dict[str, float] = {}
         for prefix, correlation in (("", spearman), ("pearson_", pearson)):
@@ -52,20 +60,21 @@ class STS(SimilarityMetric):
                 **{f"of {part.subset}": column for part, column in zip(parts, each.T, strict=True)},
             }
 
-        resampled = self.resampled(parts, statistics)
+        resampled = self.bootstrap(parts, statistics)
         for part in parts:
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
-        return Found(values, resampled, counts)
+        return TaskStatistics(values, resampled, counts)
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
-        """The table, a row a sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x 100."""
+        """The table, one row per sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x
+        100."""
         rows: list[dict[str, object]] = []
         for part in self._parts.values():
             low, high = self._intervals.get(part.subset, (float("nan"), float("nan")))
             rows.append(
                 {
                     "subset": part.subset,
-                    **undefined([part]),
+                    **pair_counts([part]),
                     "spearman": 100 * spearman(*part.of("similarity", "gold")),
                     "spearman_ci_low": low,
                     "spearman_ci_high": high,
@@ -75,7 +84,7 @@ class STS(SimilarityMetric):
         return {"table": rows}
 
 
-def _spearman(part: Scored, counts: np.ndarray) -> np.ndarray:
+def _spearman(part: ScoredPairs, counts: np.ndarray) -> np.ndarray:
     """Spearman x 100 in each resample (c,)."""
     result: np.ndarray = 100 * resampled_spearman(part.of("similarity", "gold"), counts)[:, 0, 1]
     return result

@@ -32,7 +32,7 @@ from ctxexp.results.values import Key
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
-PAPER = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
+PAPER_MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 """The measures of the paper's four figures, in its order."""
 
 
@@ -41,14 +41,14 @@ class Line:
     """One curve: y (n_layers,), NaN a gap; low and high are its 95% interval, or None."""
 
     label: str
-    model: str  # the run's label; a published curve has that of the run it stands beside
+    run_label: str  # a published curve has that of the run it stands beside
     y: np.ndarray
     low: np.ndarray | None
     high: np.ndarray | None
     colour: str
     marker: int  # tells lines apart without colour; the same for a model in all charts
-    dash: int = 0  # 0 is drawn through; a model's twins, by control or transform, have its colour and another style
-    published: bool = False
+    dash: int = 0  # 0: solid; runs of one encoder, by control or transform, share its colour and differ in style
+    published: bool = False  # whether it is a curve of the paper
     layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
 
     @property
@@ -68,7 +68,7 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     threshold: float | None = None
-    baseline: str = ""  # which of the measure's baselines the statistic is by; empty: the first
+    baseline: str = ""  # relative to which baseline of the measure the statistic is computed; empty: the first
 
 
 @dataclass(frozen=True)
@@ -81,34 +81,37 @@ class Chart:
 
     @property
     def lines(self) -> list[Line]:
-        """One line a label, in order, the published after the measured: the legend."""
+        """The legend: one line for each label, in order, published curves after measured ones."""
         lines = {line.label: line for panel in self.panels for line in panel.lines}
         return sorted(lines.values(), key=lambda line: line.published)
 
 
 def sweep_charts(
-    runs: Sequence[LabelledResults], *, published: bool = False, statistic: str = "adjusted"
+    runs: Sequence[LabelledResults], *, all_published: bool = False, statistic: str = "adjusted"
 ) -> list[Chart]:
     """The paper's four charts, then one for each other measure; those with any finite value. A measure by task
-    (`sts/STS12`) is one chart, a panel a task, their mean first.
+    (`sts/STS12`) is one chart with one panel for each task, their mean first.
 
     `statistic` is raw, baseline or adjusted; a measure without it (anisotropy has no baseline) shows its own. Published
-    curves come along for the paper's models where the run used the published weights, or for all of them on request.
+    curves stand beside runs of the paper's models that used the published weights; with `all_published`, beside all
+    runs of these models.
     """
     runs = unique_labels(runs)
     present = list(dict.fromkeys(measure_task for _, results in runs for measure_task in results.measure_tasks()))
     every = [results for _, results in runs]
     chart_of = {measure: figure_name(measure, every) for measure, _ in present}
     charts = []
-    for name in dict.fromkeys((*PAPER, *chart_of.values())):
+    for name in dict.fromkeys((*PAPER_MEASURES, *chart_of.values())):
         measure_tasks = [(measure, task) for measure, task in present if chart_of[measure] == name]
         measure_tasks.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != AVERAGE))
-        panels = [sweep_panel(runs, *measure_task, statistic, published=published) for measure_task in measure_tasks]
+        panels = [
+            sweep_panel(runs, *measure_task, statistic, all_published=all_published) for measure_task in measure_tasks
+        ]
         if statistic == "adjusted":
             panels += [
-                sweep_panel(runs, *measure_task, statistic, published=False, baseline=name)
+                sweep_panel(runs, *measure_task, statistic, all_published=False, baseline=baseline)
                 for measure_task in measure_tasks
-                for name in other_baselines(every, *measure_task)
+                for baseline in other_baselines(every, *measure_task)
             ]
         panels_with_lines = tuple(panel for panel in panels if panel.lines)
         if panels_with_lines:
@@ -117,25 +120,25 @@ def sweep_charts(
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
 
-def headlines(names: Sequence[str]) -> list[str]:
+def leading_charts(names: Sequence[str]) -> list[str]:
     """The names of the charts that come first: the paper's, or else the first four."""
-    return [name for name in names if name in PAPER] or list(names)[:4]
+    return [name for name in names if name in PAPER_MEASURES] or list(names)[:4]
 
 
 def line_styles(runs: Sequence[LabelledResults]) -> dict[str, tuple[str, int]]:
     """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style. Where all
     are of one encoder, each transform has a colour instead."""
-    alone = len({results.info.model.encoder or label for label, results in runs}) == 1
+    single_encoder = len({results.info.model.encoder or label for label, results in runs}) == 1
     families: dict[tuple[str, str], list[tuple[bool, int, str]]] = {}
     for i, (label, results) in enumerate(runs):
         info = results.info
         changed = (info.control, info.transform.name) != ("none", "none")
-        transform = info.transform.name if alone and info.transform.name != "none" else ""
+        transform = info.transform.name if single_encoder and info.transform.name != "none" else ""
         families.setdefault((info.model.encoder or label, transform), []).append((changed, i, label))
     members = {transform or sorted(family)[0][2]: sorted(family) for (_, transform), family in families.items()}
-    ends = {label: seeds_suffix(results) for label, results in runs}
+    suffixes = {label: seeds_suffix(results) for label, results in runs}
     # a mean over seeds has its runs' colour
-    bare_names = {name: name.removesuffix(ends.get(name, "")) for name in members}
+    bare_names = {name: name.removesuffix(suffixes.get(name, "")) for name in members}
     hue = colours(list(bare_names.values()))
     return {
         label: (hue[bare_names[name]], dash)
@@ -145,11 +148,11 @@ def line_styles(runs: Sequence[LabelledResults]) -> dict[str, tuple[str, int]]:
 
 
 def sweep_panel(
-    runs: Sequence[LabelledResults], measure: str, task: str, statistic: str, *, published: bool, baseline: str = ""
+    runs: Sequence[LabelledResults], measure: str, task: str, statistic: str, *, all_published: bool, baseline: str = ""
 ) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     styles = line_styles(runs)
-    if not baseline:  # one statistic a panel, whoever lacks it
+    if not baseline:  # one statistic for the panel, even if some runs lack it
         each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
         statistic = statistic if statistic in each else next(iter(each), statistic)
     key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
@@ -161,7 +164,7 @@ def sweep_panel(
         if line is None:
             continue
         lines.append(replace(line, dash=dash))
-        model = paper_model(label, results, published=published)
+        model = paper_model(label, results, all_published=all_published)
         y = published_curve(model, results, key)
         if model is not None and y is not None and model not in overlaid_models:
             overlaid_models.add(model)
@@ -178,18 +181,19 @@ def sweep_panel(
         definition=definition,
         y_label=axis_label(measure, statistic, every, task, baseline),
         lines=tuple(lines),
-        threshold=threshold(measure, every) if statistic == "adjusted" else None,
+        threshold=reference_line(measure, every) if statistic == "adjusted" else None,
         baseline=baseline,
     )
 
 
-def threshold(measure: str, runs: Sequence[Results]) -> float | None:
-    """The value at which a line crosses the measure's adjusted curves, as its metric declares; None: no line."""
+def reference_line(measure: str, runs: Sequence[Results]) -> float | None:
+    """The height of the horizontal reference line across the measure's adjusted curves, as its metric declares; None:
+    no line."""
     return next((at for r in runs if (at := measure_info(r, measure).line) is not None), None)
 
 
 def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray | None:
-    """The published curve of the key's measure by the same definition and kind of baseline; None if there is none."""
+    """The published curve of the key's measure, of the same definition and kind of baseline; None if there is none."""
     if baseline_label(results, key):
         return None
     published_key = key._replace(measure=definition_name(results, key.measure))
@@ -208,13 +212,13 @@ def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: i
     return Line(label, label, y, low, high, colour, marker, layers=results.info.model.layers)
 
 
-def paper_model(label: str, results: Results, *, published: bool) -> str | None:
-    """bert, gpt2 or elmo if the published curves of that model belong beside this run."""
+def paper_model(label: str, results: Results, *, all_published: bool) -> str | None:
+    """bert, gpt2 or elmo if the published curves of that model belong beside this run, else None."""
     words = (results.info.model.name or results.info.title or label).replace("(", " ").split()
     name = words[0].casefold() if words else ""
     if name not in reference.models():
         return None
-    return name if published or results.info.model.weights == "published" else None
+    return name if all_published or results.info.model.weights == "published" else None
 
 
 def finite_curve(curve: np.ndarray | None) -> np.ndarray | None:

@@ -33,21 +33,21 @@ class Comparison:
         return pd.concat(parts, ignore_index=True)[["run", *COLUMNS]]
 
     def plot(self, measure: str | None = None) -> Figure:
-        """The runs' curves of one measure by layer (all its definitions); None: the overview. Raises MetricError for an
-        unknown measure, and where there is no value to draw."""
+        """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. Raises
+        MetricError for an unknown measure, and where there is no value to draw."""
         charts = sweep_charts(self.runs)
         curve_names = dict.fromkeys(
             Key(m, "", task).curve_name for _, results in self.runs for m, task in results.measure_tasks()
         )
         if measure is None:
             if not charts:
-                raise MetricError(_nothing(list(curve_names)))
+                raise MetricError(_nothing_to_draw(list(curve_names)))
             return overview_figure(charts, self.runs)
         for chart in charts:
             if measure in (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels)):
                 return sweep_figure(chart, self.runs)
         if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
-            raise MetricError(_nothing([measure]))
+            raise MetricError(_nothing_to_draw([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Comparison:
         return html
 
 
-def _nothing(measures: list[str]) -> str:
+def _nothing_to_draw(measures: list[str]) -> str:
     """Why there is nothing to draw."""
     if not measures:
         return "nothing to draw: these runs hold no curve by layer"

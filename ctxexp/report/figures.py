@@ -45,15 +45,15 @@ def run_figures(results: Results, folder: Path, *, published: bool = False) -> l
 
 
 def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: bool = False) -> list[Path]:
-    """Write the comparison of runs (chart label, results): overview.png, then a figure a measure, PNG and SVG each;
-    the paper's also as wide as a column of a page, with PDF."""
-    sweep_charts = charts.sweep_charts(runs, published=published)
+    """Write the comparison of runs (chart label, results): overview.png, then one figure per measure, each as PNG and
+    SVG; the paper's also as wide as a column of a page, with PDF."""
+    sweep_charts = charts.sweep_charts(runs, all_published=published)
     if not sweep_charts:
         return []
     paths = save_figure(overview_figure(sweep_charts, runs), folder, "overview")
     for chart in sweep_charts:
         paths += save_figure(sweep_figure(chart, runs), folder, chart.name)
-        if chart.name in charts.headlines([each.name for each in sweep_charts]):
+        if chart.name in charts.leading_charts([each.name for each in sweep_charts]):
             paths += save_figure(column_figure(chart), folder, f"{chart.name}_column", ("png", "svg", "pdf"))
     return paths
 
@@ -86,12 +86,12 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         if y is not None and other != key:
             handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
             names.append(wording.readable(other))
-    model = charts.paper_model(label, results, published=published)
+    model = charts.paper_model(label, results, all_published=published)
     paper_curve = charts.published_curve(model, results, key)
     if paper_curve is not None:
         handles.append(_draw(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
         names.append(f"published, {wording.readable(key)}")
-    if (at := charts.threshold(measure, [results])) is not None:
+    if (at := charts.reference_line(measure, [results])) is not None:
         _threshold(axes, at)
     _finish(axes, wording.axis_label(measure, "", [results], task))
     count = wording.group_count_phrase(results, measure, task)
@@ -147,7 +147,7 @@ def column_figure(chart: Chart) -> Figure:
 
 def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults] = ()) -> Figure:
     """The paper's figures on one picture, the first definition of each."""
-    names = charts.headlines([chart.name for chart in all_charts])
+    names = charts.leading_charts([chart.name for chart in all_charts])
     headline_charts = [chart for chart in all_charts if chart.name in names]
     columns = min(len(headline_charts), 2)
     rows = -(-len(headline_charts) // columns)
@@ -160,7 +160,7 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
         pad = 8 + 12 * len(under)
         axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=pad, parse_math=False)
         axes.text(0, 1.025, "\n".join(under), fontsize=8.5, color=FAINT, **style)
-    asks = any(chart.name in charts.PAPER for chart in headline_charts)
+    asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     everything = Chart("overview", heading, tuple(c.panels[0] for c in headline_charts))
     _dress_sweep(figure, everything.title, run_facts.shared_facts(runs), everything.lines, runs)

@@ -60,8 +60,8 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
         others: Further runs, among which `model=random_words`, the untrained twin and the shuffled text are looked for.
 
     Returns:
-        Layer 0 where it was measured, a vector a word where its value is exact or was measured, then the twin and the
-        shuffled text where these were.
+        Layer 0 where it was measured, one vector per word where its value is exact or was measured, then the twin and
+        the shuffled text where these were.
     """
     estimates = results.by_key[key]
     if key.place != LAYER:
@@ -88,7 +88,7 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
 
 
 def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
-    """The one layer of a random vector a word, beside each of n layers."""
+    """The one layer of a random vector per word, beside each of n layers."""
     return np.full(n, curve[0])
 
 

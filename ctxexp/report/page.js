@@ -93,7 +93,7 @@ function show({ chart, name, note, plot, section, baselines }) {
   if (section.open === false) return;
   const bands = [], lines = [];
   for (const line of view.lines) {
-    if (hidden.has(line.model) || (line.published && !by("published").checked)) continue;
+    if (hidden.has(line.run_label) || (line.published && !by("published").checked)) continue;
     const x = line.layers.map(layer => depth ? layer / Math.max(line.last, 1) : layer);
     if (by("bands").checked && line.low) bands.push(...band(line, x));
     const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";

@@ -146,14 +146,14 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
     """The data of the page's script in JSON's types: models, charts a view per panel and statistic, and the table."""
     chart_entries: dict[str, dict[str, Any]] = {}
     for statistic in _STATISTICS:
-        for chart in charts.sweep_charts(runs, published=published, statistic=statistic):
+        for chart in charts.sweep_charts(runs, all_published=published, statistic=statistic):
             entry = chart_entries.setdefault(chart.name, {"title": chart.title, "panels": {}})
             for panel in chart.panels:
                 last = max(len(line.y) for line in panel.lines) - 1
                 fresh = {"name": _choice(panel, runs), "definition": panel.definition, "last": last, "views": {}}
                 views = entry["panels"].setdefault((panel.measure, panel.task), fresh)["views"]
                 views[panel.baseline or statistic] = _view(panel)
-    headlines = charts.headlines(list(chart_entries))
+    headlines = charts.leading_charts(list(chart_entries))
     labelled_runs = wording.unique_labels(runs)
     models = [{"label": label, "colour": colour} for label, (colour, _) in charts.line_styles(labelled_runs).items()]
     panels = [panel for chart in chart_entries.values() for panel in chart["panels"].values()]
@@ -213,7 +213,7 @@ def _plain(value: object) -> object:
 
 
 def _runs_table(runs: Sequence[LabelledResults]) -> PageTable:
-    """One column a run, one row a fact: identities are long, models few."""
+    """One column per run, one row per fact: identities are long, models few."""
     labelled_runs = wording.unique_labels(runs)
     facts = [_run_facts(results.info) for _, results in labelled_runs]
     rows = [[name, *(_cell(each[name]) for each in facts)] for name in _run_facts(RunInfo())]

@@ -25,10 +25,10 @@ PALETTE = (  # after Okabe & Ito and Tol: told apart with the common colour-visi
 )
 
 INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
-"""What is written, what is said beside it, and lines behind curves."""
+"""Colours of text, of secondary text, and of grid lines."""
 
 SUMMARY, ORIGIN = "#7f7f7f", "#d62728"
-"""A sweep's summary among its runs; where all vectors begin, in a projection."""
+"""Colours of a sweep's summary curve among those of its runs, and of the mark at the origin of a projection."""
 
 _KNOWN_SHADES = {"untrained": 0.5, "published": -0.35, "mini": 0.3}
 _SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
@@ -38,8 +38,9 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     """A distinct "#rrggbb" for each label, in the order given.
 
     bert, gpt2 and elmo are fixed; any other model or checkpoint is hashed to a palette, and past its end to generated
-    hues. Labels that differ in what is said of it alone ("bert", "bert (untrained)") share the hue and differ in
-    lightness. The labels' order never matters; one label's colour moves only when another one claims it first.
+    hues. Labels that differ only in what follows the model's name ("bert", "bert (untrained)") share the hue and
+    differ in lightness. The labels' order never matters; one label's colour moves only when another one claims it
+    first.
     """
     families: dict[str, list[str]] = {}
     for label in sorted(set(labels)):
@@ -47,7 +48,7 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     used_colours: set[str] = set()
     hues: dict[str, str] = {}
     for name in sorted(families, key=lambda name: (name not in FIXED, name)):
-        # the fixed colours stay free even where their models are absent: who else is there mustn't matter
+        # the fixed colours stay free even where their models are absent: a label's colour mustn't depend on the others
         free = (c for c in _preferences(name) if c not in hues.values() and (name in FIXED or c not in FIXED.values()))
         hues[name] = next(free)
     colour_of: dict[str, str] = {}
@@ -65,12 +66,12 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
 
 
 def _family(label: str) -> str:
-    """The model with its checkpoint, before what is said of it: "bert" of "BERT (untrained)" and of "bert + flow"."""
+    """The model with its checkpoint, without annotations: "bert" of "BERT (untrained)" and of "bert + flow"."""
     words = re.split(r"\s*[(\[:,+]", label.strip(), maxsplit=1)
     return words[0].casefold() or label.strip().casefold()
 
 
-def _number(text: str) -> int:
+def _stable_hash(text: str) -> int:
     """The same number in every process, unlike hash()."""
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
@@ -79,7 +80,7 @@ def _preferences(name: str) -> Iterator[str]:
     """The colours a family would take, best first; never ends."""
     if name in FIXED:
         yield FIXED[name]
-    start = _number(name)
+    start = _stable_hash(name)
     for step in range(len(PALETTE)):
         yield PALETTE[(start + step) % len(PALETTE)]
     yield from _generated(start)
@@ -90,7 +91,7 @@ def _shades(label: str, hue: str) -> Iterator[str]:
     for word, amount in _KNOWN_SHADES.items():
         if word in label.casefold():
             yield _blend(hue, amount)
-    start = _number(label)
+    start = _stable_hash(label)
     for step in range(len(_SHADES)):
         yield _blend(hue, _SHADES[(start + step) % len(_SHADES)])
     yield from _generated(start)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.report.charts import PAPER
+from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.wording import LabelledResults, figure_name, main_key, title, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Key
@@ -36,11 +36,11 @@ class ComparisonRow(NamedTuple):
 
 
 def side_by_side(runs: Sequence[LabelledResults]) -> list[ComparisonRow]:
-    """A row a measure, the paper's first, a cell a run."""
+    """One row per measure, the paper's first, one cell per run."""
     labelled_runs = unique_labels(runs)
     every = [results for _, results in labelled_runs]
     measure_tasks = list(dict.fromkeys(measure_task for results in every for measure_task in results.measure_tasks()))
-    first = [measure for measure in PAPER if any(measure == measure_task[0] for measure_task in measure_tasks)]
+    first = [measure for measure in PAPER_MEASURES if any(measure == measure_task[0] for measure_task in measure_tasks)]
     order = {
         name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_name(m, every) for m, _ in measure_tasks)]))
     }

@@ -1,6 +1,7 @@
 """`ctxexp conform NAME [key=value ...]`: the conformance kit on a registered name.
 
-Exit status 0: every law holds; 1: some are broken; 2: it can't be checked.
+A law is a requirement of a contract. Exit status 0: every law holds; 1: some are broken; 2: an error, so that they
+can't be checked.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     part = _part_of_name(name, values)
     title = f"{part.kind} {part.name}" + "".join(f" {k}={v}" for k, v in part.arguments.items())
     title += f" of {part.source}" if part.source else ""
-    again = partial(_elsewhere, f"{part.kind}/{part.name}", json.dumps(values))
+    again = partial(_fingerprint_in_subprocess, f"{part.kind}/{part.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
-        "model": partial(testing.check_encoder, others=dict(_others(part))),
+        "model": partial(testing.check_encoder, others=dict(_variants(part))),
         "metric": testing.check_metric,
         "transform": testing.check_transform,
         "dataset": partial(testing.check_dataset, elsewhere=again),
@@ -55,7 +56,7 @@ def conform(name: str, values: Mapping[str, object]) -> str:
 
 
 def _part_of_name(name: str, values: Mapping[str, Any]) -> Part:
-    """The registered thing of that name, after loading the files in `values["plugins"]`; other values are its
+    """The configured plugin of that name, after loading the files in `values["plugins"]`; other values are its
     arguments."""
     files = values.get("plugins") or []
     files = [files] if isinstance(files, str) else files
@@ -70,8 +71,9 @@ def _part_of_name(name: str, values: Mapping[str, Any]) -> Part:
     return part_of(offer.kind, offer.kind, {"name": offer.name, **arguments}, registry)
 
 
-def _elsewhere(name: str, values: str) -> str:
-    """The fingerprint of the data set in a process whose sets have another order; `values` is JSON."""
+def _fingerprint_in_subprocess(name: str, values: str) -> str:
+    """The fingerprint of the data set in a process with another hash seed, so that sets iterate in another order;
+    `values` is JSON."""
     code = "import sys; from ctxexp.testing.by_name import fingerprint; print(fingerprint(*sys.argv[1:]))"
     env = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
     done = subprocess.run([sys.executable, "-c", code, name, values], env=env, capture_output=True, text=True)
@@ -86,8 +88,8 @@ def fingerprint(name: str, values: str) -> str:
     return corpus.fingerprint
 
 
-def _others(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """How to build the model with each choice of each argument, one at a time."""
+def _variants(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Factories of the model with one argument changed, for each choice of each argument."""
     for key, (kind, default) in (part.signature() or {}).items():
         choices = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
         for choice in choices:

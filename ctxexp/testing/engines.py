@@ -1,4 +1,5 @@
-"""Laws of engines: work is made once a worker, every item's result comes back, exceptions reach the caller."""
+"""Laws of engines: each worker builds its function once, every item's result comes back, exceptions reach the
+caller."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ ITEMS = 12
 def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
     """The laws of `ctxexp.engine.Engine`; raises ConformanceError naming each that is broken.
 
-    An engine of several workers is put to work: each begins a process.
+    An engine of several workers starts them, each a process of its own.
     """
     report = Report(name or subject_label("engine", make))
     with report.law("interface"):
@@ -31,14 +32,14 @@ def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
     with report.law("every item's result comes back once"):
         results = Counter(engine.map_unordered(_Squares, range(ITEMS)))
         if results != Counter(i * i for i in range(ITEMS)):
-            raise Breach(f"each() of the squares below {ITEMS}² gave {sorted(results.elements())}")
+            raise Breach(f"map_unordered() of the squares below {ITEMS}² gave {sorted(results.elements())}")
     with report.law("no item, no result"):
         if list(engine.map_unordered(_Squares, [])):
-            raise Breach("each() gave results of no item")
+            raise Breach("map_unordered() gave results for an empty list of items")
     with report.law("the work is made by workers, not for every item"):
         counts = set(engine.map_unordered(_CallCount, range(ITEMS)))
         if max(counts) == 0:
-            raise Breach("each() made the work anew for every item: a worker would load its model as often")
+            raise Breach("map_unordered() made the work anew for every item: a worker would load its model as often")
     with report.law("what the work raises is raised"):
         try:
             list(engine.map_unordered(partial(_RaiseAt, ITEMS // 2), range(ITEMS)))
@@ -46,7 +47,7 @@ def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
             if "no such number" not in str(error):
                 raise Breach(f"another error arrived: {error}") from None
         else:
-            raise Breach("each() went on after the work had raised an error")
+            raise Breach("map_unordered() went on after the work had raised an error")
     return report.conclude()
 
 

@@ -38,7 +38,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     """The laws of `ctxexp.Metric`, checked on random groups (or pairs); raises ConformanceError naming each that is
     broken.
 
-    `make` builds one instance a layer. The report's notes hold the score that groups of few rows of pure noise get:
+    `make` builds one instance per layer. The report's notes hold the score that groups of few rows of pure noise get:
     the bias of small n.
     """
     report = Report(name or subject_label("metric", make))

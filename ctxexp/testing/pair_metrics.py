@@ -70,14 +70,14 @@ def _group(subset: str, x: np.ndarray, y: np.ndarray, gold: np.ndarray, texts: S
 
 def _compute(make: Make, parts: Sequence[Group], replicates: int = 0) -> dict[str, float]:
     metric = updated_metric(make, parts)
-    metric.resample(np.random.default_rng(1), replicates)
+    metric.set_resampling(np.random.default_rng(1), replicates)
     return numbers(metric.compute())
 
 
 def _statistics(make: Make, parts: Sequence[Group]) -> None:
     for some in (parts, parts[2:]):
         metric = updated_metric(make, some)
-        metric.resample(np.random.default_rng(1), REPLICATES)
+        metric.set_resampling(np.random.default_rng(1), REPLICATES)
         stats = metric.compute()
         check_statistics(stats)
         main = make().main
@@ -97,7 +97,7 @@ def _memory(make: Make, parts: Sequence[Group]) -> None:
         x, gold = group.x.copy(), _pairs_of(group).gold.copy()
         metric.update(replace(group, x=x, pairs=Pairs(gold, list(_pairs_of(group).texts))))
         x[:], gold[:] = 0, 0
-    metric.resample(np.random.default_rng(1), 0)
+    metric.set_resampling(np.random.default_rng(1), 0)
     got = numbers(metric.compute())
     if not equal(expected, got):
         raise Breach(f"it kept arrays that were only lent: copy in update(): {difference(expected, got)}")
@@ -149,7 +149,7 @@ def _degenerate(make: Make, parts: Sequence[Group]) -> None:
 
 def _output(make: Make, parts: Sequence[Group]) -> None:
     metric = updated_metric(make, parts)
-    metric.resample(np.random.default_rng(1), REPLICATES)
+    metric.set_resampling(np.random.default_rng(1), REPLICATES)
     metric.compute()
     with tempfile.TemporaryDirectory() as folder:
         check_outputs(metric, Path(folder))

@@ -1,4 +1,5 @@
-"""Laws of an encoder's view of whole sentences: named units, vectors that depend on their sentence alone."""
+"""Laws of an encoder's view of whole sentences: units named after poolings, vectors that depend on their sentence
+alone."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from ctxexp.model import Encoder, check_encoded, check_separate, contract_violat
 from ctxexp.testing.report import Breach
 
 SENTENCES = [Sentence.of(text.split()) for text in ("The bank closed early .", "It rained .", "the river", "It rained")]
-TOLERANCE = 6e-2  # share of a layer's root mean square, wide enough for half types
+TOLERANCE = 6e-2  # share of a layer's root mean square, wide enough for half-precision types
 
 
 def check_sentences(view: Encoder, encoder: Encoder) -> None:
-    """Raise Breach unless the encoder's `sentence_encoder()` returned a view as `ctxexp.Encoder` documents it."""
+    """Raise Breach unless the encoder's `sentence_encoder()` returned a view as the contract, `ctxexp.Encoder`,
+    documents it."""
     if wrong := contract_violation(view):
         raise Breach(f"sentence_encoder(): what it gave {wrong}")
     if not view.poolings:

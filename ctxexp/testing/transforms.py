@@ -14,7 +14,8 @@ ROWS = (200, 1000)  # of 8 columns; the second for a transform that refuses the 
 
 
 def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
-    """The laws of `ctxexp.Transform`; raises ConformanceError naming each that is broken. `make` builds one a layer."""
+    """The laws of `ctxexp.Transform`; raises ConformanceError naming each that is broken. `make` builds one per
+    layer."""
     report = Report(name or subject_label("transform", make))
     rng = np.random.default_rng(0)
     x = _rows(make, ROWS[0])

@@ -1,4 +1,4 @@
-"""The built-in transforms: one calibration of the space a file."""
+"""The built-in transforms: one calibration of the space per file."""
 
 from __future__ import annotations
 

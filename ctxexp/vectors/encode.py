@@ -236,4 +236,4 @@ def _stored_words(corpus: Corpus, encoder: Encoder, unique: Sequence[Sentence]) 
             "words.max_contexts bounds the contexts of words, but model.pooling=pieces measures the model's pieces; "
             "leave one of them out"
         )
-    return [None if whole else bound.of(i) for i, whole in enumerate(bound.whole.tolist())]
+    return [None if whole else bound.of(i) for i, whole in enumerate(bound.is_fully_measured.tolist())]

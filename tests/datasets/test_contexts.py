@@ -102,7 +102,7 @@ def test_the_choice_is_its_definition(lines: list[str], seed: int, sample: int |
     assert found.bound is not None
     texts = [s.text for s in found.sentences]
     assert {(t, int(p)) for i, t in enumerate(texts) for p in found.bound.of(i)} == occurrences
-    assert {t for t, whole in zip(texts, found.bound.whole, strict=True) if whole} == whole
+    assert {t for t, whole in zip(texts, found.bound.is_fully_measured, strict=True) if whole} == whole
 
 
 def test_every_occurrence_is_as_likely() -> None:

@@ -84,7 +84,7 @@ def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
     assert len(encoder.seen) < len(text.sentences)
     rows = sum(
         len(s) if whole else len(chosen.bound.of(i))
-        for i, (s, whole) in enumerate(zip(chosen.sentences, chosen.bound.whole, strict=True))
+        for i, (s, whole) in enumerate(zip(chosen.sentences, chosen.bound.is_fully_measured, strict=True))
     )
     (layer,) = tmp_path.glob("*/layer_00.npy")
     assert len(np.load(layer)) == rows

@@ -55,7 +55,7 @@ class Dot(Metric):
         assert len(pairs.texts) == len(pairs) == len(group.x)
         self.seen[str(group.key)] = (group.x[:, 0].astype(float) * group.x[:, 1]).sum(1), pairs.gold
 
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self.rng, self.replicates = rng, replicates
 
     def compute(self) -> dict[str, float]:

@@ -59,7 +59,7 @@ def test_zero_rows_and_lone_rows_are_undefined() -> None:
 
 
 def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anisotropy, "MOST", 5)
+    monkeypatch.setattr(anisotropy, "MAX_OCCURRENCES", 5)
     x = np.random.default_rng(0).normal(size=(9, 3))
     metric = Anisotropy()
     metric.update(Group(0, x))

@@ -81,7 +81,7 @@ def test_the_main_value_alone_keeps_its_replicates(replicates: int) -> None:
     metric = STS()
     metric.update(pairs(1).group("STS-B"))
     if replicates:
-        metric.resample(np.random.default_rng(0), replicates)
+        metric.set_resampling(np.random.default_rng(0), replicates)
     got = metric.compute()
     kept = {name: value.replicates for name, value in got.items() if isinstance(value, Estimate)}
     assert set(kept) == {"all", "mean", "wmean"}
@@ -94,7 +94,7 @@ def test_the_mean_over_tasks_has_the_mean_of_their_replicates() -> None:
     metric = STS()
     for task in ("STS12", "STS-B", "SICK"):
         metric.update(pairs(len(task), 20).group(task))
-    metric.resample(np.random.default_rng(0), 30)
+    metric.set_resampling(np.random.default_rng(0), 30)
     of = {name: value.replicates for name, value in metric.compute().items() if isinstance(value, Estimate)}
     tasks = [of[f"{task}/all"] for task in ("STS12", "STS-B", "SICK")]
     np.testing.assert_allclose(of["avg/all"], np.mean(tasks, axis=0))  # type: ignore[arg-type]
@@ -238,8 +238,8 @@ class KeepsWhatIsLent(STS):
 
 
 class DrawsForItself(STS):
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:
-        super().resample(np.random.default_rng(), replicates)
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
+        super().set_resampling(np.random.default_rng(), replicates)
 
 
 class LacksItsMain(STS):

@@ -105,7 +105,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
 def test_a_sweep_draws_the_papers_four_figures_and_an_overview(tmp_path: Path) -> None:
     runs = [("bert", results("bert", 5)), ("gpt2", results("gpt2", 5, seed=1)), ("elmo", results("elmo", 3, seed=2))]
     names = {p.name for p in figures.sweep_figures(runs, tmp_path)}
-    assert {"overview.png", *(f"{name}.png" for name in charts.PAPER), "word_norm.svg"} <= names
+    assert {"overview.png", *(f"{name}.png" for name in charts.PAPER_MEASURES), "word_norm.svg"} <= names
     drawn_charts = charts.sweep_charts(runs)
     for chart in drawn_charts:
         figure = figures.sweep_figure(chart, runs)
@@ -170,9 +170,9 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
     for about, published in ((by_size, 0), (usual, 1)):
         measures = {**stated(**METRICS), f"{VARIANCE}_released": about}
         run = results("bert", 13, measures=measures)
-        panel = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "adjusted", published=True)
+        panel = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "adjusted", all_published=True)
         assert sum(line.published for line in panel.lines) == published
-        raw = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "raw", published=True)
+        raw = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "raw", all_published=True)
         assert sum(line.published for line in raw.lines) == 1
         own = "random groups of each word's own size"
         said = f"baseline: {own}" if about is by_size else "baseline: 1,000 occurrences, one per sentence"
@@ -254,7 +254,7 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
 
     runs = [("bert", results("bert", 5)), ("llama", results("llama", 5))]
     assert overlays() == {}
-    asked = overlays(published=True)
+    asked = overlays(all_published=True)
     assert {key.split("/")[1] for key in asked} == {"bert, published"}
     np.testing.assert_array_equal(
         asked["self_similarity/bert, published"], reference.published_curves("bert")[Key("self_similarity", "adjusted")]
@@ -383,7 +383,7 @@ def test_an_authors_metric_has_its_title_and_panels() -> None:
     metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
     curve = np.linspace(-0.1, 0.3, 3)
     run = results_with(curves={f"{label}/adjusted": curve for label in metrics}, info=told(measures=stated(**metrics)))
-    plain, variants = charts.sweep_charts([("bert", run)], published=True)
+    plain, variants = charts.sweep_charts([("bert", run)], all_published=True)
     assert (plain.name, variants.name) == ("a", "spread")
     assert plain.title == "Spread of lengths (a)"  # two figures of one title are told apart
     assert [panel.definition for panel in variants.panels] == [metrics["max_explainable_variance_x"].definition,
@@ -402,7 +402,7 @@ def test_a_misleading_label_gets_no_published_curve() -> None:
     for measure, metric, known in (("mine", released, True), (f"{VARIANCE}_released", centred, False)):
         info = results("bert", 13, measures=stated(**{measure: metric})).info
         run = results_with({f"{measure}/adjusted": np.zeros(13)}, info=info)
-        (chart,) = charts.sweep_charts([("bert", run)], published=True)
+        (chart,) = charts.sweep_charts([("bert", run)], all_published=True)
         assert chart.name == VARIANCE
         assert any(line.published for line in chart.lines) is known
         assert chart.panels[0].definition == metric.definition

@@ -13,7 +13,7 @@ from test_figures import results
 
 from ctxexp.plugins import build_registry
 from ctxexp.report import page as report
-from ctxexp.report.charts import PAPER
+from ctxexp.report.charts import PAPER_MEASURES
 from tests.browser import headless, wait_until
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
@@ -136,7 +136,7 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
     assert all(p.stat().st_size > 0 for p in paths)
     assert {"overview.png", "self_similarity.png", "report.html", "comparison.csv"} <= {p.name for p in paths}
     printed = {p.name for p in paths if p.suffix == ".pdf"}
-    assert printed == {f"{measure}_column.pdf" for measure in PAPER}  # the headline's
+    assert printed == {f"{measure}_column.pdf" for measure in PAPER_MEASURES}  # the headline's
     boxes = re.findall(
         rb"/MediaBox \[ ?0 0 ([\d.]+) [\d.]+ ?\]", (paths[0].parent / "anisotropy_column.pdf").read_bytes()
     )

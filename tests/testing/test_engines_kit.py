@@ -82,7 +82,7 @@ class Muffled(Good):
         (object, "interface", "it built object"),
         (Twice, "every item's result comes back once", "gave [0, 0, 1, 1"),
         (Lossy, "every item's result comes back once", "gave [1, 4"),
-        (Chatty, "no item, no result", "results of no item"),
+        (Chatty, "no item, no result", "gave results for an empty list of items"),
         (Forgetful, "the work is made by workers, not for every item", "load its model as often"),
         (Deaf, "what the work raises is raised", "went on after"),
         (Muffled, "what the work raises is raised", "another error arrived"),

@@ -53,7 +53,7 @@ class ElmoOptions:
     filters: tuple[tuple[int, int], ...]  # (width, number) each
     n_highway: int
     n_characters: int
-    word_width: int  # characters a word, its markers included
+    word_width: int  # characters per word, its markers included
     activation: str  # "relu" or "tanh"
     cells: int
     projection: int

@@ -212,8 +212,8 @@ class TransformerEncoder(Encoder):
             yield pieces.units, done[i]
 
     def piece_ids(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """The row in the embedding tables of each piece that gets a vector (pieces,), a sentence each; special pieces
-        get none."""
+        """The row in the embedding tables of each piece that gets a vector (pieces,), one array per sentence; special
+        pieces get none."""
         return [pieces.ids[pieces.at] for pieces in self._read(sentences)]
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxexp.report.charts import PAPER
+from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.side_by_side import full_title
 from ctxexp.report.wording import LabelledResults, definition_name, main_curves, readable
 from ctxexp.results import Results
@@ -57,7 +57,7 @@ def _charts(runs: Sequence[LabelledResults]) -> tuple[dict[str, str], dict[str, 
     """Title by metric: of the first charts, the paper's measures before others; and of all, a measure at a time."""
     every = [results for _, results in runs]
     names = {key: definition_name(results, key.measure) for results in every for key in main_curves(results)}
-    order = {measure: place for place, measure in enumerate(PAPER)}
+    order = {measure: place for place, measure in enumerate(PAPER_MEASURES)}
     first = sorted(names, key=lambda key: order.get(names[key], len(order)))[:HEADLINES]
     headlines = {metric_name(str(key)): _words(key, every, SHORT.get(names[key], "")) for key in first}
     folded: dict[str, dict[str, str]] = {}

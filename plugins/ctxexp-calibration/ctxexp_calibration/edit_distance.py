@@ -12,7 +12,15 @@ from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.maths.correlation import partial, resampled_spearman, spearman
 from ctxexp.measuring.groups import Pairs
-from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
+from ctxexp.metrics.similarity import (
+    SIMILARITIES,
+    ScoredPairs,
+    Similarity,
+    SimilarityMetric,
+    TaskStatistics,
+    join_pairs,
+    pair_counts,
+)
 
 Units = Literal["words", "characters"]
 UNITS: tuple[Units, ...] = ("words", "characters")
@@ -47,8 +55,8 @@ class EditDistance(SimilarityMetric):
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
         return {"distance": np.array([_distance(a, b, self.units) for a, b in pairs.texts], np.float64)}
 
-    def task(self, parts: Sequence[Scored]) -> Found:
-        whole = joined(parts)
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+        whole = join_pairs(parts)
         similarity, gold, distance = columns = whole.of("similarity", "gold", "distance")
         within = distance <= self.threshold
         close = [x[within] for x in columns]
@@ -63,15 +71,15 @@ class EditDistance(SimilarityMetric):
             replicates |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
             return replicates | {"partial": 100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
 
-        numbers = {**undefined(parts), "near_n": int(within.sum())}
-        return Found(values, self.resampled(parts, statistics), numbers)
+        numbers = {**pair_counts(parts), "near_n": int(within.sum())}
+        return TaskStatistics(values, self.bootstrap(parts, statistics), numbers)
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, a row a task and range of distances (to the threshold, then doubling): mean gold and similarity,
         Spearman."""
         rows: list[dict[str, object]] = []
         for task, parts in self.tasks().items():
-            similarity, gold, distance = joined(parts).of("similarity", "gold", "distance")
+            similarity, gold, distance = join_pairs(parts).of("similarity", "gold", "distance")
             low, high = 0, self.threshold
             while low <= distance.max(initial=-1):
                 inside = (low <= distance) & (distance <= high)

@@ -9,7 +9,15 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.measuring.groups import Pairs
-from ctxexp.metrics.similarity import SIMILARITIES, Found, Scored, Similarity, SimilarityMetric, joined, undefined
+from ctxexp.metrics.similarity import (
+    SIMILARITIES,
+    ScoredPairs,
+    Similarity,
+    SimilarityMetric,
+    TaskStatistics,
+    join_pairs,
+    pair_counts,
+)
 from ctxexp_calibration.auc import auc, resampled_auc
 
 
@@ -37,13 +45,13 @@ class QNLI(SimilarityMetric):
             )
         return {}
 
-    def task(self, parts: Sequence[Scored]) -> Found:
-        whole = joined(parts)
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+        whole = join_pairs(parts)
         similarity, gold = whole.of("similarity", "gold")
 
         def statistics(counts: np.ndarray) -> dict[str, np.ndarray]:
             return {"auc": 100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined])}
 
-        replicates = self.resampled(parts, statistics)
-        numbers = {**undefined(parts), "entailed": int((gold == 1).sum())}
-        return Found({"auc": 100 * auc(similarity, gold == 1)}, replicates, numbers)
+        replicates = self.bootstrap(parts, statistics)
+        numbers = {**pair_counts(parts), "entailed": int((gold == 1).sum())}
+        return TaskStatistics({"auc": 100 * auc(similarity, gold == 1)}, replicates, numbers)

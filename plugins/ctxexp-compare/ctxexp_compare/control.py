@@ -6,7 +6,7 @@ import numpy as np
 
 from ctxexp_compare.measure import ComparisonStream, RowNorm, Sample, TwoSpaces
 
-DIMENSIONS = 192  # of a random vector a word
+DIMENSIONS = 192  # of a random vector per word
 
 
 def negative_control(measure: TwoSpaces, sample: Sample, choice: RowNorm, permutations: int) -> tuple[float, float]:

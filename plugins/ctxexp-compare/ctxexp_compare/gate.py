@@ -17,7 +17,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, MetricError, near
 from ctxexp.measuring.bootstrap import student
-from ctxexp.report.charts import PAPER
+from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import share_resamples
 from ctxexp.report.run_facts import cluster_count
 from ctxexp.report.wording import definition_name, main_curves, measure_info
@@ -223,9 +223,11 @@ def _keys(a: Results, b: Results, measures: Sequence[str]) -> list[Key]:
     if not measures:
         if not common:
             raise DataError("these runs have no measure in common")
-        heads = [k for k in ours if k.measure in PAPER and definition_name(a, k.measure) == k.measure]
+        heads = [k for k in ours if k.measure in PAPER_MEASURES and definition_name(a, k.measure) == k.measure]
         heads += [
-            k for k in theirs if k not in heads and k.measure in PAPER and definition_name(b, k.measure) == k.measure
+            k
+            for k in theirs
+            if k not in heads and k.measure in PAPER_MEASURES and definition_name(b, k.measure) == k.measure
         ]
         if alone := [str(key) for key in heads if key not in common]:
             both = ",".join(dict.fromkeys(key.measure for key in common))

@@ -65,10 +65,10 @@ class NullDistribution(NamedTuple):
 class TwoSpaces(ABC):
     """Measure of two spaces over the same occurrences: rows (n, d1) and (n, d2).
 
-    `side` prepares one space for all its comparisons, `score` compares two sides. `self_score` is the value of a space
-    with itself (`self_score_at` where it depends on the number of rows), which `adjusted` maps to 1, and the chance
-    level to 0. `chance` draws permutations within `sample.strata`, for which a measure has to define `permute`, unless
-    it overrides `chance` with a closed form.
+    `prepare_side` prepares one space for all its comparisons, `score` compares two sides. `self_score` is the value of
+    a space with itself (`self_score_at` where it depends on the number of rows), which `adjusted` maps to 1, and the
+    chance level to 0. `chance` draws permutations within `sample.strata`, for which a measure has to define `permute`,
+    unless it overrides `chance` with a closed form.
     """
 
     name: ClassVar[str]

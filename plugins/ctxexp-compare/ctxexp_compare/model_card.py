@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.report.charts import PAPER
+from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import difference
 from ctxexp.report.negative_controls import control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, shared_facts
@@ -41,11 +41,14 @@ class Card:
     def keys(self) -> list[Key]:
         """The main curves, the paper's first; of variants of a measure the plain one (the JSON has every curve)."""
         every = [key for key in main_curves(self.results) if not measure_info(self.results, key.measure).variant]
-        return sorted(every, key=lambda key: PAPER.index(key.measure) if key.measure in PAPER else len(PAPER))
+        return sorted(
+            every,
+            key=lambda key: PAPER_MEASURES.index(key.measure) if key.measure in PAPER_MEASURES else len(PAPER_MEASURES),
+        )
 
     @property
     def table(self) -> SweepTable:
-        """Every main curve with the chance level that it is adjusted for, a row a layer."""
+        """Every main curve with the chance level that it is adjusted for, one row per layer."""
         import pandas as pd
 
         layers = self._layers()
@@ -72,8 +75,8 @@ class Card:
 
     @property
     def controls(self) -> list[str]:
-        """A line a main curve: the last layer beside what it would be without context (`negative_controls`); and one
-        on the controls that need runs of their own."""
+        """One line per main curve: the last layer beside what it would be without context (`negative_controls`); and
+        one on the controls that need runs of their own."""
         lines = control_lines([(self.title, self.results)], {key.measure for key in self.keys})
         return [*lines, *filter(None, [controls_of_run(self.results)])]
 

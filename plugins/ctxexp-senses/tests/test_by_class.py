@@ -185,7 +185,7 @@ def test_small_classes_are_left_out_and_named(tmp_path: Path, caplog: pytest.Log
 
 def test_planted_components_come_back_by_class() -> None:
     """40 texts of two kinds of words with other components each; `planted` as a script simulates more."""
-    told = coverage(worlds=40, n_sentences=400)
+    told = coverage(n_texts=40, n_sentences=400)
     for name, numbers in told.items():
         assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.012), name
         assert numbers["coverage"] >= 0.8, name  # 4 standard errors below .95 are .81

@@ -14,7 +14,7 @@ from ctxexp_senses.components.design import Design, ambiguous, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.figure import figure, frame, table
 from ctxexp_senses.components.metric import VarianceComponents, _look_below_zero
-from ctxexp_senses.components.planted import SIZES, World, coverage, estimate_shares
+from ctxexp_senses.components.planted import VARIANCES, World, coverage, estimate_shares
 from ctxexp_senses.components.squares import squares
 
 import ctxexp
@@ -34,9 +34,9 @@ from ctxexp.results.values import Key, Values
 from docs.numbers import what_is_context
 
 
-def small(seed: int = 0, *, of_document: int = 3) -> tuple[Design, np.ndarray]:
+def small(seed: int = 0, *, sentences_per_document: int = 3) -> tuple[Design, np.ndarray]:
     """A design of a few hundred rows, and vectors without any structure."""
-    known, x, _ = World(SIZES, seed=seed, n_words=15).draw_text(60, of_document=of_document)
+    known, x, _ = World(VARIANCES, seed=seed, n_words=15).draw_text(60, sentences_per_document=sentences_per_document)
     some = population(known, min_contexts=3)
     return Design.of(some), np.random.default_rng(seed).normal(size=(len(some), 5)) + x[some.rows, :5]
 
@@ -107,7 +107,7 @@ def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
 
 def test_planted_components_come_back_with_their_intervals() -> None:
     """60 texts of a world of sentences; `planted` as a script simulates more, and documents (.92 to .96)."""
-    told = coverage(World(SIZES), worlds=60, n_sentences=150)
+    told = coverage(World(VARIANCES), n_texts=60, n_sentences=150)
     for name, numbers in told.items():
         assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.006), name
         assert numbers["coverage"] >= 0.83, name  # 4 standard errors below .95 are .84
@@ -116,7 +116,7 @@ def test_planted_components_come_back_with_their_intervals() -> None:
 
 def test_shuffled_senses_and_sentences_have_no_share() -> None:
     """Labels that mean nothing, within each form; words in the sentences of others."""
-    known, x, units = World(SIZES, seed=3).draw_text(400)
+    known, x, units = World(VARIANCES, seed=3).draw_text(400)
     rng = np.random.default_rng(0)
     senses = known.sense.codes.copy()
     for form in range(len(known.form)):
@@ -134,7 +134,7 @@ def test_shuffled_senses_and_sentences_have_no_share() -> None:
 
 def test_what_the_spelling_alone_decides_is_word_and_form() -> None:
     """Exactly, as in ELMo's layer 0: nothing is left once the form is known."""
-    known, _, units = World(SIZES, seed=1).draw_text(200, of_document=4)
+    known, _, units = World(VARIANCES, seed=1).draw_text(200, sentences_per_document=4)
     x = np.random.default_rng(0).normal(size=(len(known.form), 6)).astype(np.float32)[known.form.codes]
     found = estimate_shares(known, x, units)
     for name in ("sense", "position", "sentence", "document", "rest"):
@@ -153,7 +153,7 @@ def test_invariances() -> None:
 
 def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
     """A sentence of one row each has no share of its own: it is what this word does in it."""
-    world = World(SIZES, seed=2)
+    world = World(VARIANCES, seed=2)
     known, x, units = world.draw_text(1500)
     some = population(known.subset(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
     design = Design.of(some)

@@ -114,7 +114,7 @@ class Bilm:
 
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:
-        """Mean nats a word by the full softmax over the first `limit` held-out words, of both directions and of each;
+        """Mean nats per word by the full softmax over the first `limit` held-out words, of both directions and of each;
         and the unigram's on the same words. Words beyond the list are one class of their own."""
         m, stream = self.cfg.model, self.words.held_out
         n = min(len(stream), limit or len(stream)) - 1

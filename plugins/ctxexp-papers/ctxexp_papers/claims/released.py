@@ -16,7 +16,7 @@ from ctxexp_papers.claims.static import BENCHMARKS, MEASURE
 from ctxexp_papers.claims.verdict import Finding
 from ctxexp_papers.claims.words import VARIANCE
 
-LENGTHS = (10.7, 14.0)  # words a sentence: at the first, unrelated words score what ELMo's context-free layer 0 does
+LENGTHS = (10.7, 14.0)  # words per sentence: at the first, unrelated words score what ELMo's context-free layer 0 does
 RELEASED_VARIANCE = f"{VARIANCE}_released"
 NAMES = {"elmo": "ELMo", "bert": "BERT", "gpt2": "GPT-2"}
 

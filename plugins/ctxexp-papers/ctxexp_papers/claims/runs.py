@@ -31,7 +31,7 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     from ctxexp.sinks.mlflow.links import run_link
     from ctxexp.sinks.mlflow.tags import KIND, LOGGED
 
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar a file
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file
     if uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():
         raise TrackingError(f"no tracking store at {sqlite.sqlite_path(uri)} (uri=)")
     client = database.client(uri)

@@ -41,7 +41,7 @@ _TITLES = {
 
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
-    """A row of panels a model; None without runs that differ in the first position."""
+    """One row of panels per model; None without runs that differ in the first position."""
     from matplotlib.lines import Line2D
 
     all_effects = effects(runs)

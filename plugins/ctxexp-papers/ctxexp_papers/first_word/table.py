@@ -20,7 +20,8 @@ COLUMNS = [
 
 
 def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
-    """A row a measure, model and condition, in the layer where that model moves most; None without two conditions."""
+    """One row for each measure, model and condition, in the layer where that model moves most; None without two
+    conditions."""
     all_effects = effects(runs)
     if not all_effects:
         return None

@@ -70,7 +70,8 @@ def band(n: int) -> str:
 
 
 def warn_left_out(text: Text, metric: str, words: Mapping[str, int]) -> None:
-    """Warn, once a run, of the classes that have too few words, and therefore no value, with their numbers of words."""
+    """Warn, once per run, of the classes that have too few words, and therefore no value, with their numbers of
+    words."""
     key = f"ctxexp_senses.left_out {metric}"
     if words and key not in text.derived:
         text.derived[key] = True

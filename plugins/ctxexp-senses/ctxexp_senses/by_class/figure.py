@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TITLES = {"pos": "part of speech", "frequency": "occurrences in the text", "pieces": "the model's tokens of a word"}
 LEVEL, PERMUTED = "random occurrences", "permuted labels: 2.5% and 97.5%"
-FEW = f"classes of fewer than {LEAST} words are left out"
+FEW_WORDS_NOTE = f"classes of fewer than {LEAST} words are left out"
 _DASHED: Style = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 _DOTTED: Style = {"linewidth": 0.8, "linestyle": ":"}
 
@@ -41,7 +41,7 @@ class ClassFigure:
 
 
 @dataclass(frozen=True)
-class Class:
+class WordClass:
     """Results of one class of a run; no curve where it has too few words."""
 
     curve: Estimates | None
@@ -93,16 +93,16 @@ def runs_with(runs: Sequence[LabelledResults], of: ClassFigure) -> list[tuple[st
     ]
 
 
-def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict[str, Class]]:
+def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict[str, WordClass]]:
     """The classes of a measure by kind and name, in their order: by name, or by their first number."""
-    classes_by_kind: dict[str, dict[str, Class]] = {}
+    classes_by_kind: dict[str, dict[str, WordClass]] = {}
     for key, estimate in results.by_key.items():
         kind, _, name = key.task.partition(" ")
         if key.measure == measure and key.statistic == "words" and kind in TITLES:
             words, occurrences = estimate.value, results.by_key[key._replace(statistic="occurrences")].value
             curve, permuted = (results.by_key.get(key._replace(statistic=each)) for each in (statistic, "permuted"))
             sizes = (int(np.nanmax(values)) for values in (words, occurrences))
-            classes_by_kind.setdefault(kind, {})[name] = Class(curve, permuted, *sizes)
+            classes_by_kind.setdefault(kind, {})[name] = WordClass(curve, permuted, *sizes)
     return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in classes_by_kind.items()}
 
 
@@ -124,7 +124,7 @@ def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
         grid[i, 0].set_ylabel(label, fontsize=9.5, parse_math=False)
     every = [one for each in curves for classes in each.values() for one in classes.values()]
     labelled = [(label, results) for label, _, results in entries]
-    facts = [of.facts, FEW if any(one.curve is None for one in every) else "", controls(labelled)]
+    facts = [of.facts, FEW_WORDS_NOTE if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
     add_captions(canvas, of.title, facts, list(key.values()), list(key), run_facts.encoder_lines(labelled))
     return canvas
@@ -149,7 +149,7 @@ def _order(name: str) -> tuple[int, str]:
     return (int(first) if first.isdigit() else -1, name)
 
 
-def _panel(axes: Axes, classes: dict[str, Class], level: Estimates | None, of: ClassFigure) -> None:
+def _panel(axes: Axes, classes: dict[str, WordClass], level: Estimates | None, of: ClassFigure) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     for i, (name, one) in enumerate(classes.items()):

@@ -81,7 +81,7 @@ class ByClass(Metric):
                 self._scores.setdefault(name, []).append(tuple(what))
         return scorer
 
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._resample = rng, replicates
 
     def compute(self) -> dict[str, float | Estimate]:

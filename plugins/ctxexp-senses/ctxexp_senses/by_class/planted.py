@@ -1,7 +1,7 @@
-"""Planted worlds of two classes of words in the same sentences, each with components of its own.
+"""Simulated texts with two classes of words in the same sentences, each with components of its own.
 
-`python -m ctxexp_senses.by_class.planted 400` simulates the coverage of the 95% intervals by class, and how often those
-of sense separation hold 0 where labels mean nothing.
+`python -m ctxexp_senses.by_class.planted 400` simulates, with 400 texts, the coverage of the 95% intervals by class,
+and how often those of sense separation hold 0 where labels mean nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ctxexp.metric import Estimate
 from ctxexp_senses.attributes import Labels, RowAttributes
 from ctxexp_senses.by_class.components import VarianceComponentsByClass
 from ctxexp_senses.by_class.metric import SenseSeparationByClass
-from ctxexp_senses.components.planted import SIZES, World
+from ctxexp_senses.components.planted import VARIANCES, World
 
 CLASSES = {  # by tokens of a word: the variances of its effects
-    "pieces 1": SIZES,
+    "pieces 1": VARIANCES,
     "pieces 3+": {"word": 1.0, "form": 0.1, "sense": 0.6, "position": 0.1, "sentence": 0.1, "rest": 0.4},
 }
 PlantedText = tuple[RowAttributes, np.ndarray, Units]
@@ -48,17 +48,18 @@ def estimate_shares(
     metric = VarianceComponentsByClass(by=["pieces"])
     metric.bind_text(Text(None, None, occurrences, None, derived))  # type: ignore[arg-type]
     metric.update_block(Block(["corpus"], x[None], attributes.rows[None]))
-    metric.resample(np.random.default_rng(0), replicates)
+    metric.set_resampling(np.random.default_rng(0), replicates)
     return {name: value for name, value in metric.compute().items() if isinstance(value, Estimate)}
 
 
-def coverage(*, worlds: int, n_sentences: int) -> dict[str, dict[str, float]]:
-    """Coverage by class and component over many texts: share of intervals that hold the true share, and the mean share.
+def coverage(*, n_texts: int, n_sentences: int) -> dict[str, dict[str, float]]:
+    """Coverage by class and component over `n_texts` texts: the true share, the mean of the estimated shares, and the
+    fraction of intervals that hold the true share.
 
     Positions are few and their effects fixed, so that the others' true shares are of what is left without theirs.
     """
-    world_of = {name: World(sizes, seed=i) for i, (name, sizes) in enumerate(CLASSES.items())}
-    runs = [estimate_shares(*draw_text(world_of, n_sentences)) for _ in range(worlds)]
+    world_of = {name: World(variances, seed=i) for i, (name, variances) in enumerate(CLASSES.items())}
+    runs = [estimate_shares(*draw_text(world_of, n_sentences)) for _ in range(n_texts)]
     coverages: dict[str, dict[str, float]] = {}
     for name, world in world_of.items():
         truth = world.truth()
@@ -95,7 +96,7 @@ def simulate_separation(
         x = effects[i] + cue[sentence[mine] % 2] + 0.5 * rng.normal(size=(rows, dim))
         labels = tuple(map(str, rng.permutation(sentence[mine] % 2)))
         metric.update_block(Block([f"word{i}"], x[None], mine[None], [labels]))
-    metric.resample(np.random.default_rng(0), 400)
+    metric.set_resampling(np.random.default_rng(0), 400)
     statistics = metric.compute()
     value, level = (statistics[f"frequency 30-99/{name}"] for name in ("raw", "permuted"))
     assert isinstance(value, Estimate)
@@ -119,7 +120,7 @@ def _together(a: RowAttributes, b: RowAttributes) -> RowAttributes:
 
 if __name__ == "__main__":
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    for name, numbers in coverage(worlds=n, n_sentences=1000).items():
+    for name, numbers in coverage(n_texts=n, n_sentences=1000).items():
         print(f"  {name:18}" + "".join(f" {key} {value:7.4f}" for key, value in numbers.items()))
     for dim, cues in ((3, False), (24, False), (200, False), (24, True), (200, True)):
         pairs = [simulate_separation(seed, dim, cues=cues) for seed in range(n)]

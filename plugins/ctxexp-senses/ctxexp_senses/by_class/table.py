@@ -8,11 +8,12 @@ import numpy as np
 
 from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
-from ctxexp_senses.by_class.figure import FEW, MEASURES, TITLES, Class, classes_of, runs_with
+from ctxexp_senses.by_class.figure import FEW_WORDS_NOTE, MEASURES, TITLES, WordClass, classes_of, runs_with
 
 
 def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
-    """Table with a row for each measure, model and class: words, occurrences, the last layer's value; None without."""
+    """Table with a row for each measure, model and class: words, occurrences, the last layer's value; None if no run
+    has classes."""
     import pandas as pd
 
     numbers = pd.DataFrame(rows_of(runs))
@@ -25,8 +26,8 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
          _format_value(r.value, r.low, r.high)]
         for r in last.rename(columns={"class": "name"}).itertuples(index=False)
     ]  # fmt: skip
-    facts = {f"{of.name}: {of.facts}": None for of in MEASURES if of.name in set(numbers.measure)}
-    return SweepTable("By class of word, in the last layer", numbers, columns, lines, [*facts, FEW])
+    facts = {f"{spec.name}: {spec.facts}": None for spec in MEASURES if spec.name in set(numbers.measure)}
+    return SweepTable("By class of word, in the last layer", numbers, columns, lines, [*facts, FEW_WORDS_NOTE])
 
 
 def _format_value(value: float, low: float, high: float) -> str:
@@ -38,17 +39,17 @@ def _format_value(value: float, low: float, high: float) -> str:
 
 def rows_of(runs: Sequence[LabelledResults]) -> Iterator[Cells]:
     """Yields a row for each measure, run, class and layer."""
-    for of in MEASURES:
-        for label, measure, results in runs_with(runs, of):
-            of_kind = classes_of(results, measure, of.statistic)
-            for kind, name, one in ((k, n, c) for k in TITLES for n, c in of_kind.get(k, {}).items()):
-                about: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": of.name, "kind": kind}
+    for spec in MEASURES:
+        for label, measure, results in runs_with(runs, spec):
+            by_kind = classes_of(results, measure, spec.statistic)
+            for kind, name, one in ((k, n, c) for k in TITLES for n, c in by_kind.get(k, {}).items()):
+                about: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": spec.name, "kind": kind}
                 about |= {"class": name, "words": one.words, "occurrences": one.occurrences}
                 for layer in range(results.n_layers):
-                    yield {**about, "layer": layer, **_ends(one, layer)}
+                    yield {**about, "layer": layer, **_value_and_interval(one, layer)}
 
 
-def _ends(one: Class, layer: int) -> Cells:
+def _value_and_interval(one: WordClass, layer: int) -> Cells:
     if one.curve is None:
         return {"value": np.nan, "low": np.nan, "high": np.nan}
     return {name: float(getattr(one.curve, name)[layer]) for name in ("value", "low", "high")}

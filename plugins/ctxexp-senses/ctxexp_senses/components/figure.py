@@ -1,4 +1,4 @@
-"""Figure and table of variance components by layer: a column a model, a row a text, components stacked."""
+"""Figure and table of variance components by layer: one column per model, one row per text, components stacked."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class VarianceComponents(Metric):
             _look_at_sinks(self._text, x)
         return None
 
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._resample = rng, replicates
 
     def compute(self) -> dict[str, float | Estimate]:

@@ -30,11 +30,13 @@ def dwug(
     tokenizer: str = "unicode",
     lower: bool = False,
 ) -> Usages:
-    """Usages of words in two periods, with clusters as senses and graded change scores (DWUG; NorDiaChange's 2 x 40).
+    """Usages of words in two periods, with clusters as senses and graded change scores (DWUG; NorDiaChange has two
+    subsets of 40 words).
 
     `path`: a folder with `data`, `clusters` and `stats` of any DWUG, or one that holds `subset`; null: NorDiaChange,
-    downloaded once. `context` sentence: that of the usage; whole: all that was shown to annotators. The usage is one
-    word of its text, whatever the tokenizer says. Usages without a cluster (-1) have no sense.
+    downloaded once. `context` sentence: that of the usage, or the whole context if the usage isn't inside its
+    sentence; whole: all that was shown to annotators. The usage is one word of its text, whatever the tokenizer says.
+    Usages without a cluster (-1) have no sense.
     """
     if context not in get_args(Context):
         raise ConfigError(f"dataset.context={context!r}: no such choice{near(str(context), get_args(Context))}")
@@ -44,64 +46,65 @@ def dwug(
     if not files:
         raise DataError(f"no data/<word>/uses.tsv in {folder}; dataset.path is a folder in the DWUG format")
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    read = _Read(tokenize, context)
+    reader = _UsageReader(tokenize, context)
     for file in files:
-        read.word(folder, file)
-    change = _change(folder, read.periods)
-    kinds = {USAGE: read.usages, WORD: read.lemmas, PERIOD: read.period}
-    tags = {kind: tags_of(read.sentences, marks) for kind, marks in kinds.items()}
+        reader.add_word(folder, file)
+    change = _change(folder, reader.period_names)
+    kinds = {USAGE: reader.usages, WORD: reader.lemmas, PERIOD: reader.period_of}
+    tags = {kind: tags_of(reader.sentences, marks) for kind, marks in kinds.items()}
     choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "context": context}
     return Usages(
-        folder.name, tuple(read.sentences), senses=tuple(read.senses), choices=choices, tags=tags, change=change
+        folder.name, tuple(reader.sentences), senses=tuple(reader.senses), choices=choices, tags=tags, change=change
     )
 
 
-class _Read:
-    """Reader of words' usages, which collects sentences and their tags; equal texts of a usage count once."""
+class _UsageReader:
+    """Reader of words' usages, which collects sentences and their tags; the same word in the same sentence counts
+    once."""
 
     def __init__(self, tokenize: Callable[[str], Sentence], context: Context) -> None:
         self.tokenize, self.context = tokenize, context
-        self.number: dict[Sentence, int] = {}
+        self.sentence_index: dict[Sentence, int] = {}
         self.sentences: list[Sentence] = []
         self.senses: list[Sense] = []
         self.usages: dict[tuple[int, int], str] = {}
         self.lemmas: dict[tuple[int, int], str] = {}
-        self.period: dict[tuple[int, int], str] = {}
-        self.periods: dict[str, None] = {}
+        self.period_of: dict[tuple[int, int], str] = {}
+        self.period_names: dict[str, None] = {}
 
-    def word(self, folder: Path, file: Path) -> None:
-        """Take the usages of one word."""
+    def add_word(self, folder: Path, file: Path) -> None:
+        """Add the usages of one word."""
         clusters = folder / "clusters" / "opt" / f"{file.parent.name}{file.suffix}"
         cluster_of = {row["identifier"]: row["cluster"] for _, row in _rows(clusters, ("identifier", "cluster"))}
-        for place, row in _rows(file, COLUMNS):
-            sentence, position = self._usage(place, row)
-            if sentence not in self.number:
-                self.number[sentence] = len(self.sentences)
+        for source_line, row in _rows(file, COLUMNS):
+            sentence, position = self._usage(source_line, row)
+            if sentence not in self.sentence_index:
+                self.sentence_index[sentence] = len(self.sentences)
                 self.sentences.append(sentence)
-            where = (self.number[sentence], position)
+            where = (self.sentence_index[sentence], position)
             if where in self.usages:
                 continue
             self.usages[where], self.lemmas[where] = row["identifier"], row["lemma"]
-            self.period[where] = row["grouping"]
-            self.periods.setdefault(row["grouping"])
+            self.period_of[where] = row["grouping"]
+            self.period_names.setdefault(row["grouping"])
             if (cluster := cluster_of.get(row["identifier"], "-1")) != "-1":
                 self.senses.append(Sense(*where, f"{row['lemma']}.{cluster}"))
 
-    def _usage(self, place: str, row: dict[str, str]) -> tuple[Sentence, int]:
-        """The text of a usage, and the number of the usage among its words."""
+    def _usage(self, source_line: str, row: dict[str, str]) -> tuple[Sentence, int]:
+        """The text of a usage, and the index of the usage among its words."""
         text = row["context"]
-        (a, b), (start, end) = (_span(place, row[column], text) for column in COLUMNS[4:])
+        (a, b), (start, end) = (_span(source_line, row[column], text) for column in COLUMNS[4:])
         if self.context == "whole" or not start <= a < b <= end:
             start, end = 0, len(text)
         before, usage, after = (self.tokenize(text[i:j]) for i, j in ((start, a), (a, b), (b, end)))
         spans = [*before.spans, (a - start, b - start), *((i + b - start, j + b - start) for i, j in after.spans)]
         whole = before.text + usage.text + after.text
         if len(whole) != end - start:
-            raise DataError(f"{place}: lower-casing changes the text's length; use words.lower=false")
+            raise DataError(f"{source_line}: lower-casing changes the text's length; use words.lower=false")
         return Sentence(whole, tuple(whole[i:j] for i, j in spans), tuple(spans)), len(before)
 
 
-def _span(place: str, value: str, text: str) -> tuple[int, int]:
+def _span(source_line: str, value: str, text: str) -> tuple[int, int]:
     """First character and the one after the last, as in `509:519`."""
     try:
         a, b = map(int, value.split(":"))
@@ -109,11 +112,11 @@ def _span(place: str, value: str, text: str) -> tuple[int, int]:
             return a, b
     except ValueError:
         pass
-    raise DataError(f"{place}: expected characters of the context, as in 12:17, got {value[:20]!r}")
+    raise DataError(f"{source_line}: expected characters of the context, as in 12:17, got {value[:20]!r}")
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each row by column, after its place."""
+    """Yields (file:line, row by column)."""
     if not path.is_file():
         raise DataError(f"no such file: {path}; expected a folder in the DWUG format")
     with path.open(encoding="utf-8", newline="") as file:

@@ -143,7 +143,7 @@ class SemanticChange(UsageMetric):
         return Estimate(spearman(x, y), *percentiles(replicates), replicates)
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
-        """The table, a row a word: its usages in either period, graded change, and each measure with its null."""
+        """The table, one row per word: its usages in either period, graded change, and each measure with its null."""
         if self.corpus is None:
             return {}
         rows: list[dict[str, object]] = []

@@ -55,7 +55,7 @@ class UsageMetric(Metric):
         self.x[at[at >= 0]] = x[at >= 0]
         return None
 
-    def resample(self, rng: np.random.Generator, replicates: int) -> None:
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._rng, self._replicates = rng, replicates
 
 
