@@ -1,0 +1,54 @@
+"""Blocks of groups: parts of them, their rows one by one, and what groups of pairs must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ctxexp.errors import MetricError
+from ctxexp.measuring.groups import Block, Group, Pairs, paired
+
+X = np.arange(24.0).reshape(3, 2, 4)
+ROWS = np.array([[4, 5], [0, 9], [7, 2]])
+LABELS = [("p", "q"), ("r", "s"), ("t", "u")]
+
+
+def test_some_groups_of_a_block_keep_all_they_have() -> None:
+    block = Block(["a", "b", "c"], X, ROWS, LABELS, eps=0.5)
+    some = block.subset(np.array([0, 2]))
+    np.testing.assert_array_equal(some.x, X[[0, 2]])
+    assert some.rows is not None
+    assert (some.keys, some.rows.tolist(), some.eps) == (["a", "c"], [[4, 5], [7, 2]], 0.5)
+    assert [(group.key, group.labels) for group in some] == [("a", ("p", "q")), ("c", ("t", "u"))]
+    bare = Block(["a", "b", "c"], X).subset(np.array([1]))
+    assert (bare.rows, [group.labels for group in bare]) == (None, [()])
+
+
+def test_each_row_of_a_block_is_a_group() -> None:
+    alone = Block(["a", "b", "c"], X, ROWS, LABELS, eps=0.5).rows_as_groups()
+    assert alone.rows is not None
+    assert (alone.rows.tolist(), alone.eps) == ([[4], [5], [0], [9], [7], [2]], 0.5)
+    groups = {group.key: group.x.tolist() for group in alone}
+    assert groups == {row: [x.tolist()] for row, x in zip(ROWS.ravel().tolist(), X.reshape(6, 4), strict=True)}
+
+
+PAIRS = Pairs(np.array([0.5, 4.0]), [("a", "b"), ("c", "d")])
+
+
+def test_a_group_of_pairs_gives_its_pairs() -> None:
+    assert paired(Group("x", np.zeros((2, 2, 5)), pairs=PAIRS)) is PAIRS
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        (Group("x", np.zeros((2, 2, 5))), r"shape \(2, 2, 5\) and no pairs; expected \(n, 2, d\)"),
+        (Group("x", np.zeros((2, 5)), pairs=PAIRS), r"shape \(2, 5\) and 2 gold values, 2 texts;"),
+        (Group("x", np.zeros((3, 2, 5)), pairs=PAIRS), r"shape \(3, 2, 5\) and 2 gold values, 2 texts;"),
+        (Group("x", np.zeros((2, 2, 5)), pairs=Pairs(PAIRS.gold, [("a", "b")])), "2 gold values, 1 texts;"),
+    ],
+    ids=["none", "sides", "rows", "texts"],
+)
+def test_a_group_without_a_pair_each_row_is_refused(group: Group, message: str) -> None:
+    with pytest.raises(MetricError, match=f"^sub-set 'x': vectors of .*{message}"):
+        paired(group)

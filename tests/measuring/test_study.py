@@ -1,0 +1,212 @@
+"""A study: what it hands on to the places that it is measured in, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from test_measure import Hashed, sentences
+
+from ctxexp.controls.no_first import NoFirst
+from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.groups import Block, Group
+from ctxexp.measuring.study import SentencePooling, Study, Vectors, WordFilter
+from ctxexp.metric import Metric, Over
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.model import EmbeddingTable, EncodedSentence
+from ctxexp.progress import Progress, Stage
+from ctxexp.results import Results
+from ctxexp.transforms.center import Center
+from ctxexp.transforms.standardize import Standardize
+
+CORPUS = Corpus.of("text", sentences(40))
+
+
+def study(**choices: Any) -> Study:
+    usual = {"corpus": CORPUS, "encoder": Hashed(), "metrics": {"s": SelfSimilarity}, "bootstrap": 0}
+    return Study(**{**usual, **choices})
+
+
+def ran(tmp_path: Path, progress: Progress | None = None, **choices: Any) -> Results:
+    return study(**choices).run(Vectors(cache=tmp_path / "cache"), folder=tmp_path / "run", progress=progress)
+
+
+class Heard(Progress):
+    """Writes the stages down."""
+
+    def __init__(self) -> None:
+        super().__init__(bars=False)
+        self.names: list[str] = []
+
+    @contextmanager
+    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
+        self.names.append(name)
+        with super().stage(name, total, unit) as stage:
+            yield stage
+
+
+class Tabled(Metric):
+    """How many rows an embedding table has; 0 in a layer."""
+
+    over, tables = "corpus", True
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def update(self, group: Group) -> None:
+        self.n += len(group.table.tokens) if group.table else 0
+
+    def compute(self) -> dict[str, float]:
+        return {"rows": self.n}
+
+
+class WithTable(Hashed):
+    name = "with a table"
+
+    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
+        return [EmbeddingTable("input", ["a", "b", "c"], np.eye(3, dtype=np.float32), None)]
+
+
+def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
+    """Whatever sentences would be pooled to: they are no part of it."""
+    results = ran(tmp_path, transform=Standardize)
+    mine = study(transform=Standardize, pooling=SentencePooling(name="cls", mixes=("last9",)))
+    layers, occurrences, positions = mine.space(Vectors(cache=tmp_path / "cache"))
+    words = occurrences.by_word
+    for i, expected in enumerate(results.by_name["s/raw"]):
+        rows = [layers.layer(i)[words.rows[a:b]] for a, b in zip(words.starts, words.starts[1:], strict=False)]
+        assert np.mean([mean_cosine(x) for x in rows]) == pytest.approx(expected, abs=1e-6)
+    assert sorted(positions.tolist()) == sorted(i for s in CORPUS.sentences for i in range(len(s)))
+
+
+def test_a_given_progress_shows_each_stage(tmp_path: Path) -> None:
+    whole, space = Heard(), Heard()
+    ran(tmp_path, whole)
+    study().space(Vectors(cache=tmp_path / "other"), space)
+    assert [name for name in whole.names if name not in space.names] == ["measuring"]
+    assert len(space.names) == 1  # what is encoded
+
+
+def test_tables_are_a_place_of_models_that_have_some(tmp_path: Path) -> None:
+    having, without, unasked = Heard(), Heard(), Heard()
+    results = ran(tmp_path, having, encoder=WithTable(), metrics={"t": Tabled})
+    assert results.by_name["t.input/rows"] == 3
+    assert results.info.tables["input"].rows == 3
+    assert "t.input/rows" not in ran(tmp_path, without, metrics={"t": Tabled}).by_name
+    ran(tmp_path, unasked, encoder=WithTable())
+    heard = ["measuring embedding tables" in one.names for one in (having, without, unasked)]
+    assert heard == [True, False, False]
+
+
+@pytest.mark.parametrize("n", [40, 30, 0])
+def test_a_run_tells_how_much_of_it_was_fitted_on(n: int, tmp_path: Path) -> None:
+    text = Corpus("fitted", (*CORPUS.sentences[:n], *CORPUS.sentences[:n], Sentence.of(["one", "more"])))
+    fit = ran(tmp_path, fit_on=text, transform=Center).info.transform.fit
+    assert fit is not None
+    assert (fit.text, fit.transductive, fit.overlap, fit.sentences) == ("fitted", n == 40, n / 40, 2 * n + 1)
+
+
+def test_a_text_that_fits_itself_counts_its_sentences_once(tmp_path: Path) -> None:
+    twice = replace(CORPUS, sentences=CORPUS.sentences * 2)
+    fit = ran(tmp_path, corpus=twice, transform=Center).info.transform.fit
+    assert fit is not None
+    assert (fit.text, fit.transductive, fit.overlap, fit.sentences) == ("target", True, 1, 40)
+    assert ran(tmp_path).info.transform.fit is None
+
+
+class Asked(Metric):
+    """Keeps the corpora that it was asked whether it can measure."""
+
+    over: ClassVar[Over] = "word"
+
+    def __init__(self, corpora: list[Corpus]) -> None:
+        self.corpora = corpora
+
+    def require(self, corpus: Corpus) -> None:
+        self.corpora.append(corpus)
+
+    def update(self, group: Group) -> None: ...
+
+    def compute(self) -> dict[str, float]:
+        return {}
+
+
+class AskedForPairs(Asked):
+    over: ClassVar[Over] = "pair"
+
+
+def bounded(corpus: Corpus) -> Corpus:
+    return bound_corpus(corpus, BoundOptions(max_contexts=6, max_sentences=5, min_contexts=5, form=WordFilter().form))
+
+
+def test_pairs_are_asked_for_in_the_whole_text(tmp_path: Path) -> None:
+    """And words among those that a bound leaves."""
+    some = bounded(replace(CORPUS, pairs=(Pair(0, 1, 1.0, "x"), Pair(2, 3, 2.0, "x"))))
+    words: list[Corpus] = []
+    pairs: list[Corpus] = []
+    ran(tmp_path, corpus=some, metrics={"words": partial(Asked, words), "pairs": partial(AskedForPairs, pairs)})
+    whole = some.unbounded.fingerprint
+    assert (words[0].fingerprint, pairs[0].fingerprint) == (some.fingerprint, whole)
+    assert some.fingerprint != whole
+
+
+def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
+    some = bounded(CORPUS)
+    assert some.bound is not None
+    told = ran(tmp_path, corpus=some).info
+    assert (told.corpus.max_contexts, told.corpus.text_sentences) == (6, 40)
+    assert told.corpus.text_words == CORPUS.n_words
+    plain = ran(tmp_path).info
+    assert (plain.corpus.max_contexts, plain.corpus.text_sentences, plain.corpus.text_words) == (None, 0, 0)
+    assert (plain.control, plain.corpus.left_out, plain.pooling.name) == ("none", 0, "")
+    without = ran(tmp_path, control=NoFirst()).info
+    assert (without.control, without.corpus.left_out) == ("no first word", 40)
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [({}, "hashed"), ({"model": "m"}, "m"), ({"title": "t"}, "t"), ({"title": "t", "model": "m"}, "t")],
+)
+def test_a_run_is_called_by_title_model_or_encoder(names: dict[str, Any], title: str, tmp_path: Path) -> None:
+    assert ran(tmp_path, **names).info.title == title
+
+
+class Coarseness(Metric):
+    """The machine epsilon below which rows are equal."""
+
+    over = "corpus"
+
+    def update(self, group: Group) -> None: ...
+
+    def update_block(self, block: Block) -> None:
+        self.eps = block.eps
+
+    def compute(self) -> dict[str, float]:
+        return {"eps": self.eps}
+
+
+@pytest.mark.parametrize(
+    ("computed", "stored", "bits"),
+    [("float32", "float32", 23), ("bfloat16", "float32", 23), ("float16", "float16", 10), ("bfloat16", "float16", 7)],
+)
+def test_rows_are_as_coarse_as_what_they_were_computed_in(
+    computed: str, stored: str, bits: int, tmp_path: Path
+) -> None:
+    """Where they are kept in a half type; what is kept whole was made whole."""
+
+    class Rounded(Hashed):
+        name, dtype = f"rounded {computed} {stored}", computed
+
+        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+            for one in super().encode(batch):
+                yield EncodedSentence(one.units, one.layers.astype(stored))
+
+    assert ran(tmp_path, encoder=Rounded(), metrics={"c": Coarseness}).by_name["c/eps"].tolist() == [2.0**-bits] * 2
