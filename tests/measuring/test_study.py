@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
@@ -16,14 +16,18 @@ from test_measure import Hashed, sentences
 from ctxexp.controls.no_first import NoFirst
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.streamed import StreamedCorpus
+from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.study import SentencePooling, Study, Vectors, WordFilter
-from ctxexp.metric import Metric, Over
+from ctxexp.metric import Metric, Output, Over
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.model import EmbeddingTable, EncodedSentence
 from ctxexp.progress import Progress, Stage
 from ctxexp.results import Results
+from ctxexp.results.run_info import PoolingInfo
+from ctxexp.transform import Record
 from ctxexp.transforms.center import Center
 from ctxexp.transforms.standardize import Standardize
 
@@ -171,12 +175,83 @@ def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
     assert (without.control, without.corpus.left_out) == ("no first word", 40)
 
 
+class Stream(StreamedCorpus):
+    """Measures itself, and says how."""
+
+    left_out: ClassVar[dict[str, int]] = {}
+    n_encoded, pooling_info = 7, PoolingInfo(name="mean")
+
+    def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, Stream]:
+        with progress.stage("reading", 1):
+            return Results(), self
+
+    def skipped_words(self, corpus: Corpus) -> tuple[int, float]:
+        return 2, 0.5
+
+    def unknown(self, corpus: Corpus) -> tuple[int, int]:
+        return 3, 4
+
+
+def test_a_text_that_measures_itself_is_told_of(tmp_path: Path) -> None:
+    """Nothing is fitted or pooled there."""
+    heard = Heard()
+    told = ran(tmp_path, heard, corpus=Stream("stream", ())).info
+    assert heard.names == ["reading"]
+    assert (told.transform.fit, told.pooling.name, told.encoded) == (None, "", 7)
+    corpus = told.corpus
+    assert (corpus.left_out, corpus.skipped, corpus.skipped_share, corpus.unknown, corpus.pieces) == (0, 2, 0.5, 3, 4)
+    with pytest.raises(ConfigError, match="one pass stores no rows"):
+        study(corpus=Stream("stream", ())).space(Vectors(cache=tmp_path))
+
+
 @pytest.mark.parametrize(
     ("names", "title"),
     [({}, "hashed"), ({"model": "m"}, "m"), ({"title": "t"}, "t"), ({"title": "t", "model": "m"}, "t")],
 )
 def test_a_run_is_called_by_title_model_or_encoder(names: dict[str, Any], title: str, tmp_path: Path) -> None:
     assert ran(tmp_path, **names).info.title == title
+
+
+class Title(Output):
+    """Leaves what it is told that the run is called."""
+
+    def write_together(self, by_place: Mapping[str, Self], folder: Path, *, n_layers: int, title: str) -> None:
+        (folder / "title.txt").write_text(title, encoding="utf-8")
+
+
+class Called(Tabled):
+    def outputs(self) -> dict[str, Any]:
+        return {"title": Title()}
+
+
+@pytest.mark.parametrize(("names", "title"), [({"model": "m"}, "hashed"), ({"title": "t"}, "t")])
+def test_figures_are_called_by_title_or_encoder(names: dict[str, Any], title: str, tmp_path: Path) -> None:
+    ran(tmp_path, **names, metrics={"c": Called})
+    assert (tmp_path / "run" / "c" / "title.txt").read_text(encoding="utf-8") == title
+
+
+class Recorded(Center):
+    def record(self) -> Record:
+        return {"step": [0, 1], "loss": [0.5, 0.25]}
+
+
+def test_what_a_fit_leaves_is_a_table(tmp_path: Path) -> None:
+    table = ran(tmp_path, transform=Recorded).tables["transform_fit"]
+    assert table["loss"].tolist() == [0.5, 0.25] * 2  # a layer each
+    assert "transform_fit" not in ran(tmp_path, transform=Center).tables
+
+
+@pytest.mark.parametrize(
+    ("chosen", "forms"),
+    [
+        (WordFilter(), ["The", "the", None]),
+        (WordFilter(fold_case=True), ["the", "the", None]),
+        (WordFilter(punctuation=True), ["The", "the", "."]),
+    ],
+    ids=["usual", "folded", "marks"],
+)
+def test_units_count_for_words_as_chosen(chosen: WordFilter, forms: list[str | None]) -> None:
+    assert [chosen.form(unit) for unit in ("The", "the", ".")] == forms
 
 
 class Coarseness(Metric):
