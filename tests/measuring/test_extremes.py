@@ -70,6 +70,7 @@ def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:
     assert table.loc["Every", "raw_1"] == pytest.approx(1)  # else they would head the list
     listed = [*results.tables["most_self_similar"]["word"], *results.tables["least_self_similar"]["word"]]
     assert len(listed) == 20
+    assert list(results.tables["most_self_similar"]) == [*results.tables["s"], "low_0", "low_1", "high_0", "high_1"]
     assert not {"Every", "Who"} & set(listed)
     assert 0 < table.loc["common0", "first_share"] < 1
     results.save(tmp_path / "kept")
@@ -143,4 +144,5 @@ def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: 
 def test_the_factor_is_students_quantile_for_the_selection() -> None:
     np.testing.assert_allclose(listed_factor(np.array([10_000, 5]), 20), [1.96, 2.776], atol=2e-3)  # all are listed
     np.testing.assert_allclose(listed_factor(np.array([10_000]), 200), [2.807], atol=5e-3)  # 1 - .0025
+    np.testing.assert_allclose(listed_factor(np.array([10_000, 2]), 5), [1.96, 12.706], atol=2e-3)  # fewer than listed
     assert np.isnan(listed_factor(np.array([1, 0]), 200)).all()

@@ -47,6 +47,9 @@ def test_a_drawn_baseline_is_moved_by_its_own_rows() -> None:
     assert set(np.flatnonzero(influence)) <= set(clusters.tolist())
     assert np.count_nonzero(influence) > 0.9 * len(clusters)
     assert not influence[others].any()
+    unasked = SampleBaseline(Halves(), occurrences, np.random.default_rng(0))
+    unasked.observe_layer(reader, {"s": SelfSimilarity()}, influence=False)
+    assert np.isnan(unasked.curve("s").influence).all()
 
 
 class Length(GroupMean):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from engine import measure
@@ -17,6 +19,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather, WordReader
 from ctxexp.measuring.rows import Place
 from ctxexp.measuring.streams import Stream
+from ctxexp.metric import GroupMean, Over
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
@@ -128,3 +131,21 @@ def test_sentences_of_one_word_are_said(texts: list[list[str]], idle: bool, capl
     store, occurrences = small(*texts)
     measure(store, occurrences, {"i": IntraSentenceSimilarity}, Uniform(size=2), bootstrap=0)
     assert bool(caplog.records) == idle
+
+
+class OfMany(GroupMean):
+    """How many rows a group has, where that is at least five."""
+
+    over: ClassVar[Over] = "word"
+    min_rows: ClassVar[int] = 5
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.full(len(x), float(x.shape[-2]))
+
+
+@pytest.mark.parametrize(("size", "known"), [(4, False), (5, True), (6, True)])
+def test_a_random_group_too_small_for_a_score_is_no_level(size: int, known: bool) -> None:
+    store, occurrences, _ = world((1.0,))
+    results = measure(store, occurrences, {"m": OfMany}, OnePerSentence(size=size), bootstrap=0)
+    assert (Key("m", "baseline") in results.by_key) == known
+    assert not known or results.by_key[Key("m", "baseline")].value.tolist() == [size]

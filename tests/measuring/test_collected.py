@@ -1,0 +1,122 @@
+"""What single rows and groups move of a mean over groups: against plain loops, with weights and without."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from engine import measure
+from test_measure import world
+
+from ctxexp.maths.geometry import norms
+from ctxexp.measuring.bootstrap import Units, student
+from ctxexp.measuring.collected import Shares, Split
+from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.metric import GroupMean, Over
+from ctxexp.results.values import Key
+
+UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))
+
+
+def test_a_split_is_of_its_rows_and_groups_alone() -> None:
+    """Whatever was asked before: the last answer is kept."""
+    split = Split(UNITS)
+    for rows, group in (
+        ([4, 2, 0], [0, 1, 2]),
+        ([0, 1, 2], [0, 1, 2]),
+        ([0, 1, 2], [0, 0, 0]),
+        ([0, 1, 2], [0, 0, 1]),
+        ([0, 1, 2], [0, 0, 1]),
+        ([5, 1, 2], [0, 0, 1]),
+    ):
+        parts = split.of(np.array(rows), np.array(group))
+        blocks = UNITS.of_row[rows].tolist()
+        assert parts.blocks.tolist() == blocks
+        known = sorted(set(zip(group, blocks, strict=True)))
+        assert parts.group.tolist() == [g for g, _ in known]
+        assert parts.of_row.tolist() == [known.index(pair) for pair in zip(group, blocks, strict=True)]
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 3.0, 0.5]])
+def test_shares_are_the_weighted_sums_by_unit(weights: list[float] | None) -> None:
+    rows = [[[0, 1, 2], [1, 2, 4]], [[3, 5]]]
+    moved = [[[1.0, -2.0, 4.0], [0.5, 2.0, -1.0]], [[np.nan, 2.0]]]
+    shares = Shares(Split(UNITS))
+    for block, influence in zip(rows, moved, strict=True):
+        shares.add(np.array(block), np.array(influence))
+    shares.close(None if weights is None else np.array(weights))
+    total, error, clusters = np.zeros(3), [], []
+    pairs = [pair for block, influence in zip(rows, moved, strict=True) for pair in zip(block, influence, strict=True)]
+    for (of_group, influence), weight in zip(pairs, weights or [1, 1, 1], strict=True):
+        by_unit: dict[int, float] = defaultdict(float)
+        for row, one in zip(of_group, influence, strict=True):
+            total[UNITS.of_row[row]] += 0 if np.isnan(one) else weight * one
+            by_unit[UNITS.of_row[row]] += one
+        error.append(np.sqrt(sum(one**2 for one in by_unit.values())))
+        clusters.append(len(by_unit))
+    assert shares.total is not None
+    assert shares.errors is not None
+    assert shares.clusters is not None
+    np.testing.assert_allclose(shares.total, total)
+    np.testing.assert_allclose(shares.errors, error)
+    assert (shares.clusters.tolist(), shares.known) == (clusters, 2)
+
+
+def test_nothing_taken_is_nothing_known() -> None:
+    shares = Shares(Split(UNITS))
+    shares.close(None)
+    assert (shares.total, shares.errors, shares.clusters, shares.known) == (None, None, None, 0)
+
+
+class Lengths(GroupMean):
+    """The mean length of a group's rows; large groups count for more."""
+
+    over: ClassVar[Over] = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return norms(x).astype(np.float64).mean(axis=-1)
+
+    def influence(self, x: np.ndarray) -> np.ndarray:
+        length = norms(x).astype(np.float64)
+        return (length - length.mean(axis=-1, keepdims=True)) / x.shape[-2]
+
+    def weights(self, sizes: np.ndarray) -> np.ndarray | None:
+        return sizes.astype(np.float64) ** 2
+
+
+class SentenceLengths(Lengths):
+    over: ClassVar[Over] = "sentence"
+
+
+class EqualLengths(Lengths):
+    def weights(self, sizes: np.ndarray) -> np.ndarray | None:
+        return None
+
+
+def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) -> float:
+    """The standard error of the mean over groups: of words their rows are chance, of sentences the groups."""
+    groups = occurrences.groups(metric.over)
+    chosen = [groups.rows[a:b] for a, b in zip(groups.starts, groups.starts[1:], strict=False)]
+    given = metric().weights(groups.counts)
+    weights = np.ones(len(chosen)) if given is None else given
+    length = np.linalg.norm(rows.astype(np.float64), axis=1)
+    scores = np.array([length[at].mean() for at in chosen])
+    moved = np.zeros(occurrences.units.n_blocks)
+    for at, weight, score in zip(chosen, weights / weights.sum(), scores, strict=True):
+        if metric.over == "word":
+            np.add.at(moved, occurrences.units.of_row[at], weight * (length[at] - score) / len(at))
+        else:
+            moved[occurrences.units.of_row[at[0]]] += weight * (score - np.average(scores, weights=weights))
+    return float(np.sqrt(np.square(moved).sum()))
+
+
+@pytest.mark.parametrize("metric", [Lengths, EqualLengths, SentenceLengths])
+def test_an_interval_is_that_of_the_weighted_mean(metric: type[Lengths]) -> None:
+    store, occurrences, _ = world((1.0,))
+    raw = measure(store, occurrences, {"length": metric}, bootstrap=2000).by_key[Key("length", "raw")]
+    error = error_of(metric, store.layers[0], occurrences) * student(occurrences.units.n)
+    assert raw.low is not None
+    assert raw.high is not None
+    assert (raw.high[0] - raw.low[0]) / 2 == pytest.approx(1.96 * error, rel=0.1)
