@@ -102,6 +102,7 @@ def test_statistics_are_numbers_by_name(found: object) -> None:
         measure(store, occurrences, {"m": partial(Bare, found)}, bootstrap=0)
     results = measure(store, occurrences, {"m": partial(Bare, {"one": 1, "two": np.float32(2)})}, bootstrap=0)
     assert (results.by_name["m/one"].tolist(), results.by_name["m/two"].tolist()) == ([1], [2])
+    assert not results.replicates  # it has none of its own
 
 
 class Hasty(Listening):

@@ -133,6 +133,12 @@ def test_sentences_of_one_word_are_said(texts: list[list[str]], idle: bool, capl
     assert bool(caplog.records) == idle
 
 
+def test_a_long_word_is_cut_where_it_is_too_rare(caplog: pytest.LogCaptureFixture) -> None:
+    store, occurrences = small(["a" * 40 + "b", "c"], ["a" * 40 + "b", "d"], min_contexts=3)
+    measure(store, occurrences, {"s": SelfSimilarity}, bootstrap=0)
+    assert f"the most frequent, '{'a' * 40}', has 2" in caplog.text
+
+
 class OfMany(GroupMean):
     """How many rows a group has, where that is at least five."""
 

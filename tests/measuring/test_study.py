@@ -49,12 +49,14 @@ class Heard(Progress):
     def __init__(self) -> None:
         super().__init__(bars=False)
         self.names: list[str] = []
+        self.counts: dict[str, tuple[float, str, float]] = {}  # of units: all, their kind, and those that were done
 
     @contextmanager
     def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
         self.names.append(name)
         with super().stage(name, total, unit) as stage:
             yield stage
+            self.counts[name] = total, unit, getattr(stage, "done", -1)
 
 
 class Tabled(Metric):
@@ -97,6 +99,7 @@ def test_a_given_progress_shows_each_stage(tmp_path: Path) -> None:
     study().space(Vectors(cache=tmp_path / "other"), space)
     assert [name for name in whole.names if name not in space.names] == ["measuring"]
     assert len(space.names) == 1  # what is encoded
+    assert whole.counts["measuring"] == (2, "layers", 2)
 
 
 def test_tables_are_a_place_of_models_that_have_some(tmp_path: Path) -> None:
