@@ -272,6 +272,10 @@ def test_any_named_baseline_stands_beside_the_first() -> None:
         np.testing.assert_allclose(curves[f"s/{name}adjusted"], curves["s/raw"] - curves[f"s/{name}baseline"])
         assert np.isfinite(curves[f"s/{name}adjusted_ci_low"]).all()
     assert not np.array_equal(curves["s/few_draws_baseline"], curves["s/size_matched_baseline"])
+    rows = WordRows(store, occurrences, FewDraws(), named_baseline=lambda name: named[name]())
+    beside = path.measure([rows], {"s": partial(SelfSimilarity, baselines=("size_matched",))}, bootstrap=0).by_name
+    np.testing.assert_array_equal(beside["s/baseline"], curves["s/few_draws_baseline"])  # the run's, where it has any
+    np.testing.assert_array_equal(beside["s/size_matched_baseline"], curves["s/size_matched_baseline"])
 
 
 @pytest.mark.parametrize("block_bytes", [1, 5_000, 10**8])
