@@ -19,9 +19,12 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import MetricError
 from ctxexp.measuring import baseline_levels
 from ctxexp.measuring.baseline_levels import random_groups
+from ctxexp.measuring.groups import Block
 from ctxexp.measuring.measure import build
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.reader import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
+from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.results.values import Key
 
 
@@ -60,6 +63,21 @@ def test_what_rows_move_is_asked_for_resamples_alone() -> None:
         if bootstrap:
             for statistic in ("raw", "adjusted"):
                 assert np.isfinite(results.replicates[Key("m", statistic)]).all()
+
+
+def test_groups_that_no_metric_gets_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    blocks = WordReader.blocks
+
+    def heard(self: WordReader, kind: str) -> Iterator[Block]:
+        read.append(kind)
+        return blocks(self, kind)
+
+    monkeypatch.setattr(WordReader, "blocks", heard)
+    store, occurrences, _ = world((1.0,))
+    metrics = {"words": partial(Listening, []), "sentences": partial(OfSentences, []), "lengths": WordNorm}
+    measure(store, occurrences, metrics, bootstrap=0)
+    assert read == ["word", "sentence"]  # whose rows are the occurrences, one by one
 
 
 class Fails(Listening):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp.dataset import Corpus
+from ctxexp.datasets.bound import CorpusBound
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.testing.row_index import MemoryRowIndex
@@ -117,3 +118,61 @@ def test_some_groups_keep_their_keys_rows_and_labels(labels: list[tuple[str, ...
     assert list(some.labels) == [labels[i] for i in (1, 3) if labels]
     none = groups.subset(np.array([], int))
     assert (len(none), none.rows.tolist(), none.starts.tolist()) == (0, [], [0])
+
+
+def lists(groups: Groups) -> dict[object, list[int]]:
+    """Each group's rows, by its key."""
+    bounds = zip(groups.keys, groups.starts, groups.starts[1:], strict=False)
+    return {key: groups.rows[a:b].tolist() for key, a, b in bounds}
+
+
+def test_rows_that_are_not_measured_are_in_no_group() -> None:
+    sentences = [[f"w{i % 7}", f"w{i % 3}", f"s{i}"] for i in range(30)]
+    whole, shelf, corpus = of(sentences, min_contexts=1)
+    measured = np.random.default_rng(0).random(len(shelf.unit_codes)) < 0.6
+    some = Occurrences.of(shelf, corpus, min_contexts=1, measured=measured)
+    for groups, rest in ((whole.by_word, some.by_word), (whole.by_sentence, some.by_sentence)):
+        kept = {key: [row for row in rows if measured[row]] for key, rows in lists(groups).items()}
+        assert lists(rest) == {key: rows for key, rows in kept.items() if rows}
+    assert some.rows.tolist() == np.flatnonzero(measured).tolist()
+    np.testing.assert_array_equal(some.forms, np.where(measured, whole.forms, -1))
+
+
+class Placed(MemoryRowIndex):
+    """A store that knows each row's word in its sentence, since some words have no row."""
+
+    positions: np.ndarray
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
+    rng = np.random.default_rng(1)
+    texts = [[*(f"w{j}" for j in rng.integers(0, 9, rng.integers(1, 8))), f"s{i}"] for i in range(40)]
+    having = [np.flatnonzero(rng.random(len(words)) < 0.8) for words in texts]
+    chosen = [np.flatnonzero(rng.random(len(words)) < 0.5) for words in texts]
+    starts, whole = np.cumsum([0, *map(len, chosen)]), rng.random(40) < 0.5
+    bound = CorpusBound(4, starts, np.concatenate(chosen), whole, text_sentences=40, text_words=9)
+    corpus = Corpus("bounded", Corpus.of("", texts).sentences, bound=bound if bounded else None)
+    vocabulary = sorted({word for words in texts for word in words})
+    codes = [vocabulary.index(words[at]) for words, places in zip(texts, having, strict=True) for at in places]
+    offsets = np.cumsum([0, *map(len, having)])
+    shelf = Placed(vocabulary, np.array(codes), offsets, np.arange(40))
+    shelf.positions = np.concatenate(having)
+    by_word: dict[str, list[int]] = defaultdict(list)
+    by_sentence: dict[int, list[int]] = {}
+    for i, words in enumerate(texts):
+        for row, at in zip(range(offsets[i], offsets[i + 1]), having[i], strict=True):
+            if not bounded or at in chosen[i]:
+                by_word[words[at]].append(row)
+            if not bounded or whole[i]:
+                by_sentence.setdefault(i, []).append(row)
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=1)
+    assert lists(occurrences.by_word) == by_word
+    assert lists(occurrences.by_sentence) == lists(occurrences.distinct) == by_sentence
+    places = shelf.positions if bounded else [place for at in having for place in range(len(at))]
+    np.testing.assert_array_equal(occurrences.places, places)
+
+
+def test_the_commonest_word_is_in_most_sentences_then_most_often() -> None:
+    assert of([["a", "b"], ["a", "c", "c"], ["c", "b", "b", "b"]], min_contexts=9)[0].commonest == ("b", 2)
+    assert of([["a", "a", "a"], ["b"], ["b", "c"]], min_contexts=9)[0].commonest == ("b", 2)
