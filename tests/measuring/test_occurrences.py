@@ -128,13 +128,16 @@ def lists(groups: Groups) -> dict[object, list[int]]:
 
 def test_rows_that_are_not_measured_are_in_no_group() -> None:
     sentences = [[f"w{i % 7}", f"w{i % 3}", f"s{i}"] for i in range(30)]
-    whole, shelf, corpus = of(sentences, min_contexts=1)
+    whole, shelf, corpus = of(sentences, min_contexts=1, keep=lambda unit: unit != "w1")
+    units = [shelf.vocabulary[code] for code in shelf.unit_codes]
+    forms = sorted({*units} - {"w1"})
+    assert whole.forms.tolist() == [-1 if unit == "w1" else forms.index(unit) for unit in units]
     measured = np.random.default_rng(0).random(len(shelf.unit_codes)) < 0.6
-    some = Occurrences.of(shelf, corpus, min_contexts=1, measured=measured)
+    some = Occurrences.of(shelf, corpus, min_contexts=1, keep=lambda unit: unit != "w1", measured=measured)
     for groups, rest in ((whole.by_word, some.by_word), (whole.by_sentence, some.by_sentence)):
         kept = {key: [row for row in rows if measured[row]] for key, rows in lists(groups).items()}
         assert lists(rest) == {key: rows for key, rows in kept.items() if rows}
-    assert some.rows.tolist() == np.flatnonzero(measured).tolist()
+    assert some.rows.tolist() == np.flatnonzero(measured & (whole.forms >= 0)).tolist()
     np.testing.assert_array_equal(some.forms, np.where(measured, whole.forms, -1))
 
 
