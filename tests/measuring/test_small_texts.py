@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from ctxexp.measuring.streams import Stream
 from ctxexp.metric import GroupMean, Over
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.results.values import Key
@@ -155,3 +157,15 @@ def test_a_random_group_too_small_for_a_score_is_no_level(size: int, known: bool
     results = measure(store, occurrences, {"m": OfMany}, OnePerSentence(size=size), bootstrap=0)
     assert (Key("m", "baseline") in results.by_key) == known
     assert not known or results.by_key[Key("m", "baseline")].value.tolist() == [size]
+
+
+def test_rounding_is_no_spread_of_the_smallest_random_group() -> None:
+    store, occurrences, _ = world((1.0,))
+    steps = np.random.default_rng(0).integers(-1, 2, store.layers[0].shape)
+    store.layers[0] = (1 + 2.0**-8 * steps).astype(np.float32)
+    metric = partial(MaxExplainableVariance, definition="centred", baselines=("run",))
+    for eps, known in ((None, True), (2.0**-8, False)):
+        results = measure(
+            store, occurrences, {"m": metric}, OnePerSentence(size=metric().min_rows), eps=eps, bootstrap=0
+        )
+        assert (Key("m", "baseline") in results.by_key) == known
