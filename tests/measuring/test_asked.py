@@ -24,6 +24,7 @@ from ctxexp.measuring.measure import build
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
+from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.results.values import Key
 
@@ -63,6 +64,24 @@ def test_what_rows_move_is_asked_for_resamples_alone() -> None:
         if bootstrap:
             for statistic in ("raw", "adjusted"):
                 assert np.isfinite(results.replicates[Key("m", statistic)]).all()
+
+
+class Scoring(Listening):
+    """Counts how often it is asked for scores."""
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        self.asked.append(len(x))
+        return super().score(x)
+
+
+def test_a_baseline_asks_those_alone_that_name_it() -> None:
+    store, occurrences, _ = world((1.0,))
+    alone: list[int] = []
+    beside: list[int] = []
+    other = partial(SelfSimilarity, baselines=("size_matched",))
+    measure(store, occurrences, {"m": partial(Scoring, alone)}, bootstrap=0)
+    measure(store, occurrences, {"m": partial(Scoring, beside), "other": other}, bootstrap=0)
+    assert alone == beside
 
 
 def test_groups_that_no_metric_gets_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,7 +159,9 @@ def test_pairs_are_asked_for_in_the_whole_text(tmp_path: Path) -> None:
     some = bounded(replace(CORPUS, pairs=(Pair(0, 1, 1.0, "x"), Pair(2, 3, 2.0, "x"))))
     words: list[Corpus] = []
     pairs: list[Corpus] = []
-    ran(tmp_path, corpus=some, metrics={"words": partial(Asked, words), "pairs": partial(AskedForPairs, pairs)})
+    metrics = {"s": SelfSimilarity, "words": partial(Asked, words), "pairs": partial(AskedForPairs, pairs)}
+    results = ran(tmp_path, corpus=some, metrics=metrics)
+    assert "s" in results.tables  # though pairs are measured after words
     whole = some.unbounded.fingerprint
     assert (words[0].fingerprint, pairs[0].fingerprint) == (some.fingerprint, whole)
     assert some.fingerprint != whole
