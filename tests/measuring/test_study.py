@@ -193,7 +193,7 @@ class Stream(StreamedCorpus):
     def skipped_words(self, corpus: Corpus) -> tuple[int, float]:
         return 2, 0.5
 
-    def unknown(self, corpus: Corpus) -> tuple[int, int]:
+    def count_unknown(self, corpus: Corpus) -> tuple[int, int]:
         return 3, 4
 
 
