@@ -152,7 +152,7 @@ class OfMany(GroupMean):
 
 
 @pytest.mark.parametrize(("size", "known"), [(4, False), (5, True), (6, True)])
-def test_a_random_group_too_small_for_a_score_is_no_level(size: int, known: bool) -> None:
+def test_a_random_group_too_small_is_no_level(size: int, known: bool) -> None:
     store, occurrences, _ = world((1.0,))
     results = measure(store, occurrences, {"m": OfMany}, OnePerSentence(size=size), bootstrap=0)
     assert (Key("m", "baseline") in results.by_key) == known
