@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -29,6 +30,7 @@ from ctxexp.measuring.words import Observer
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.choices import check_arguments
+from ctxexp.plugins.published import publisher
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.explorer import TABLE, load_explorer
 from ctxexp.results import Results
@@ -213,13 +215,13 @@ class Built:
     @property
     def vectors(self) -> Vectors:
         """How vectors are computed and kept."""
-        config, source = self.config, self.config.model.source
+        config = self.config
         cache, limit = vector_folder(config.cache.folder), config.cache.limit_gb
         return Vectors(
             cache=cache,
             limit_bytes=disk_limit(cache) if limit == "auto" else None if limit is None else int(limit * 1e9),
             batch_tokens=config.batch_tokens,
-            version=f"{source.plugin} {source.version}" if source else "",
+            version=encoder_version(config.model),
             workers=EncodingWorkers(self.engine, _encoder_factory(config.model)),
             sweep=config.tracking.sweep or "",
         )
@@ -238,6 +240,28 @@ class Built:
             with part.plugin_call():
                 raise
         return replace(results, info=results.info | run_info(config, study.title, results.info.transform.fit))
+
+
+def encoder_version(model: Part) -> str:
+    """The version of a plugin's encoder: the plugin's own and the arguments that aren't defaults, since its name may
+    lack one and the vector cache would mix the encoders up. Empty for ctxexp's models; those of published plugins have
+    tested names, which alone are their keys."""
+    source, defaults = model.source, model.signature() or {}
+    if source is None:
+        return ""
+    version = f"{source.plugin} {source.version}"
+    if publisher("model", model.name) == source.distribution:
+        return version
+
+    def text(value: object) -> str:
+        return json.dumps(value, sort_keys=True, default=str)
+
+    decisive = [
+        f"{key}={text(value)}"
+        for key, value in sorted(model.arguments.items())
+        if key != "device" and not (key in defaults and text(value) == text(defaults[key][1]))
+    ]
+    return " ".join([version, *decisive])
 
 
 def sinks_of(parts: Mapping[str, Part]) -> Sinks:

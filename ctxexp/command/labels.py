@@ -39,7 +39,7 @@ def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
     """The part of the run's metadata that its config tells: names and labels of what it chooses."""
     return RunInfo(
         title=title,
-        model=ModelInfo(name=config.model.name, weights=weights_label(config) or "", dtype=config.dtype),
+        model=ModelInfo(name=config.model.name, weights=weights_label(config) or ""),
         corpus=CorpusInfo(choices={key: str(value) for key, value in vars(config.words).items()}),
         transform=TransformInfo(
             name=transform_label(config),

@@ -25,8 +25,18 @@ HYDRAS = {  # names of Hydra's own plugins, which others publish
 
 def install_hint(kind: str, name: str) -> str:
     """A hint which plugin supplies the name and how to install it; empty where no published one does."""
-    plugin = {**json.loads(FILE.read_text(encoding="utf-8")), **HYDRAS}.get(kind, {}).get(name)
-    if plugin is None:
+    plugin = _requirement(kind, name)
+    if not plugin:
         return ""
     quoted = f"'{plugin}'" if "[" in plugin else plugin
     return f"; the plugin {plugin.partition('[')[0]} brings it: pip install {quoted}"
+
+
+def publisher(kind: str, name: str) -> str:
+    """The published distribution that supplies the name; empty where none does."""
+    return _requirement(kind, name).partition("[")[0]
+
+
+def _requirement(kind: str, name: str) -> str:
+    tables: dict[str, dict[str, str]] = {**json.loads(FILE.read_text(encoding="utf-8")), **HYDRAS}
+    return tables.get(kind, {}).get(name, "")

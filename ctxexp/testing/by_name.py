@@ -22,6 +22,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line
 from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, build_registry
 from ctxexp.plugins.types import convert_value
+from ctxexp.testing.encoder_names import neighbour_values
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
@@ -43,7 +44,7 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     title += f" of {part.source}" if part.source else ""
     again = partial(_fingerprint_in_subprocess, f"{part.kind}/{part.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
-        "model": partial(testing.check_encoder, others=dict(_variants(part))),
+        "model": partial(testing.check_encoder, others=dict(_variants(part)), neighbours=dict(_neighbours(part))),
         "metric": testing.check_metric,
         "transform": testing.check_transform,
         "dataset": partial(testing.check_dataset, elsewhere=again),
@@ -95,6 +96,14 @@ def _variants(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
         for choice in choices:
             if key not in FIXED and choice != part.arguments.get(key, default):
                 yield f"{key}={choice}", partial(part.make, **{key: choice})
+
+
+def _neighbours(part: Part) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
+    """Each argument of the model that has no list of choices, with builders that give it a value beside its own."""
+    for key, (kind, default) in (part.signature() or {}).items():
+        if key not in FIXED and kind is not bool and get_origin(kind) is not Literal:
+            values = neighbour_values(key, part.arguments.get(key, default))
+            yield key, {f"{key}={value}": partial(part.make, **{key: value}) for value in values}
 
 
 def _find(registry: Registry, name: str) -> Offer:

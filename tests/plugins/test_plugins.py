@@ -19,8 +19,8 @@ import pytest
 
 from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
-from ctxexp.command.build import Built
-from ctxexp.command.config import Config
+from ctxexp.command.build import Built, encoder_version
+from ctxexp.command.config import Config, Part
 from ctxexp.command.help import help_of
 from ctxexp.command.labels import plugins_used
 from ctxexp.control import Control
@@ -38,7 +38,7 @@ from ctxexp.errors import (
 from ctxexp.jobs.key import job_key
 from ctxexp.metric import GroupMean
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.plugins import CONFIG_KINDS, Offer, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins import CONFIG_KINDS, Offer, Register, Registry, Source, build_registry, hookimpl
 from ctxexp.plugins.listing import listing, signature_text
 from ctxexp.transform import Transform
 from tests.composed import composed, of
@@ -484,6 +484,35 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
         results = Built(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).run(tmp_path)
         encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
+
+
+def test_an_argument_that_the_name_lacks_is_encoded_again(tmp_path: Path) -> None:
+    lacking = FILE.replace('return f"bits width={self.width} broken={self.broken}"', 'return "bits"')
+    registry = build_registry(installed=False, files=[write(tmp_path, lacking)])
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+
+    def encoded(**arguments: Any) -> int:
+        whole = of(config(tmp_path, registry, model={"name": "bits", **arguments}), corpus)
+        return Built(whole).run(tmp_path).info.encoded
+
+    assert [encoded(), encoded(width=4), encoded(width=3), encoded(width=3)] == [6, 0, 6, 0]
+
+
+def test_published_models_are_keyed_by_their_names_alone() -> None:
+    registry = Registry(sources=[Source("papers", "ctxexp-packaged-models", "0.1"), Source("other", "other", "0.1")])
+    for name, plugin in (("minilm", "papers"), ("theirs", "other")):
+        registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, plugin))
+    arguments = {"pooling": "first", "device": "cpu"}
+    assert encoder_version(Part("model", "minilm", arguments, registry)) == "papers 0.1"
+    assert encoder_version(Part("model", "theirs", arguments, registry)) == 'other 0.1 pooling="first"'
+    assert encoder_version(Part("model", "bert", {"pooling": "first"}, build_registry(installed=False))) == ""
+
+
+def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
+    registry = build_registry(installed=False, files=[write(tmp_path)])
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+    whole = replace(of(config(tmp_path, registry, model={"name": "bits"}), corpus), dtype="bfloat16")
+    assert Built(whole).run(tmp_path).info.model.dtype == "float32"
 
 
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
