@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.config import Config, Part, part_of
+from ctxexp.command.config import Component, Config, component_of
 from ctxexp.command.corpus import load_corpus
 from ctxexp.command.labels import run_info, run_title
 from ctxexp.command.names import load_plugin_files, plugin_files, registry
@@ -71,7 +71,7 @@ class Built:
 
     def named_baseline(self, name: str) -> Baseline:
         """The registered baseline of the name, with its defaults. Raises UnknownName."""
-        baseline: Baseline = part_of("baseline", "baseline", {"name": name}, self.config.model.registry).make()
+        baseline: Baseline = component_of("baseline", "baseline", {"name": name}, self.config.model.registry).make()
         return baseline
 
     @cached_property
@@ -235,14 +235,14 @@ class Built:
         except CtxexpError as error:
             kind, label = error.part or ("", "")
             part = config.metric.get(label) if kind == "metric" else vars(config).get(kind)
-            if not isinstance(part, Part):
+            if not isinstance(part, Component):
                 raise
             with part.plugin_call():
                 raise
         return replace(results, info=results.info | run_info(config, study.title, results.info.transform.fit))
 
 
-def encoder_version(model: Part) -> str:
+def encoder_version(model: Component) -> str:
     """The version of a plugin's encoder: the plugin's own and the arguments that aren't defaults, since its name may
     lack one and the vector cache would mix the encoders up. Empty for ctxexp's models; those of published plugins have
     tested names, which alone are their keys."""
@@ -264,13 +264,13 @@ def encoder_version(model: Part) -> str:
     return " ".join([version, *decisive])
 
 
-def sinks_of(parts: Mapping[str, Part]) -> Sinks:
+def sinks_of(parts: Mapping[str, Component]) -> Sinks:
     """The sinks that a config names, by label."""
     plugins = {label: str(part.source) for label, part in parts.items() if part.source}
     return Sinks({label: part.make() for label, part in parts.items()}, plugins)
 
 
-def _encoder_factory(model: Part) -> Callable[[], Encoder] | None:
+def _encoder_factory(model: Component) -> Callable[[], Encoder] | None:
     """A factory that builds the configured model in another process; None for an object of Python."""
     if model.offer.plugin == "python":
         return None
@@ -279,5 +279,5 @@ def _encoder_factory(model: Part) -> Callable[[], Encoder] | None:
 
 def _build_encoder(files: list[str], name: str, arguments: Mapping[str, object]) -> Encoder:
     load_plugin_files(files)
-    encoder: Encoder = part_of("model", "model", {"name": name, **arguments}, registry()).make()
+    encoder: Encoder = component_of("model", "model", {"name": name, **arguments}, registry()).make()
     return encoder

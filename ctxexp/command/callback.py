@@ -10,7 +10,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from ctxexp.command.build import sinks_of
-from ctxexp.command.config import parts_of
+from ctxexp.command.config import components_of
 from ctxexp.command.names import registry
 from ctxexp.command.overrides import quote
 from ctxexp.command.secrets import hide, hide_overrides
@@ -72,7 +72,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         folder = user_path(str(tracking.folder)).resolve()
         try:
             nodes = OmegaConf.to_container(config.sink, resolve=True)
-            sinks = sinks_of(parts_of("sink", nodes, registry()))
+            sinks = sinks_of(components_of("sink", nodes, registry()))
             mark_killed_jobs(folder)
             prepared = sinks.prepare_all(folder)
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on

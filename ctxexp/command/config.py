@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Part:
+class Component:
     """The option that a config chooses for a kind (model, metric, ...), with the arguments that the config gives it."""
 
     kind: str
@@ -74,21 +74,21 @@ class Part:
 class Config(RunOptions):
     """A complete, checked config: its own keys, and its parts."""
 
-    model: Part
-    dataset: Part
-    control: Part
-    transform: Part
-    baseline: Part
-    metric: Mapping[str, Part]
-    sink: Mapping[str, Part]
-    engine: Part
+    model: Component
+    dataset: Component
+    control: Component
+    transform: Component
+    baseline: Component
+    metric: Mapping[str, Component]
+    sink: Mapping[str, Component]
+    engine: Component
 
-    def result_parts(self) -> Iterator[Part]:
+    def result_components(self) -> Iterator[Component]:
         """The parts that can change the run's numbers (no sink, no engine), in the order of the flow; baselines that
         metrics name besides the run's come last."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
         named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
-        yield from (Part("baseline", name, {}, self.baseline.registry) for name in sorted(named))
+        yield from (Component("baseline", name, {}, self.baseline.registry) for name in sorted(named))
 
     def with_factories(self, kind: str, factories: Mapping[str, Factory]) -> Config:
         """The config with these factories, by name, in place of the options that it chooses for the kind; a kind of
@@ -98,7 +98,7 @@ class Config(RunOptions):
             if kind in LISTS:
                 _check_label(kind, name)
             registry.offers[kind, name] = Offer(kind, name, factory, "python")
-        parts = {name: Part(kind, name, {}, registry) for name in factories}
+        parts = {name: Component(kind, name, {}, registry) for name in factories}
         changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(factories))]}
         return replace(self, **changed)
 
@@ -110,9 +110,9 @@ def parse_config(node: Mapping[str, object], registry: Registry) -> Config:
     parts: dict[str, Any] = {}
     for kind in CONFIG_KINDS:
         if kind in LISTS:
-            parts[kind] = parts_of(kind, node.get(kind), registry)
+            parts[kind] = components_of(kind, node.get(kind), registry)
         elif _is_named(one := node.get(kind)):
-            parts[kind] = part_of(kind, kind, one, registry)
+            parts[kind] = component_of(kind, kind, one, registry)
         else:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
     if not parts["metric"]:
@@ -131,7 +131,7 @@ def _with_present_names(node: dict[str, object]) -> dict[str, object]:
     return node
 
 
-def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
+def components_of(kind: str, nodes: object, registry: Registry) -> dict[str, Component]:
     """The parts of a group of which a run may have several, by label. Raises ConfigError for a value that isn't a
     mapping of labels to nodes with a `name`."""
     if not isinstance(nodes, Mapping):
@@ -140,7 +140,7 @@ def parts_of(kind: str, nodes: object, registry: Registry) -> dict[str, Part]:
         _check_label(kind, label)
         if not _is_named(node):
             raise ConfigError(f"{kind}.{label}: expected a node with a name, got {short(node)}")
-    return {label: part_of(kind, f"{kind}.{label}", node, registry) for label, node in nodes.items()}
+    return {label: component_of(kind, f"{kind}.{label}", node, registry) for label, node in nodes.items()}
 
 
 def _check_label(kind: str, label: object) -> None:
@@ -175,10 +175,10 @@ def _is_named(node: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(node, Mapping) and isinstance(node.get("name"), str)
 
 
-def part_of(kind: str, place: str, node: Mapping[str, object], registry: Registry) -> Part:
+def component_of(kind: str, place: str, node: Mapping[str, object], registry: Registry) -> Component:
     """The part that a node describes. Raises ConfigError unless its keys are arguments of the factory that it names, of
     the right types, and complete. `place` is the path of the node in the config, for messages."""
-    part = Part(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
+    part = Component(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
     signature = part.signature()
     expected = signature or {}
     for key, value in part.arguments.items() if signature is not None else ():

@@ -93,7 +93,7 @@ def transform_label(config: Config) -> str:
 def plugins_used(config: Config) -> tuple[PluginInfo, ...]:
     """The plugins that supply parts of this run, each with the parts that it supplies."""
     names_by_source: dict[Source, dict[str, None]] = {}
-    for part in config.result_parts():
+    for part in config.result_components():
         if source := part.source:
             names_by_source.setdefault(source, {})[f"{part.kind} {part.name}"] = None
     return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in names_by_source.items())

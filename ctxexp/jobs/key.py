@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Config, Part
+from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Component, Config
 from ctxexp.command.labels import plugins_used
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
@@ -51,7 +51,7 @@ def code_of(plugin: str) -> str:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Part):
+    if isinstance(value, Component):
         return {"name": value.name, **value.arguments}
     return vars(value) if is_dataclass(value) else str(value)
 
@@ -62,7 +62,7 @@ def files_digest(config: Config) -> str:
     unreadable file is skipped here; using it raises an error."""
     digest = hashlib.blake2b(digest_size=8)
     # the contents of a dataset's and a model's files are in `data_digest` and the encoder's name
-    parts = [part for part in config.result_parts() if part.kind not in ("dataset", "model")]
+    parts = [part for part in config.result_components() if part.kind not in ("dataset", "model")]
     for path in sorted(set(_existing_paths([dict(part.arguments) for part in parts]))):
         digest.update(f"{path}\0".encode())
         with suppress(OSError):

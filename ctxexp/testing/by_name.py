@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from ctxexp import testing
-from ctxexp.command.config import Part, part_of
+from ctxexp.command.config import Component, component_of
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line
 from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, build_registry
@@ -39,12 +39,12 @@ def main(name: str, values: Mapping[str, object]) -> int:
 
 def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
-    part = _part_of_name(name, values)
-    title = f"{part.kind} {part.name}" + "".join(f" {k}={v}" for k, v in part.arguments.items())
-    title += f" of {part.source}" if part.source else ""
-    again = partial(_fingerprint_in_subprocess, f"{part.kind}/{part.name}", json.dumps(values))
+    component = _component_of_name(name, values)
+    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in component.arguments.items())
+    title += f" of {component.source}" if component.source else ""
+    again = partial(_fingerprint_in_subprocess, f"{component.kind}/{component.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
-        "model": partial(testing.check_encoder, others=dict(_variants(part)), neighbours=dict(_neighbours(part))),
+        "model": partial(testing.check_encoder, others=dict(_variants(component)), neighbours=dict(_neighbours(component))),
         "metric": testing.check_metric,
         "transform": testing.check_transform,
         "dataset": partial(testing.check_dataset, elsewhere=again),
@@ -53,10 +53,10 @@ def conform(name: str, values: Mapping[str, object]) -> str:
         "engine": testing.check_engine,
         "sink": testing.check_sink,
     }
-    return str(checks[part.kind](part.make, name=title))
+    return str(checks[component.kind](component.make, name=title))
 
 
-def _part_of_name(name: str, values: Mapping[str, Any]) -> Part:
+def _component_of_name(name: str, values: Mapping[str, Any]) -> Component:
     """The configured plugin of that name, after loading the files in `values["plugins"]`; other values are its
     arguments."""
     files = values.get("plugins") or []
@@ -69,7 +69,7 @@ def _part_of_name(name: str, values: Mapping[str, Any]) -> Part:
         print(f"warning: {line(broken)}", file=sys.stderr)
     offer = _find(registry, name)
     arguments = {key: value for key, value in values.items() if key != "plugins"}
-    return part_of(offer.kind, offer.kind, {"name": offer.name, **arguments}, registry)
+    return component_of(offer.kind, offer.kind, {"name": offer.name, **arguments}, registry)
 
 
 def _fingerprint_in_subprocess(name: str, values: str) -> str:
@@ -85,25 +85,25 @@ def _fingerprint_in_subprocess(name: str, values: str) -> str:
 
 def fingerprint(name: str, values: str) -> str:
     """The fingerprint of the data set of this name, with these arguments as JSON."""
-    corpus: Corpus = _part_of_name(name, json.loads(values)).make()
+    corpus: Corpus = _component_of_name(name, json.loads(values)).make()
     return corpus.fingerprint
 
 
-def _variants(part: Part) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _variants(component: Component) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Factories of the model with one argument changed, for each choice of each argument."""
-    for key, (kind, default) in (part.signature() or {}).items():
+    for key, (kind, default) in (component.signature() or {}).items():
         choices = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
         for choice in choices:
-            if key not in FIXED and choice != part.arguments.get(key, default):
-                yield f"{key}={choice}", partial(part.make, **{key: choice})
+            if key not in FIXED and choice != component.arguments.get(key, default):
+                yield f"{key}={choice}", partial(component.make, **{key: choice})
 
 
-def _neighbours(part: Part) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
+def _neighbours(component: Component) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
     """Each argument of the model that has no list of choices, with builders that give it a value beside its own."""
-    for key, (kind, default) in (part.signature() or {}).items():
+    for key, (kind, default) in (component.signature() or {}).items():
         if key not in FIXED and kind is not bool and get_origin(kind) is not Literal:
-            values = neighbour_values(key, part.arguments.get(key, default))
-            yield key, {f"{key}={value}": partial(part.make, **{key: value}) for value in values}
+            values = neighbour_values(key, component.arguments.get(key, default))
+            yield key, {f"{key}={value}": partial(component.make, **{key: value}) for value in values}
 
 
 def _find(registry: Registry, name: str) -> Offer:

@@ -10,7 +10,7 @@ from annotated_types import Le
 
 from ctxexp import controls
 from ctxexp.command import compose
-from ctxexp.command.config import Part, parse_config
+from ctxexp.command.config import Component, parse_config
 from ctxexp.command.names import GROUPS, config_folders
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, UnknownName
@@ -112,7 +112,7 @@ def test_what_a_factory_refuses_names_it_once() -> None:
         registry = Registry()
         registry.add(Offer("transform", "toy", factory, "tests"))
         with pytest.raises(ConfigError) as caught:
-            Part("transform", "toy", {}, registry).make()
+            Component("transform", "toy", {}, registry).make()
         return str(caught.value)
 
     assert named("k=-3: expected at least 1") == "transform 'toy': k=-3: expected at least 1"

@@ -9,7 +9,7 @@ import pytest
 from ctxexp_frequency.degeneration import Degeneration
 
 from ctxexp.command import compose
-from ctxexp.command.config import Part
+from ctxexp.command.config import Component
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.plugins import Offer, Registry
 from ctxexp.vectors import device
@@ -91,7 +91,7 @@ def test_a_metrics_own_error_names_it() -> None:
     registry = Registry()
     registry.add(Offer("metric", "cone", Degeneration, "tests"))
     with pytest.raises(MetricError, match=r"^metric 'cone': rows=-1"):
-        Part("metric", "cone", {"rows": -1}, registry).make()
+        Component("metric", "cone", {"rows": -1}, registry).make()
 
 
 def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import Config, Part
+from ctxexp.command.config import Component, Config
 from ctxexp.command.labels import weights_label
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
@@ -18,7 +18,7 @@ from tests.made import results_with, told
 def config(**model: str | None) -> Config:
     """The default config with these arguments of bert; options_file and weight_file are elmo's."""
     whole = composed()
-    return replace(whole, model=Part("model", "bert", model, whole.model.registry))
+    return replace(whole, model=Component("model", "bert", model, whole.model.registry))
 
 
 @pytest.mark.parametrize(

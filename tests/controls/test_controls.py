@@ -18,7 +18,7 @@ from test_occurrences import shelve
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.compose import config_folder
-from ctxexp.command.config import part_of
+from ctxexp.command.config import component_of
 from ctxexp.command.face import measure as face_measure
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
@@ -45,7 +45,7 @@ REGISTRY = build_registry(installed=False)
 
 def control(node: dict[str, object]) -> Control:
     """The control that a config's node names."""
-    return part_of("control", "control", node, REGISTRY).make()
+    return component_of("control", "control", node, REGISTRY).make()
 
 
 def corpus() -> Corpus:

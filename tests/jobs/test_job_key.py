@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command.config import Config, Part
+from ctxexp.command.config import Component, Config
 from ctxexp.dataset import Corpus, Pair, Sense
 from ctxexp.jobs.key import code_of, files_digest, job_key, key_of
 from ctxexp.measuring.study import Study
@@ -38,7 +38,7 @@ def test_gold_and_senses_are_content_as_texts_are(changed: Corpus) -> None:
 def measuring(**arguments: object) -> Config:
     """A config with a metric of these arguments."""
     whole = composed("dataset=text", "dataset.path=/")
-    return replace(whole, metric={"mine": Part("metric", "mine", arguments, whole.model.registry)})
+    return replace(whole, metric={"mine": Component("metric", "mine", arguments, whole.model.registry)})
 
 
 def test_a_metrics_files_count_by_what_they_hold(tmp_path: Path) -> None:
