@@ -44,7 +44,9 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     title += f" of {component.source}" if component.source else ""
     again = partial(_fingerprint_in_subprocess, f"{component.kind}/{component.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
-        "model": partial(testing.check_encoder, others=dict(_variants(component)), neighbours=dict(_neighbours(component))),
+        "model": partial(
+            testing.check_encoder, others=dict(_variants(component)), neighbours=dict(_neighbours(component))
+        ),
         "metric": testing.check_metric,
         "transform": testing.check_transform,
         "dataset": partial(testing.check_dataset, elsewhere=again),

@@ -20,7 +20,7 @@ import pytest
 from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
 from ctxexp.command.build import Built, encoder_version
-from ctxexp.command.config import Config, Part
+from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
 from ctxexp.command.labels import plugins_used
 from ctxexp.control import Control
@@ -503,9 +503,9 @@ def test_published_models_are_keyed_by_their_names_alone() -> None:
     for name, plugin in (("minilm", "papers"), ("theirs", "other")):
         registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, plugin))
     arguments = {"pooling": "first", "device": "cpu"}
-    assert encoder_version(Part("model", "minilm", arguments, registry)) == "papers 0.1"
-    assert encoder_version(Part("model", "theirs", arguments, registry)) == 'other 0.1 pooling="first"'
-    assert encoder_version(Part("model", "bert", {"pooling": "first"}, build_registry(installed=False))) == ""
+    assert encoder_version(Component("model", "minilm", arguments, registry)) == "papers 0.1"
+    assert encoder_version(Component("model", "theirs", arguments, registry)) == 'other 0.1 pooling="first"'
+    assert encoder_version(Component("model", "bert", {"pooling": "first"}, build_registry(installed=False))) == ""
 
 
 def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
