@@ -107,7 +107,7 @@ class Metric(MetricMetadata, ABC):
     """
 
     over: ClassVar[Over]
-    tables: ClassVar[bool] = False
+    measures_embedding_tables: ClassVar[bool] = False
     scored: ClassVar[bool] = False  # whether every group has a score: a GroupMean
     cosine_statistic: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()

@@ -119,16 +119,16 @@ class Calibration:
 
     def __init__(self, factory: Callable[[], Transform], name: str = "transform") -> None:
         self.factory, self.name = factory, name
-        probe: object = factory()  # a stranger's may build anything
-        if not isinstance(probe, Transform):
-            raise TransformError(f"transform {name!r}: expected a ctxexp.Transform, got {type(probe).__name__}")
-        self.probe = probe
-        self.identity, self.needs_fit = probe.identity, probe.needs_fit and not probe.identity
+        prototype: object = factory()  # a stranger's may build anything
+        if not isinstance(prototype, Transform):
+            raise TransformError(f"transform {name!r}: expected a ctxexp.Transform, got {type(prototype).__name__}")
+        self.prototype = prototype
+        self.identity, self.needs_fit = prototype.identity, prototype.needs_fit and not prototype.identity
         self.records: dict[str, Record] = {}  # of the fits, by where
 
     def width(self, dim: int) -> int:
         """Columns of what the transform makes of rows of `dim` columns."""
-        columns: object = self._call(f"{dim} columns", "width()", lambda: self.probe.width(dim))
+        columns: object = self._call(f"{dim} columns", "width()", lambda: self.prototype.width(dim))
         if not isinstance(columns, int) or isinstance(columns, bool) or not 0 < columns <= dim:
             raise TransformError(
                 f"transform {self.name!r}: width({dim}) gave {columns!r}; expected how many columns apply() returns, "

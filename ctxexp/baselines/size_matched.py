@@ -145,11 +145,11 @@ class LadderBaseline(GroupBaseline):
             groups = PreparedRows(reader.gather(draws), reader.eps)
             where = f"random groups of {draws.shape[1]} rows"
             for label, (metric, _) in measures.items():
-                scores = reader.guard(label, metric, where, partial(groups.apply, metric.score))
+                scores = reader.call_metric(label, metric, where, partial(groups.apply, metric.score))
                 means[label].append(float(finite_mean(scores)))
                 by_cluster = np.zeros(self.units.n_blocks)
                 if influence:
-                    of_rows = reader.guard(label, metric, where, partial(groups.apply, metric.influence))
+                    of_rows = reader.call_metric(label, metric, where, partial(groups.apply, metric.influence))
                     n = max(np.isfinite(scores).sum(), 1)
                     by_cluster = self.units.summed(self.units.of_row[draws], of_rows) / n
                 of_clusters[label].append(by_cluster)

@@ -46,7 +46,8 @@ class Built:
     """The parts of a config, each built once, and the study of them.
 
     Control, engine and sinks are built at once, since they judge their own values; the others when they are first
-    needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `probes` one of each.
+    needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
+    instance of each, of which only the attributes are read.
     """
 
     def __init__(self, config: Config, progress: Progress | None = None) -> None:
@@ -82,7 +83,7 @@ class Built:
             return Calibration(part.make, part.name)
 
     @cached_property
-    def probes(self) -> dict[str, Metric]:
+    def prototypes(self) -> dict[str, Metric]:
         """One of each metric, by label."""
         return {label: factory() for label, factory in self.metrics.items()}
 
@@ -138,7 +139,7 @@ class Built:
                 check_device(device)
         _ = self.baseline, self.calibration
         self._check_shards()
-        for name, metric in self.probes.items():
+        for name, metric in self.prototypes.items():
             if isinstance(metric, Metric) and isinstance(metric.sample, int) and metric.sample < 1:
                 raise ConfigError(f"metric.{name}.sample={metric.sample}: expected at least 1, or null for all")
             for other in {*metric.baselines} - {RUN} if isinstance(metric, Metric) else ():
@@ -160,7 +161,7 @@ class Built:
         """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
         if self.config.shards is None:
             return
-        load_sharder(SHARDS).check_parts(self.probes, self.baseline, self.calibration.probe, self.control)
+        load_sharder(SHARDS).check_parts(self.prototypes, self.baseline, self.calibration.prototype, self.control)
         if self.config.model.arguments.get("pooling") == "pieces":
             raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
 
@@ -180,8 +181,8 @@ class Built:
         config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
         corpus = self.corpus
         self.check_objective(corpus)
-        probes = [probe for probe in self.probes.values() if isinstance(probe, Metric)]  # the study refuses others
-        if not config.shards and any(probe.over == "word" for probe in probes):
+        metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
+        if not config.shards and any(metric.over == "word" for metric in metrics):
             check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
         encoder = self.encoder
         if self.objective:

@@ -48,10 +48,10 @@ class SampleBaseline:
         self, reader: WordReader, label: str, metric: Metric, group: PreparedRows, *, influence: bool
     ) -> Level:
         rows, units = self.samples[0], self.occurrences.units
-        value = float(reader.guard(label, metric, "baseline group 0", partial(_value, metric, group)))
+        value = float(reader.call_metric(label, metric, "baseline group 0", partial(_value, metric, group)))
         by_cluster = np.full(units.n_blocks, np.nan)
         if influence and np.isfinite(value):
-            of_row = reader.guard(label, metric, "baseline group 0", partial(_influence, metric, group))
+            of_row = reader.call_metric(label, metric, "baseline group 0", partial(_influence, metric, group))
             if of_row is not None:
                 by_cluster = units.summed(units.of_row[rows], of_row)
         return Level(value, by_cluster, len(rows))
@@ -59,7 +59,7 @@ class SampleBaseline:
     def curve(self, label: str) -> Curve:
         """The measure's baseline by layer."""
         levels = self._levels[label]
-        return Curve(np.array([level.value for level in levels]), np.stack([level.moved for level in levels]))
+        return Curve(np.array([level.value for level in levels]), np.stack([level.influence for level in levels]))
 
     def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
         """The same for every group."""
@@ -117,21 +117,25 @@ class BaselineLevels:
         occurrences: Occurrences,
         baseline: Baseline,
         named: Callable[[str], Baseline],
-        probes: Mapping[str, Metric],
+        prototypes: Mapping[str, Metric],
         indices: Mapping[str, np.ndarray | None],
         seed: int,
     ) -> None:
-        self.occurrences, self.seed, self.probes, self.indices = occurrences, seed, probes, indices
+        self.occurrences, self.seed, self.prototypes, self.indices = occurrences, seed, prototypes, indices
         self.sample = SampleBaseline(baseline, occurrences, np.random.default_rng([seed, Stream.BASELINE]))
         self._schemes = {RUN: baseline, baseline.name: baseline}
         self._named, self._drawn = named, dict[tuple[str, Over], GroupBaseline | None]()
-        self.of_groups = {label: self._resolve(probe) if probe.scored else {} for label, probe in probes.items()}
+        self.of_groups = {
+            label: self._resolve(prototype) if prototype.scored else {} for label, prototype in prototypes.items()
+        }
 
-    def _resolve(self, probe: Metric) -> dict[str, GroupBaseline]:
+    def _resolve(self, prototype: Metric) -> dict[str, GroupBaseline]:
         """A measure's baselines of single groups, by name."""
-        first = RUN if self._of_groups(RUN, probe.over) else probe.baselines[0]
-        main = self._of_groups(first, probe.over)
-        others = {name: self._of_groups(name, probe.over) for name in probe.baselines if name not in (RUN, first)}
+        first = RUN if self._of_groups(RUN, prototype.over) else prototype.baselines[0]
+        main = self._of_groups(first, prototype.over)
+        others = {
+            name: self._of_groups(name, prototype.over) for name in prototype.baselines if name not in (RUN, first)
+        }
         found = {name: each for name, each in others.items() if each and each is not main}
         return {FIRST: main, **found} if main else found
 
@@ -164,4 +168,4 @@ class BaselineLevels:
         """The source of the measure's first baseline: `exact`, `drawn`, `size-matched`, or nothing where it has none to
         speak of."""
         first = self.of_groups[label].get(FIRST)
-        return (first or self.sample).baseline_source(self.probes[label])
+        return (first or self.sample).baseline_source(self.prototypes[label])

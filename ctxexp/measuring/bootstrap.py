@@ -1,7 +1,7 @@
-"""What is drawn anew behind an interval, documents where the corpus has them, else sentences, and replicates of curves:
-units drawn with replacement, the same draws for every layer, measure and run of a corpus.
+"""The clusters that the bootstrap resamples, documents where the corpus has them, else sentences, and the replicates of
+curves: clusters drawn with replacement, the same draws for every layer, measure and run of a corpus.
 
-(SciPy's bootstrap calls the statistic anew for every resample; here a replicate is a product with the units' shares.)
+(SciPy's bootstrap calls the statistic for every resample; here a replicate is a product with the clusters' influence.)
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ CHUNK = 2**21  # counts drawn at a time
 
 @dataclass(frozen=True)
 class Units:
-    """The resampling units of a corpus. Occurrences of one unit are drawn together; units are independent.
+    """The clusters of a corpus that the bootstrap resamples. Occurrences of one cluster are drawn together; clusters
+    are taken for independent. Of more than `MOST` clusters several share one block, which is drawn as one.
 
-    A sentence that the corpus repeats is one unit, and belongs to the document where it first stands.
+    A sentence that the corpus repeats is one cluster, and belongs to the document where it first stands.
     """
 
     name: str  # `document` or `sentence`
@@ -82,7 +83,8 @@ class Resamples:
 
 
 def student(n: int) -> float:
-    """What a spread over n > 1 units is too small by: Student's 97.5% quantile over the normal's, sqrt(n / (n - 1)).
+    """The factor by which a spread over n > 1 clusters is too small: Student's 97.5% quantile over the normal's, times
+    sqrt(n / (n - 1)).
 
     The quantile by its expansion in 1 / df, 1.960 + 2.372 / df + 2.823 / df^2 + 2.556 / df^3: exact to 1% from 3 on.
     """

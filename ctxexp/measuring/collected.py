@@ -1,4 +1,4 @@
-"""The records of metrics at each place, before curves are made of it."""
+"""The records of metrics at each place, from which curves are made."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Parts(NamedTuple):
 
 
 @dataclass
-class Shares:
-    """The contribution of each block of units to a mean over groups, from the influences of the groups' rows."""
+class ClusterInfluence:
+    """The influence of each block of clusters on a mean over groups, summed from the influences of the groups' rows."""
 
     split: Split
     known: int = 0  # groups whose rows' influence is known
@@ -80,20 +80,20 @@ class Shares:
 
 
 @dataclass
-class Collected:
+class MetricRecord:
     """The record of one metric, place by place. `indices` are the groups of its kind that it got (None: all)."""
 
-    probe: Metric
+    prototype: Metric
     indices: np.ndarray | None
     stats: dict[Place, Mapping[str, float | Estimate]] = field(default_factory=dict)
     rows: list[dict[str, object]] = field(default_factory=list)  # of its own table
     keys: list[Hashable] = field(default_factory=list)  # of its groups, where these have scores
     by_layer: list[np.ndarray] = field(default_factory=list)  # (groups,) scores each
     weights: np.ndarray | None = None  # (groups,) in the mean over them; None: equal
-    shares: list[Shares | None] = field(default_factory=list)
+    shares: list[ClusterInfluence | None] = field(default_factory=list)
 
     def take(
-        self, place: Place, stats: Mapping[str, float | Estimate], instance: Metric, shares: Shares | None
+        self, place: Place, stats: Mapping[str, float | Estimate], instance: Metric, shares: ClusterInfluence | None
     ) -> None:
         """Add the statistics and scores of the instance that saw a place."""
         self.stats[place] = stats
@@ -138,13 +138,13 @@ class Collected:
         unknown = np.full(units.n_blocks, np.nan)
         weights = np.ones(len(scores)) if self.weights is None else self.weights
         totals = weights @ np.isfinite(scores)  # (layers,)
-        if self.probe.over in INFLUENCED:
+        if self.prototype.over in INFLUENCED:
             pairs = zip(self.shares, totals, strict=True)
             return np.stack([s.total / n if s and s.total is not None and s.known and n else unknown for s, n in pairs])
-        if self.probe.over == "sample":
+        if self.prototype.over == "sample":
             return np.stack([unknown] * scores.shape[1])
         where = np.array(self.keys, np.int64)
-        blocks = units.of_sentence[where] if self.probe.over == "sentence" else units.of_row[where]
+        blocks = units.of_sentence[where] if self.prototype.over == "sentence" else units.of_row[where]
         by_layer = []
         for column, total in zip(scores.T, totals, strict=True):
             deviations = weights * (column - finite_mean(column, self.weights))

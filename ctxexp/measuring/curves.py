@@ -14,7 +14,7 @@ from ctxexp.maths.chance import chance_corrected
 from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.bootstrap import Curve, Resamples, interval
-from ctxexp.measuring.collected import Collected
+from ctxexp.measuring.collected import MetricRecord
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
@@ -29,7 +29,7 @@ TOP = 10  # words in the lists of extremes
 
 
 def write(
-    values: Values, rows: Rows, collected: Mapping[str, Collected], *, seed: int, bootstrap: int
+    values: Values, rows: Rows, collected: Mapping[str, MetricRecord], *, seed: int, bootstrap: int
 ) -> dict[str, pd.DataFrame]:
     """Add every measure's curves, intervals and replicates to the values; its tables."""
     for label, c in collected.items():
@@ -68,18 +68,18 @@ def _bare(value: float | None) -> Estimate:
 class _Words:
     """A measure of words: its baselines, the remainder above them, and its tables."""
 
-    def __init__(self, values: Values, rows: WordRows, label: str, c: Collected, resamples: Resamples) -> None:
+    def __init__(self, values: Values, rows: WordRows, label: str, c: MetricRecord, resamples: Resamples) -> None:
         self.values, self.label, self.c, self.resamples = values, label, c, resamples
         self.occurrences, self.baselines, self.layers = rows.occurrences, rows.baselines, rows.store.layer_numbers
         self.is_causal = rows.text is not None and rows.text.encoder.causal is True
 
     def write(self) -> dict[str, pd.DataFrame]:
         """Add its curves to the values; its tables."""
-        groups, probe, sample = self.c.groups, self.c.probe, self.baselines.sample
+        groups, prototype, sample = self.c.groups, self.c.prototype, self.baselines.sample
         if groups is not None:
             return self._groups(groups)
-        if probe.cosine_statistic and not probe.scored:  # the statistic is itself a baseline
-            self._keep(Key(self.label, probe.cosine_statistic), sample.curve(self.label))
+        if prototype.cosine_statistic and not prototype.scored:  # the statistic is itself a baseline
+            self._keep(Key(self.label, prototype.cosine_statistic), sample.curve(self.label))
             if self.baselines.baseline_source(self.label) == "exact":
                 self.values.set(Key(self.label, "n"), sample.sizes(self.label))
         elif "raw" in self.c.statistics and FIRST not in self.baselines.of_groups[self.label]:
@@ -92,7 +92,7 @@ class _Words:
 
     def _groups(self, groups: ScoredGroups) -> dict[str, pd.DataFrame]:
         """Write a mean over groups; the tables of the groups."""
-        label, c, kind, scores = self.label, self.c, self.c.probe.over, groups.scores
+        label, c, kind, scores = self.label, self.c, self.c.prototype.over, groups.scores
         counts = self.occurrences.groups(kind).counts if kind != "sample" else np.full(len(scores), 0)
         counts = counts if groups.indices is None else counts[groups.indices]
         if len(scores) != len(counts):
@@ -111,7 +111,7 @@ class _Words:
                 self.values.set(Key(label, "baseline", baseline=name), baseline.curve.value)
                 adjusted = Curve(raw.value, influence) - baseline.curve
                 self._keep(Key(label, "adjusted", baseline=name), adjusted)
-                if c.probe.cosine_statistic == "baseline":
+                if c.prototype.cosine_statistic == "baseline":
                     key = Key(label, "corrected", baseline=name)
                     add_corrected(self.values, key, adjusted, baseline.curve, self.resamples)
         if kind == "word":
@@ -148,7 +148,7 @@ class _Words:
             **self._constant(where),
             "mean": finite_mean(scores.T),
         }
-        return word_tables(self.label, c.probe, self.layers, columns, scores, above, c.errors, c.clusters)
+        return word_tables(self.label, c.prototype, self.layers, columns, scores, above, c.errors, c.clusters)
 
     def _constant(self, where: np.ndarray) -> dict[str, np.ndarray]:
         """The column `constant` of a causal model's words."""

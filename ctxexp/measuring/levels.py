@@ -22,7 +22,7 @@ class Level(NamedTuple):
     """An expectation over all random pairs, in one layer."""
 
     value: float  # in [-1, 1]; NaN without a pair
-    moved: np.ndarray  # (n_blocks,) how much each block of units moves it
+    influence: np.ndarray  # (n_blocks,) the influence of each block of clusters on it
     n: int  # sentences (or rows) with a direction
 
 

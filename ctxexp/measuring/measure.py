@@ -1,4 +1,4 @@
-"""Places x groups x metrics -> curves: the one path that everything measured goes."""
+"""Places x groups x metrics -> curves: the single code path of all measuring."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ctxexp.errors import MetricError, plugin_call, short
-from ctxexp.measuring.collected import INFLUENCED, Collected, Shares, Split
+from ctxexp.measuring.collected import INFLUENCED, ClusterInfluence, MetricRecord, Split
 from ctxexp.measuring.curves import write
 from ctxexp.measuring.groups import Block
-from ctxexp.measuring.rows import Place, Reader, Rows, guard
+from ctxexp.measuring.rows import Place, Reader, Rows, call_metric
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, has_scores
 from ctxexp.progress import Progress, Silent
@@ -41,34 +41,38 @@ def measure(
     folder: Path | None = None,
     title: str = "",
 ) -> Results:
-    """Every metric (label -> factory, one instance a place) over the rows that it is for, at each of their places.
+    """Measure every metric (label -> factory, one instance per place) on the rows that it is for, at each of their
+    places.
 
     Random groups, samples of groups and bootstrap resamples are the same at each place, so that layers differ by their
     vectors only. One place is in memory at a time. Metrics' outputs are written in `folder`, those of a place
     under `<label>/<place>`. Without bootstrap resamples (0) the intervals are NaN. Raises MetricError naming the
     metric, the place and the group.
     """
-    probes = {label: build(label, factory) for label, factory in metrics.items()}
+    prototypes = {label: build(label, factory) for label, factory in metrics.items()}
     values, info = Values(), RunInfo()
     tables: dict[str, pd.DataFrame] = {}
     outputs: Outputs = {}
     for rows in sources:
-        mine = {label: factory for label, factory in metrics.items() if rows.kind_of(probes[label])}
-        work = _Pass(rows, mine, probes, seed, bootstrap, folder, outputs)
+        mine = {label: factory for label, factory in metrics.items() if rows.kind_of(prototypes[label])}
+        work = _Pass(rows, mine, prototypes, seed, bootstrap, folder, outputs)
         begun = (progress or Silent()).stage(rows.stage[0], len(rows.places), rows.stage[1])
         with begun as stage, threadpool_limits(rows.threads, "blas"):
             for place in rows.places:
                 work.measure(place)
                 stage.advance(1)
         tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap) | rows.own_tables()
-        measures = {label: describe(label, probe, rows.baseline_source(label)) for label, probe in work.probes.items()}
+        measures = {
+            label: describe(label, prototype, rows.baseline_source(label))
+            for label, prototype in work.prototypes.items()
+        }
         info = rows.info() | RunInfo(measures=measures) | info
     for (label, name), by_place in outputs.items():
         if folder is not None:
             (folder / label).mkdir(parents=True, exist_ok=True)
             first = next(iter(by_place.values()))
             call = partial(first.write_together, by_place, folder / label, n_layers=info.model.n_layers, title=title)
-            guard(label, probes[label], f"output {name!r}, write_together()", call)
+            call_metric(label, prototypes[label], f"output {name!r}, write_together()", call)
     if info.model.layers:
         values = values.expand_layers(info.model.layers, info.model.n_layers)
     return Results.of(values, tables=tables, info=info | RunInfo(seed=seed, bootstrap=bootstrap))
@@ -81,7 +85,7 @@ class _Pass:
         self,
         rows: Rows,
         metrics: Mapping[str, Factory],
-        probes: Mapping[str, Metric],
+        prototypes: Mapping[str, Metric],
         seed: int,
         bootstrap: int,
         folder: Path | None,
@@ -89,21 +93,23 @@ class _Pass:
     ) -> None:
         self.rows, self.metrics, self.seed, self.bootstrap = rows, metrics, seed, bootstrap
         self.folder, self.outputs = folder, outputs
-        self.probes = {label: probes[label] for label in metrics}
-        rows.prepare(self.probes)
-        self.indices = {label: rows.group_indices(probe) for label, probe in self.probes.items()}
+        self.prototypes = {label: prototypes[label] for label in metrics}
+        rows.prepare(self.prototypes)
+        self.indices = {label: rows.group_indices(prototype) for label, prototype in self.prototypes.items()}
         self.split = Split(rows.units) if bootstrap and rows.units else None
-        self.collected = {label: Collected(probe, self.indices[label]) for label, probe in self.probes.items()}
+        self.collected = {
+            label: MetricRecord(prototype, self.indices[label]) for label, prototype in self.prototypes.items()
+        }
 
     def measure(self, place: Place) -> None:
-        """Read the rows at a place and take what each metric says of them."""
+        """Feed the rows at a place to a new instance of each metric, and record its statistics."""
         reader = self.rows.at(place)
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
         for label, instance in instances.items():
-            reader.guard(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
-        shares = {label: Shares(self.split) for label in instances} if self.split else {}
+            reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
+        shares = {label: ClusterInfluence(self.split) for label in instances} if self.split else {}
         fed = self._feed(reader, instances, shares)
-        self.rows.observe_layer(instances, influence=self.bootstrap > 0)
+        self.rows.measure_baselines(instances, influence=self.bootstrap > 0)
         for label, instance in instances.items():
             said: dict[str, float | Estimate] = {}
             if label in fed or reader.left_out is None:
@@ -112,8 +118,11 @@ class _Pass:
                 said["undefined"] = _number(said.get("undefined", 0.0)) + reader.left_out  # beside the metric's own
             self.collected[label].take(place, said, instance, shares.get(label))
 
-    def _feed(self, reader: Reader, instances: Mapping[str, Metric], shares: Mapping[str, Shares]) -> set[str]:
-        """Give every metric its groups at one place; one gather serves all metrics of a kind. Who got any."""
+    def _feed(
+        self, reader: Reader, instances: Mapping[str, Metric], shares: Mapping[str, ClusterInfluence]
+    ) -> set[str]:
+        """Give every metric its groups at one place; one gather serves all metrics of a kind. Returns the labels of the
+        metrics that got at least one block."""
         by_kind: dict[str, dict[str, Metric]] = {}
         for label, metric in instances.items():
             by_kind.setdefault(str(self.rows.kind_of(metric)), {})[label] = metric
@@ -135,25 +144,25 @@ class _Pass:
         return fed
 
     def _update(
-        self, reader: Reader, label: str, metric: Metric, kind: str, block: Block, shares: Shares | None
+        self, reader: Reader, label: str, metric: Metric, kind: str, block: Block, shares: ClusterInfluence | None
     ) -> None:
-        """Give a metric a block; what its rows move goes to `shares`."""
+        """Give a metric a block, and add each row's influence on the metric to `shares`, for bootstrap intervals."""
         n = block.x.shape[1]
         more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
         where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
-        reader.guard(label, metric, where, partial(metric.update_block, block))
+        reader.call_metric(label, metric, where, partial(metric.update_block, block))
         if shares is None or block.rows is None or metric.over not in INFLUENCED or not has_scores(metric):
             return
         call = partial(metric.row_influence, block)
-        shares.add(block.rows, reader.guard(label, metric, f"{where}, row_influence()", call))
+        shares.add(block.rows, reader.call_metric(label, metric, f"{where}, row_influence()", call))
 
     def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; its other outputs are written."""
         rng = np.random.default_rng([self.seed, Stream.PAIRS])
-        reader.guard(label, metric, "set_resampling()", partial(metric.set_resampling, rng, self.bootstrap))
-        found = reader.guard(label, metric, "compute()", metric.compute)
+        reader.call_metric(label, metric, "set_resampling()", partial(metric.set_resampling, rng, self.bootstrap))
+        found = reader.call_metric(label, metric, "compute()", metric.compute)
         place = reader.place
-        for name, output in reader.guard(label, metric, "outputs()", metric.outputs).items():
+        for name, output in reader.call_metric(label, metric, "outputs()", metric.outputs).items():
             if isinstance(output, Output):
                 self._write(reader, label, metric, name, output)
             else:
@@ -168,14 +177,14 @@ class _Pass:
         if self.folder is not None and type(output).write is not Output.write:
             target = self.folder / label / reader.place.folder
             target.mkdir(parents=True, exist_ok=True)
-            reader.guard(label, metric, f"output {name!r}, write()", partial(output.write, target))
+            reader.call_metric(label, metric, f"output {name!r}, write()", partial(output.write, target))
 
 
-_NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}
+_NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}  # in messages; others by their kind
 
 
 def build(label: str, factory: Factory) -> Metric:
-    """The metric that the factory builds; MetricError naming the label unless that is a metric."""
+    """The metric that the factory builds. Raises MetricError naming the label unless that is a metric."""
     metric = factory()
     if wrong := lacking(metric):
         with plugin_call("metric", label):
@@ -184,7 +193,7 @@ def build(label: str, factory: Factory) -> Metric:
 
 
 def lacking(metric: object) -> str:
-    """The reason why this is no metric; empty if nothing does."""
+    """The reason why this is no valid metric; empty if it is one."""
     if not isinstance(metric, Metric):
         return f"expected a ctxexp.Metric, got {type(metric).__name__}"
     if isinstance(metric, GroupMean) and "_scores" not in vars(metric):

@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Reader(ABC):
-    """One place's rows in memory."""
+    """The rows of one place, in memory."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -53,20 +53,21 @@ class Reader(ABC):
     def blocks(self, kind: str) -> Iterator[Block]:
         """The groups of a kind, those of equal size together; each is valid until the next."""
 
-    left_out: int | None = None  # members of groups that have no vector here; None where that can't be
-    eps: float = 0.0  # machine epsilon of the vectors, where rows that differ by less are equal; 0: their type's own
+    left_out: int | None = None  # members of groups that have no vector at this place; None: all have one at any place
+    eps: float = 0.0  # machine epsilon of the vectors: rows that differ by less are equal; 0: that of their type
 
-    def guard(self, label: str, metric: Metric, where: str, call: Callable[[], T]) -> T:
-        """The call's result; what it raises is named as the metric's, with this place and where in it."""
-        return guard(label, metric, f"{self.place}, {where}", call)
+    def call_metric(self, label: str, metric: Metric, where: str, call: Callable[[], T]) -> T:
+        """Call a method of a metric and return its result; its errors name the metric, this place and `where`."""
+        return call_metric(label, metric, f"{self.place}, {where}", call)
 
 
 class Rows(ABC):
-    """Vectors of one kind of thing, at each place, and which of them belong together.
+    """A source of vectors of one kind of thing at each place, and the groups that they form.
 
-    `stage` is what progress calls the work, and its steps. `kinds` are those of groups, in the order in which metrics
-    get them; what one gather serves stands together, the second kind's groups being the first's rows one by one.
-    `units` is what is drawn anew behind intervals (None: metrics have intervals of their own).
+    `stage` is the title of the work in progress bars, and the name of its steps. `kinds` are the kinds of groups, in
+    the order in which metrics get them; those in one inner tuple are fed from the same blocks: the first kind gets the
+    groups, the second each row of them as a group of its own. `units` are the clusters that the bootstrap resamples
+    (None: metrics have intervals of their own).
     """
 
     stage: ClassVar[tuple[str, str]]
@@ -77,28 +78,28 @@ class Rows(ABC):
 
     @abstractmethod
     def kind_of(self, metric: Metric) -> str | None:
-        """Which groups of these rows the metric gets; None: none."""
+        """The kind of groups of these rows that the metric gets; None: it gets none."""
 
     @abstractmethod
     def at(self, place: Place) -> Reader:
         """The rows at a place; valid until the next place is read."""
 
-    def prepare(self, probes: Mapping[str, Metric]) -> None:  # noqa: B027  # optional
-        """Draw what is drawn, before any place is read; `probes` are the metrics to come, by label (optional)."""
+    def prepare(self, prototypes: Mapping[str, Metric]) -> None:  # noqa: B027  # optional
+        """Draw random groups and samples before any place is read; `prototypes` are the metrics by label (optional)."""
 
     def bind_text(self, metric: Metric) -> None:  # noqa: B027  # optional
-        """Tell a place's instance of a metric what is measured (optional)."""
+        """Give an instance of a metric the text whose vectors it measures (optional)."""
 
-    def observe_layer(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
-        """Take the metrics' chance levels at the place that was read last; with `influence`, how much units move them
-        too (optional)."""
+    def measure_baselines(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
+        """Compute the metrics' baselines at the place that was read last; with `influence`, that of each cluster on
+        them too (optional)."""
 
     def group_indices(self, metric: Metric) -> np.ndarray | None:
         """The indices of the groups of its kind that the metric gets, ascending; None: all."""
         return None
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """What they have to tell beside the measures', once every place was read."""
+        """Further result tables by name, beside the metrics' own, once every place was read."""
         return {}
 
     def info(self) -> RunInfo:
@@ -110,8 +111,9 @@ class Rows(ABC):
         return ""
 
 
-def guard(label: str, metric: object, where: str, call: Callable[[], T]) -> T:
-    """The call's result; what it raises is a MetricError that names the metric and where (`layer 3, word 'bank'`)."""
+def call_metric(label: str, metric: object, where: str, call: Callable[[], T]) -> T:
+    """Call a metric's method and return its result; what it raises becomes a MetricError that names the metric and
+    `where` (`layer 3, word 'bank'`)."""
     failure = f"({type(metric).__name__}) failed at {where}"
     with plugin_call("metric", label, failure, within=f" at {where}"):
         return call()

@@ -21,11 +21,11 @@ from ctxexp.dataset import Corpus, overlap
 from ctxexp.datasets.streamed import EncodingRecord, StreamedCorpus
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
+from ctxexp.measuring.embedding_tables import TableRows
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows
-from ctxexp.measuring.tables import TableRows
 from ctxexp.measuring.words import Observer, WordRows
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder
@@ -111,24 +111,24 @@ class Study:
         `folder` is where metrics may leave files of their own. Raises CtxexpError; its `part` names the cause, by
         kind and label, where that is known.
         """
-        probes = {label: build(label, factory) for label, factory in self.metrics.items()}
-        self._require_baselines(probes)
+        prototypes = {label: build(label, factory) for label, factory in self.metrics.items()}
+        self._require_baselines(prototypes)
         self.control.require(self.encoder)
         if isinstance(self.corpus, StreamedCorpus):
             results, metadata = self.corpus.measure(self, vectors, progress or Silent())
             return replace(results, info=results.info | self._info(metadata, fitted=False, pooled=False))
-        self._require_gold(probes)
-        pairs = any(probe.over == "pair" for probe in probes.values())
+        self._require_gold(prototypes)
+        pairs = any(prototype.over == "pair" for prototype in prototypes.values())
         stores = Stores(self, vectors, progress or Silent(), sentences=pairs)
         calibrations: dict[str, Calibration] = {}
         sources: list[Rows] = []
-        if any(probe.over != "pair" for probe in probes.values()):
+        if any(prototype.over != "pair" for prototype in prototypes.values()):
             calibrations["words"] = Calibration(self.transform, self.transform_name)
             sources.append(self._words(stores, calibrations["words"]))
         if pairs:
             calibrations["sentences"] = Calibration(self.transform, self.transform_name)
             sources.append(self._pairs(stores, calibrations["sentences"]))
-        if any(probe.tables for probe in probes.values()) and (tables := self._tables()):
+        if any(prototype.measures_embedding_tables for prototype in prototypes.values()) and (tables := self._tables()):
             sources.append(tables)
         results = measure(
             sources,
@@ -147,22 +147,22 @@ class Study:
             | self._info(stores, fitted=any(c.needs_fit for c in calibrations.values()), pooled=pairs),
         )
 
-    def _require_baselines(self, probes: Mapping[str, Metric]) -> None:
+    def _require_baselines(self, prototypes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: a plugin's factory may build anything."""
-        names = {name for probe in probes.values() for name in probe.baselines if name != RUN}
+        names = {name for prototype in prototypes.values() for name in prototype.baselines if name != RUN}
         baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
         for baseline in baselines:
             if not isinstance(baseline, Baseline):
                 with plugin_call("baseline"):
                     raise MetricError(f"expected a ctxexp.Baseline, got {type(baseline).__name__}: derive it from that")
 
-    def _require_gold(self, probes: Mapping[str, Metric]) -> None:
+    def _require_gold(self, prototypes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
-        if pairs := [label for label, probe in probes.items() if probe.over == "pair"]:
+        if pairs := [label for label, prototype in prototypes.items() if prototype.over == "pair"]:
             require_pairs(self.corpus.unbounded, pairs)
-        for label, probe in probes.items():
-            probe.require(self.corpus.unbounded if probe.over == "pair" else self.corpus)
-            if not self.corpus.senses and probe.over == "sense":
+        for label, prototype in prototypes.items():
+            prototype.require(self.corpus.unbounded if prototype.over == "pair" else self.corpus)
+            if not self.corpus.senses and prototype.over == "sense":
                 raise DataError(
                     f"metric {label!r} compares occurrences by their sense labels, but corpus {self.corpus.name!r} has "
                     "none; choose a data set that labels senses, such as dataset=polysemy"

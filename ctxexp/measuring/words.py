@@ -71,13 +71,13 @@ class WordRows(Rows):
     def kind_of(self, metric: Metric) -> str | None:
         return None if metric.over == "pair" else metric.over
 
-    def prepare(self, probes: Mapping[str, Metric]) -> None:
-        if any(probe.over == "word" for probe in probes.values()):
+    def prepare(self, prototypes: Mapping[str, Metric]) -> None:
+        if any(prototype.over == "word" for prototype in prototypes.values()):
             self.occurrences.require_contexts()  # before the baseline says that there is nothing to draw
-        indices = {label: self.group_indices(probe) for label, probe in probes.items()}
+        indices = {label: self.group_indices(prototype) for label, prototype in prototypes.items()}
         named = self.named_baseline
-        self.baselines = BaselineLevels(self.occurrences, self.baseline, named, probes, indices, self.seed)
-        warn_idle(self.occurrences, probes)
+        self.baselines = BaselineLevels(self.occurrences, self.baseline, named, prototypes, indices, self.seed)
+        warn_idle(self.occurrences, prototypes)
 
     def at(self, place: Place) -> WordReader:
         assert place.layer is not None
@@ -91,7 +91,7 @@ class WordRows(Rows):
         if self.text is not None:
             metric.bind_text(self.text)
 
-    def observe_layer(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+    def measure_baselines(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         assert self.reader is not None
         self.baselines.observe_layer(self.reader, metrics, influence=influence)
         for name, observer in self.observers.items():
@@ -123,14 +123,14 @@ class WordRows(Rows):
         return self.baselines.baseline_source(label)
 
 
-def warn_idle(occurrences: Occurrences, probes: Mapping[str, Metric]) -> None:
+def warn_idle(occurrences: Occurrences, prototypes: Mapping[str, Metric]) -> None:
     """Say which measures no group of the corpus is large enough for: their curves are NaN."""
     idle: dict[str, list[str]] = {}
-    for label, probe in probes.items():
-        if probe.scored and probe.over in ("word", "sense", "sentence"):
-            counts = occurrences.groups(probe.over).counts
-            if not len(counts) or (probe.over == "sentence" and counts[-1] < 2 <= probe.min_rows):
-                idle.setdefault(probe.over, []).append(label)
+    for label, prototype in prototypes.items():
+        if prototype.scored and prototype.over in ("word", "sense", "sentence"):
+            counts = occurrences.groups(prototype.over).counts
+            if not len(counts) or (prototype.over == "sentence" and counts[-1] < 2 <= prototype.min_rows):
+                idle.setdefault(prototype.over, []).append(label)
     word, contexts = occurrences.commonest
     why = {
         "word": f"no word reaches min_contexts={occurrences.min_contexts} distinct sentences; the most frequent, "

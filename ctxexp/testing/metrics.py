@@ -46,13 +46,13 @@ def check_metric(make: Make, *, name: str = "") -> Report:
         _interface(make)
     if report.failures:
         return report.conclude()
-    probe = make()
-    if type(probe).bind_text is not Metric.bind_text:
+    prototype = make()
+    if type(prototype).bind_text is not Metric.bind_text:
         report.notes.append("it meets a text, which random groups have none of: its interface alone was checked")
         return report.conclude()
-    if probe.over == "pair":
+    if prototype.over == "pair":
         return pair_laws(make, report)
-    groups = _groups(probe.over)
+    groups = _groups(prototype.over)
     with report.law("statistics"):
         _statistics(make, groups)
     if report.failures:
@@ -66,10 +66,10 @@ def check_metric(make: Make, *, name: str = "") -> Report:
         with report.law(law):
             check(make, groups)
     for kind in INVARIANCES:
-        if kind in probe.invariances:
+        if kind in prototype.invariances:
             with report.law(f"invariance: {kind}"):
                 _invariance(make, groups, kind)
-    if probe.unit == "share":
+    if prototype.unit == "share":
         with report.law("a share is a share"):
             _share(make)
     with report.law("degenerate groups"):
@@ -79,10 +79,10 @@ def check_metric(make: Make, *, name: str = "") -> Report:
             entry.load()(make)
     with report.law("outputs"), tempfile.TemporaryDirectory() as folder:
         check_outputs(updated_metric(make, groups), Path(folder))
-    invariances = [k for k in INVARIANCES if k not in probe.invariances and _holds(make, groups, k)]
+    invariances = [k for k in INVARIANCES if k not in prototype.invariances and _holds(make, groups, k)]
     if invariances and not report.failures:
         report.notes.append(f"not declared, but it held here: invariance to {', '.join(invariances)}")
-    if probe.scored:
+    if prototype.scored:
         report.notes.append(_profile(make))
     return report.conclude()
 

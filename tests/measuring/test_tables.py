@@ -16,9 +16,9 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
+from ctxexp.measuring.embedding_tables import TableRows
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.tables import TableRows
 from ctxexp.metric import Output
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import EmbeddingTable
@@ -134,7 +134,7 @@ TABLE = EmbeddingTable("input", ["a", "b"], np.eye(2, dtype=np.float32), np.arra
 class Tabled(WordNorm):
     """Also measures tables; leaves a file for each space, and one at the end."""
 
-    tables = True
+    measures_embedding_tables = True
 
     def update(self, group: Group) -> None:
         assert group.table is not None

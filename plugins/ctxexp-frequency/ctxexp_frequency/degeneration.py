@@ -48,7 +48,9 @@ class Degeneration(Metric):
     """
 
     over: ClassVar[Over] = "corpus"
-    tables: ClassVar[bool] = True  # embedding tables are measured too, the rows of their special pieces included
+    measures_embedding_tables: ClassVar[bool] = (
+        True  # embedding tables are measured too, the rows of their special pieces included
+    )
     title = "Degeneration"
     unit: ClassVar[str] = "cosine"
     main: ClassVar[str] = "mean_cosine"

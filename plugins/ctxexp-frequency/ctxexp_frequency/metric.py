@@ -35,7 +35,7 @@ class FrequencyGeometry(Metric):
     """
 
     over: ClassVar[Over] = "word"
-    tables: ClassVar[bool] = True
+    measures_embedding_tables: ClassVar[bool] = True
     title = "Frequency geometry"
     unit: ClassVar[str] = "Spearman correlation"
     invariances = frozenset({"rotation", "permutation"})

@@ -66,7 +66,7 @@ class Symmetry(Metric):
     """
 
     over: ClassVar[Over] = "word"
-    tables: ClassVar[bool] = True
+    measures_embedding_tables: ClassVar[bool] = True
     title = "Symmetry of word vectors"
     unit: ClassVar[str] = "symmetry"
     definition = "entropy of the covariance's eigenvalues over log d, words weighted by frequency (Yokoi et al. 2024)"

@@ -123,7 +123,7 @@ class TwinLevels(GroupBaseline):
                         parts[label].append(np.full(len(block), np.nan))
                     else:
                         call = partial(block.prepared_rows.apply, metric.score)
-                        parts[label].append(reader.guard(label, metric, f"twins of {self.over}s", call))
+                        parts[label].append(reader.call_metric(label, metric, f"twins of {self.over}s", call))
             for label, blocks in parts.items():
                 scores[label].append(np.concatenate(blocks))
         return {label: finite_mean(np.stack(each)) for label, each in scores.items()}

@@ -1,4 +1,4 @@
-"""Embedding tables as rows, beside the layers: measured as they are, transforms and baselines don't reach them."""
+"""Embedding tables as rows, beside the layers: measured as they are, without transforms and baselines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TableReader(Reader):
 
 
 class TableRows(Rows):
-    """The embedding tables of a model, for the metrics that say that they measure such."""
+    """The embedding tables of a model, for metrics that measure embedding tables."""
 
     stage: ClassVar[tuple[str, str]] = ("measuring embedding tables", "tables")
     kinds = (("table",),)
@@ -41,7 +41,7 @@ class TableRows(Rows):
         self.places = [Place("table", name) for name in self.tables]
 
     def kind_of(self, metric: Metric) -> str | None:
-        return "table" if metric.tables else None
+        return "table" if metric.measures_embedding_tables else None
 
     def at(self, place: Place) -> TableReader:
         return TableReader(place, self.tables[place.name])
@@ -53,7 +53,7 @@ class TableRows(Rows):
 
 
 def _check(who: str, table: EmbeddingTable) -> None:
-    """Raise EncodingError unless the table has a finite float row, and a count if it has counts, for each token."""
+    """Raise EncodingError unless each token has a finite row of floats, and a count where the table has counts."""
     n, x = len(table.tokens), table.vectors
     if x.ndim != 2 or len(x) != n or not np.issubdtype(x.dtype, np.floating):
         raise EncodingError(f"{who}: {x.dtype} vectors of shape {x.shape} for {n} tokens; expected floats, a row each")
