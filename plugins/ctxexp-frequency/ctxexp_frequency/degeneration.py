@@ -48,9 +48,7 @@ class Degeneration(Metric):
     """
 
     over: ClassVar[Over] = "corpus"
-    measures_embedding_tables: ClassVar[bool] = (
-        True  # embedding tables are measured too, the rows of their special pieces included
-    )
+    measures_embedding_tables: ClassVar[bool] = True  # the rows of their special pieces included
     title = "Degeneration"
     unit: ClassVar[str] = "cosine"
     main: ClassVar[str] = "mean_cosine"
