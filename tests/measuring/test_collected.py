@@ -12,7 +12,7 @@ from test_measure import world
 
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.bootstrap import Units, student
-from ctxexp.measuring.collected import Shares, Split
+from ctxexp.measuring.collected import ClusterInfluence, Split
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupMean, Over
 from ctxexp.results.values import Key
@@ -43,7 +43,7 @@ def test_a_split_is_of_its_rows_and_groups_alone() -> None:
 def test_shares_are_the_weighted_sums_by_unit(weights: list[float] | None) -> None:
     rows = [[[0, 1, 2], [1, 2, 4]], [[3, 5]]]
     moved = [[[1.0, -2.0, 4.0], [0.5, 2.0, -1.0]], [[np.nan, 2.0]]]
-    shares = Shares(Split(UNITS))
+    shares = ClusterInfluence(Split(UNITS))
     for block, influence in zip(rows, moved, strict=True):
         shares.add(np.array(block), np.array(influence))
     shares.close(None if weights is None else np.array(weights))
@@ -65,7 +65,7 @@ def test_shares_are_the_weighted_sums_by_unit(weights: list[float] | None) -> No
 
 
 def test_nothing_taken_is_nothing_known() -> None:
-    shares = Shares(Split(UNITS))
+    shares = ClusterInfluence(Split(UNITS))
     shares.close(None)
     assert (shares.total, shares.errors, shares.clusters, shares.known) == (None, None, None, 0)
 

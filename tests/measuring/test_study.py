@@ -62,7 +62,7 @@ class Heard(Progress):
 class Tabled(Metric):
     """How many rows an embedding table has; 0 in a layer."""
 
-    over, tables = "corpus", True
+    over, measures_embedding_tables = "corpus", True
 
     def __init__(self) -> None:
         self.n = 0
