@@ -99,5 +99,8 @@ class Baseline(ABC):
             occurrences: The measured rows.
             over: The kind of groups.
             seed: The seed of its draws.
+
+        Returns:
+            The source, which observes each layer and then gives the baselines; None as above.
         """
         return None

@@ -221,7 +221,8 @@ class GroupMean(Metric):
     def influence(self, x: np.ndarray) -> np.ndarray:
         """The influence of each row on its group's score, (..., n) float64 (`ctxexp.maths.influence`), for intervals.
 
-        By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
+        By leaving out up to eight rows of a group. Override where there is a formula, which is faster; do so where
+        `weights` let a few large groups decide the mean, whose interval is wrong otherwise.
         """
         return jackknife(x, self.score)
 
@@ -230,8 +231,7 @@ class GroupMean(Metric):
         return None
 
     def row_influence(self, block: Block) -> np.ndarray:
-        """The influence of each row on its group's score, (w, n) float64, for intervals; override for scores that need
-        more than the rows."""
+        """The influence of each row on its group's score, (w, n) float64; override for scores of more than the rows."""
         return block.prepared_rows.apply(self.influence)
 
     @property

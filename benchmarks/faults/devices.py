@@ -42,7 +42,7 @@ from .inputs import (
 )
 
 
-class Input(NamedTuple):
+class ReplaceableInput(NamedTuple):
     """A kind of input: what makes an intact one in a folder, what reads it, and its files; those in `spare` may be left
     aside, the values being the same."""
 
@@ -201,25 +201,26 @@ def read_one(name: str) -> Callable[[Path], Values]:
 
 
 CONFIGS = ("config.json", "model.safetensors", "tokenizer.json")
-INPUTS: dict[str, Input] = {
-    "transformer": Input(make_checkpoint("bert"), read_checkpoint("bert"), CONFIGS,
+INPUTS: dict[str, ReplaceableInput] = {
+    "transformer": ReplaceableInput(make_checkpoint("bert"), read_checkpoint("bert"), CONFIGS,
                          ("tokenizer_config.json", "vocab.txt", "added_tokens.json", "chat_template.jinja",
                           "model.safetensors.index.json", "generation_config.json", "README.txt",
                           "config_sentence_transformers.json")),
-    "gguf": Input(make_gguf, read_gguf, ("model.gguf",), ("tokenizer.json", "config.json")),
-    "elmo": Input(make_checkpoint("elmo"), read_checkpoint("elmo"), ("options.json", "weights.hdf5")),
-    **{f"vectors {end}": Input(make_checkpoint("words"), read_one(f"v.{end}"), (f"v.{end}",))
+    "gguf": ReplaceableInput(make_gguf, read_gguf, ("model.gguf",), ("tokenizer.json", "config.json")),
+    "elmo": ReplaceableInput(make_checkpoint("elmo"), read_checkpoint("elmo"), ("options.json", "weights.hdf5")),
+    **{f"vectors {end}": ReplaceableInput(make_checkpoint("words"), read_one(f"v.{end}"), (f"v.{end}",))
        for end in ("txt", "bin", "safetensors")},
-    "results": Input(make_results, read_results, (RESULTS_FILE, REPLICATES, "words.csv"), (FRAME, MANIFEST)),
-    "sealed results": Input(make_sealed, read_results, (RESULTS_FILE, FRAME, REPLICATES, "words.csv", MANIFEST)),
-    "runs": Input(make_runs, read_runs, (f"results/second/000_model=x/{STATE}",
+    "results": ReplaceableInput(make_results, read_results, (RESULTS_FILE, REPLICATES, "words.csv"), (FRAME, MANIFEST)),
+    "sealed results": ReplaceableInput(make_sealed, read_results,
+                                       (RESULTS_FILE, FRAME, REPLICATES, "words.csv", MANIFEST)),
+    "runs": ReplaceableInput(make_runs, read_runs, (f"results/second/000_model=x/{STATE}",
                                          f"results/second/000_model=x/{RESULTS_FILE}",
                                          f"results/second/000_model=x/{FRAME}"),
                   (f"results/second/000_model=x/{RUN}", "results/second/000_model=x/config.yaml")),
-    "text": Input(make_text, lambda folder: read_text(folder, "text/a.txt"), ("text/a.txt",)),
-    "folder of texts": Input(make_text, read_text, (), ("text/c.txt", "text/c.txt.gz")),
-    "sts": Input(make_sts, read_sts, ("STSbenchmark/sts-test.csv", "SICK/SICK_test_annotated.txt")),
-    "plugin": Input(make_plugin, read_plugin, ("plugin.py",)),
-    "semcor": Input(make_semcor, read_semcor, ("semcor/a.xml",)),
-    "words": Input(make_words, read_words, ("words.txt",)),
+    "text": ReplaceableInput(make_text, lambda folder: read_text(folder, "text/a.txt"), ("text/a.txt",)),
+    "folder of texts": ReplaceableInput(make_text, read_text, (), ("text/c.txt", "text/c.txt.gz")),
+    "sts": ReplaceableInput(make_sts, read_sts, ("STSbenchmark/sts-test.csv", "SICK/SICK_test_annotated.txt")),
+    "plugin": ReplaceableInput(make_plugin, read_plugin, ("plugin.py",)),
+    "semcor": ReplaceableInput(make_semcor, read_semcor, ("semcor/a.xml",)),
+    "words": ReplaceableInput(make_words, read_words, ("words.txt",)),
 }  # fmt: skip

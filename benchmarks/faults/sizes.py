@@ -47,7 +47,7 @@ from .inputs import (
 )
 
 
-class Input(NamedTuple):
+class SizedInput(NamedTuple):
     """A kind of input: what makes an intact one in a folder, what reads it, and what spoils its sizes."""
 
     make: Maker
@@ -120,15 +120,15 @@ def factory(name: str) -> Callable[..., object]:
     return sts if name == "sts" else getattr(semeval, name)
 
 
-INPUTS: dict[str, Input] = {
-    "results": Input(make_results, read_results, (result_layers, result_numbers, archive_arrays)),
-    "elmo": Input(make_checkpoint("elmo"), read_checkpoint("elmo"), (elmo_datasets, elmo_options)),
-    "vectors": Input(
+INPUTS: dict[str, SizedInput] = {
+    "results": SizedInput(make_results, read_results, (result_layers, result_numbers, archive_arrays)),
+    "elmo": SizedInput(make_checkpoint("elmo"), read_checkpoint("elmo"), (elmo_datasets, elmo_options)),
+    "vectors": SizedInput(
         make_checkpoint("words"), read_checkpoint("words"), (vector_headers, safetensors_head, vector_lines)
     ),
-    "text": Input(make_text, read_text, (text_lines,)),
-    "transformer": Input(
+    "text": SizedInput(make_text, read_text, (text_lines,)),
+    "transformer": SizedInput(
         make_checkpoint("bert"), read_checkpoint("bert"), (config_sizes, safetensors_head, index_sizes)
     ),
-    "gguf": Input(make_gguf, read_gguf, (gguf_values, gguf_tensors, gguf_counts)),
+    "gguf": SizedInput(make_gguf, read_gguf, (gguf_values, gguf_tensors, gguf_counts)),
 }
