@@ -120,7 +120,7 @@ def plugins(*files: Path, json: bool = False) -> int:
 def conform(name: str, **arguments: Any) -> int:
     """Check what is registered, whatever its kind (model, metric, sink ...), against its contract.
 
-    name: what it is registered as: bert, or with its kind, metric/anisotropy
+    name: what it is registered as: bert, or with its kind, metric/anisotropy; or an option that is a YAML file
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
     """
     from ctxexp.testing.by_name import main  # with the whole kit, which no other verb needs

@@ -18,11 +18,13 @@ from typing import Any, Literal, get_args, get_origin
 
 from ctxexp import testing
 from ctxexp.command.config import Component, component_of
+from ctxexp.command.names import plugin_files
 from ctxexp.dataset import Corpus
-from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line
-from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, build_registry
+from ctxexp.errors import ConformanceError, DataError, line
+from ctxexp.plugins import build_registry
 from ctxexp.plugins.types import convert_value
 from ctxexp.testing.encoder_names import neighbour_values
+from ctxexp.testing.options import find_option
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 
@@ -42,6 +44,8 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     component = _component_of_name(name, values)
     title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in component.arguments.items())
     title += f" of {component.source}" if component.source else ""
+    files = values.get("plugins") or [str(file) for file in plugin_files()]
+    values = {**component.arguments, "plugins": files}
     again = partial(_fingerprint_in_subprocess, f"{component.kind}/{component.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
         "model": partial(
@@ -61,7 +65,7 @@ def conform(name: str, values: Mapping[str, object]) -> str:
 def _component_of_name(name: str, values: Mapping[str, Any]) -> Component:
     """The configured plugin of that name, after loading the files in `values["plugins"]`; other values are its
     arguments."""
-    files = values.get("plugins") or []
+    files = values.get("plugins") or [str(file) for file in plugin_files()]  # these stood before the verb
     files = [files] if isinstance(files, str) else files
     convert_value("plugins", files, list[str])
     with warnings.catch_warnings():
@@ -69,9 +73,9 @@ def _component_of_name(name: str, values: Mapping[str, Any]) -> Component:
         registry = build_registry(files=[Path(file) for file in files])
     for broken in registry.broken:
         print(f"warning: {line(broken)}", file=sys.stderr)
-    offer = _find(registry, name)
+    kind, node = find_option(registry, name)
     arguments = {key: value for key, value in values.items() if key != "plugins"}
-    return component_of(offer.kind, offer.kind, {"name": offer.name, **arguments}, registry)
+    return component_of(kind, kind, {**node, **arguments}, registry)
 
 
 def _fingerprint_in_subprocess(name: str, values: str) -> str:
@@ -106,18 +110,3 @@ def _neighbours(component: Component) -> Iterator[tuple[str, dict[str, Callable[
         if key not in FIXED and kind is not bool and get_origin(kind) is not Literal:
             values = neighbour_values(key, component.arguments.get(key, default))
             yield key, {f"{key}={value}": partial(component.make, **{key: value}) for value in values}
-
-
-def _find(registry: Registry, name: str) -> Offer:
-    kind, _, bare = name.rpartition("/")
-    if kind:
-        if kind not in CONFIG_KINDS:
-            raise UnknownName("kind", kind, CONFIG_KINDS)
-        return registry.find(kind, bare)
-    offers = [offer for offer in registry.offers.values() if offer.kind in CONFIG_KINDS and offer.name == name]
-    if not offers:
-        raise UnknownName("name", name, {registered for kind in CONFIG_KINDS for registered in registry.names(kind)})
-    if len(offers) > 1:
-        both = " or ".join(f"{offer.kind}/{name}" for offer in offers)
-        raise ConfigError(f"{name!r} is the name of several things; say {both}")
-    return offers[0]

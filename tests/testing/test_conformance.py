@@ -12,6 +12,7 @@ import pytest
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.cli import run_command_line
+from ctxexp.command.names import load_plugin_files
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
@@ -593,7 +594,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "BROKEN  invariance: scale: it declares scale" in out
     for words, message in (
         (["bret"], "error: no name 'bret'; did you mean 'bert'?"),
-        (["metrics/sum"], "error: no kind 'metrics'; did you mean 'metric'"),
+        (["metrics/sum"], "error: no name 'metrics/sum'; did you mean metric/sum? ctxexp --help"),
         (["bert", "poling=first"], "error: model 'bert' has no argument 'poling'; did you mean 'pooling'"),
         (["bert", "pooling"], "error: 'pooling': expected key=value; ctxexp conform --help says which"),
         ([], "error: ctxexp conform needs NAME: what it is registered as: bert, or with its kind"),
@@ -609,10 +610,40 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_names_that_are_ambiguous_or_unknown() -> None:
     registry = build_registry(installed=False)
     from ctxexp.plugins import Offer
-    from ctxexp.testing.by_name import _find
+    from ctxexp.testing.options import find_option
 
     registry.add(Offer("metric", "bert", print, "tests"))
     with pytest.raises(ConfigError, match="'bert' is the name of several things; say model/bert or metric/bert"):
-        _find(registry, "bert")
+        find_option(registry, "bert")
     with pytest.raises(UnknownName):
-        _find(registry, "metric/brt")
+        find_option(registry, "metric/brt")
+
+
+def test_options_that_are_files_are_checked(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MUTANT.replace('{"scale"}', ""))
+    folder = tmp_path / "ctxexp_conf" / "metric" / "sum"
+    folder.mkdir(parents=True)
+    (folder / "cubed.yaml").write_text("# @package metric.cubed\nname: sum\npower: 3\n")
+    (folder / "several.yaml").write_text("defaults:\n  - cubed\n")
+    for name in ("metric/sum/cubed", "sum/cubed"):
+        assert conform(name, {"plugins": [str(file)]}).startswith("metric sum power=3 of plugin 'mine'")
+    assert "metric sum power=1 of" in conform("sum/cubed", {"plugins": [str(file)], "power": 1})
+    assert "metric max_explainable_variance definition=centred" in conform("max_explainable_variance_centred", {})
+    with pytest.raises(ConfigError, match=r"several\.yaml is no option of one name"):
+        conform("metric/sum/several", {"plugins": [str(file)]})
+    with pytest.raises(ConfigError, match=r"no name 'sum/cubd'; did you mean 'sum/cubed'\? ctxexp --help") as caught:
+        conform("sum/cubd", {"plugins": [str(file)]})
+    assert len(str(caught.value)) < 200
+    with pytest.raises(ConfigError, match=r"no metric 'sum/cubd'; did you mean 'sum/cubed'\?"):
+        conform("metric/sum/cubd", {"plugins": [str(file)]})
+
+
+def test_the_kit_knows_files_named_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MUTANT.replace('{"scale"}', ""))
+    try:
+        assert run_command_line([f"plugins=['{file}']", "conform", "sum"]) == 0
+    finally:
+        load_plugin_files([])
+    assert f"metric sum of plugin 'mine' ({file}" in capsys.readouterr().out
