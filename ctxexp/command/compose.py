@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
+from ctxexp.command.composed_keys import flatten_keys, idle_choices
 from ctxexp.command.config import MISSING, Config, parse_config
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
@@ -33,6 +35,7 @@ from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
 from ctxexp.plugins.published import install_hint
 
+log = logging.getLogger("ctxexp")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 OPTIMISING = ("optuna", "ax", "nevergrad")  # sweepers
@@ -125,9 +128,10 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
     """Reasons why jobs of this command will fail, a sentence each: values, files or devices that they can't have.
 
     Every job that the command line asks for is composed and checked before any of them starts. Raises ConfigError with
-    one sentence for what is no config at all: what is wrong and which names are near.
+    one sentence for what is no config at all: what is wrong and which names are near. Warns of choices without effect.
     """
     problems: dict[str, None] = {}
+    idle: dict[str, None] = {}
     with _hydra() as loader:
         parsed = parse(normalize_overrides(overrides), _options, loader)
         planned = _planned(parsed, loader) if multirun else []
@@ -149,10 +153,13 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
                 )
             built = Built(config)
             built.check_objective()
+            idle |= dict.fromkeys(idle_choices(whole, job))
             try:
                 built.check()
             except CtxexpError as error:
                 problems[line(str(error))] = None
+    for choice in idle:
+        log.warning(choice)
     return list(problems)
 
 
@@ -263,14 +270,16 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         if "@" in key or "No match in the defaults list" in text:
             return f"no config group {key!r}{near(key, GROUPS)}"
         group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
-        all_keys = _flatten(plain_values(compose("config", overrides=group_choices), resolve=False))
+        config = compose("config", overrides=group_choices, return_hydra_config=True)
+        all_keys = flatten_keys(plain_values(config, resolve=False))
         place, _, last = key.rpartition(".")
+        chosen = f"={config.hydra.runtime.choices[place]}" if place in CONFIG_KINDS and place not in LISTS else ""
         siblings = [k.rpartition(".")[2] for k in all_keys if k.rpartition(".")[0] == place]
         close = [f"{place}.{k}" if place else k for k in suggestions(last, siblings)] or suggestions(key, all_keys)
         hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
         if RENAMED_ARGUMENTS.get(last) in siblings:
             hint = f": it is {place + '.' + RENAMED_ARGUMENTS[last]!r} now"
-        return f"no config key {key!r}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
+        return f"no config key {key!r}{hint} ({place or 'top level'}{chosen}: {', '.join(siblings) or 'no such place'})"
     if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = match.group(1).rpartition("/")
         return f"no {group} {name!r}{install_hint(group, name)}{near(name, _options(group))}"
@@ -289,12 +298,3 @@ def _options(group: str) -> list[str]:
     inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
     names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
     return list(map(str, names))
-
-
-def _flatten(node: Mapping[str, object], prefix: str = "") -> list[str]:
-    keys = []
-    for key, value in node.items():
-        keys.append(prefix + str(key))
-        if isinstance(value, dict):
-            keys += _flatten(value, f"{prefix}{key}.")
-    return keys

@@ -42,7 +42,8 @@ def main(name: str, values: Mapping[str, object]) -> int:
 def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     component = _component_of_name(name, values)
-    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in component.arguments.items())
+    arguments = {} if component.kind == "sink" else component.arguments  # a sink's may be credentials
+    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in arguments.items())
     title += f" of {component.source}" if component.source else ""
     files = values.get("plugins") or [str(file) for file in plugin_files()]
     values = {**component.arguments, "plugins": files}

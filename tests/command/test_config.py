@@ -274,7 +274,7 @@ def test_every_argument_is_in_its_yaml() -> None:
         (["+extra=1"], r"no config key 'extra'"),
         (
             ["transform=whitening", "transform.shrink=1"],
-            r"no config key 'transform\.shrink'; did you mean 'transform\.shrinkage'\? \(transform: name, k, shrink",
+            r"no config key 'transform\.shrink'; did you mean 'transform\.shrinkage'\? \(transform=whitening: name, k",
         ),
         (
             ["transform=weighted_removal", "transform.weights=[a]"],

@@ -117,3 +117,17 @@ def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "platform", "darwin")
     for name in ("mps", "cpu", "auto"):
         device.check_device(name)
+
+
+def test_choices_that_no_model_takes_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    assert problems("model=bert,random_words", "weights=mini,untrained", "dtype=bfloat16", multirun=True) == []
+    end = "= changes nothing for model 'random_words', which doesn't take it: jobs that differ in it alone are the same"
+    assert sorted(caplog.messages) == [f"dtype{end}", f"weights{end}"]
+    caplog.clear()
+    assert problems("model=random_words", "device=cpu", "dtype=float32") == []
+    assert caplog.messages == []
+
+
+def test_a_missing_key_names_the_option_that_lacks_it() -> None:
+    with pytest.raises(ConfigError, match=r"no config key 'model\.dim'.* \(model=bert: name, weights"):
+        problems("model=random_words,bert", "model.dim=8", multirun=True)

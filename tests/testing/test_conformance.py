@@ -639,6 +639,31 @@ def test_options_that_are_files_are_checked(tmp_path: Path) -> None:
         conform("metric/sum/cubd", {"plugins": [str(file)]})
 
 
+SINK = """
+import ctxexp
+
+class Mine(ctxexp.Sink):
+    def __init__(self, *, api_key: str = ""):
+        pass
+
+    def log(self, results, folder):
+        pass
+
+@ctxexp.hookimpl
+def register_sinks(register):
+    register("mine", Mine)
+"""
+
+
+def test_a_sinks_key_is_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(SINK)
+    (tmp_path / "ctxexp_conf" / "sink").mkdir(parents=True)
+    (tmp_path / "ctxexp_conf" / "sink" / "keyed.yaml").write_text("name: mine\napi_key: ${oc.env:MY_KEY}\n")
+    monkeypatch.setenv("MY_KEY", "clear text")
+    assert "clear text" not in conform("sink/keyed", {"plugins": [str(file)]})
+
+
 def test_the_kit_knows_files_named_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(MUTANT.replace('{"scale"}', ""))
