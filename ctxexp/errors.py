@@ -21,8 +21,12 @@ The command line prints the message of these without a traceback: a user's mista
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
+
+FILE_MODULE = "ctxexp_plugin_"  # begins the names of modules that are plugin files
 
 
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
@@ -73,6 +77,18 @@ def error_text(error: BaseException) -> str:
     except Exception:  # a plugin's exception may not even print
         message = "(its message can't be shown)"
     return line(f"{type(error).__name__}: {message}".removesuffix(": "), 500)
+
+
+def plugin_line(error: BaseException) -> str:
+    """` (FILE, line N)`: the last line of a plugin, a file or a distribution, that the error passed through; empty if
+    it passed none."""
+    distributions = {entry.module.partition(".")[0] for entry in entry_points(group="ctxexp")}
+    place = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__"))
+        if module.startswith(FILE_MODULE) or module.partition(".")[0] in distributions:
+            place = f" ({frame.f_code.co_filename}, line {number})"
+    return place
 
 
 class Terminated(SystemExit):
@@ -194,7 +210,9 @@ def plugin_call(
         if callable(phrase):
             message = phrase(error)
         else:
-            message = f"{part}{phrase}: {error}" if is_own else f"{part} {phrase}: {error_text(error)}"
+            message = (
+                f"{part}{phrase}: {error}" if is_own else f"{part} {phrase}: {error_text(error)}{plugin_line(error)}"
+            )
         attributed = error if is_own and phrase is None else _CLASSES.get(kind, PluginError)(message)
         assert isinstance(attributed, CtxexpError)
         attributed.part = attributed.part or ("model" if kind == "encoder" else kind, name)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from ctxexp.command.help import columns
-from ctxexp.errors import ConfigError, near, short
+from ctxexp.errors import ConfigError, line, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.plugins.types import parse_value, type_text, value_text
 from ctxexp.progress import show
@@ -67,6 +67,8 @@ def arguments_of(name: str, params: Sequence[Parameter], args: Sequence[str]) ->
     for word in args:
         key, sign, text = word.partition("=")
         if sign and key.isidentifier():
+            if key == "plugins" and key not in keys and other is None:
+                raise ConfigError(f"plugins= stands before the verb: ctxexp {line(word, 80)} {name}")
             if key not in keys and other is None:
                 raise ConfigError(f"ctxexp {name} has no argument {key!r}{near(key, keys)}")
             keywords[key] = _read(key, text, keys.get(key, other))

@@ -219,7 +219,10 @@ def _statistics(label: str, found: object) -> dict[str, float | Estimate]:
     if isinstance(found, Mapping) and sound:
         return stats
     with plugin_call("metric", label):
-        raise MetricError(f"metric {label!r}: compute() gave {short(found)}; expected numbers by name")
+        raise MetricError(
+            f"metric {label!r}: compute() gave {short(found)}; expected numbers by name; "
+            "with an interval ctxexp.Estimate(value, low, high)"
+        )
 
 
 def _number(value: float | Estimate) -> float:

@@ -8,7 +8,7 @@ import traceback
 import types
 from pathlib import Path
 
-from ctxexp.errors import PluginError, error_text, plugin_call, suggestions
+from ctxexp.errors import FILE_MODULE, PluginError, error_text, plugin_call, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins.offers import Source
 
@@ -28,7 +28,7 @@ def load_plugin_file(path: Path) -> tuple[types.ModuleType, Source]:
     except OSError as error:
         raise PluginError(f"plugin file {path} can't be read: {error.strerror}") from error
     digest = hashlib.sha256(content).hexdigest()[:16]
-    module = types.ModuleType(f"ctxexp_plugin_{path.stem}_{digest}")
+    module = types.ModuleType(f"{FILE_MODULE}{path.stem}_{digest}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
 

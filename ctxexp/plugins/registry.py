@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pluggy
 
-from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, short
+from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, plugin_line, short
 from ctxexp.plugins.files import load_plugin_file, location
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, Source
@@ -65,7 +65,7 @@ class Registry:
         def failure(error: BaseException) -> str:
             supplier = source or f"plugin {self.find(kind, name).plugin!r}"
             hint = f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in CONFIG_KINDS else ""
-            return f"{kind} {name!r} of {supplier} could not be built: {error_text(error)}{hint}"
+            return f"{kind} {name!r} of {supplier} could not be built: {error_text(error)}{plugin_line(error)}{hint}"
 
         try:
             with plugin_call("plugin", name, failure):

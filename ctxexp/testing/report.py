@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ctxexp.errors import ConformanceError, PluginError, error_text, plugin_call
+from ctxexp.errors import ConformanceError, PluginError, error_text, plugin_call, plugin_line
 from ctxexp.measuring.groups import Group
 from ctxexp.metric import Estimate, Metric, Output
 
@@ -62,7 +62,7 @@ class Report:
 
 
 def _raised(error: BaseException) -> str:
-    return str(error) if isinstance(error, Breach) else f"it raised {error_text(error)}"
+    return str(error) if isinstance(error, Breach) else f"it raised {error_text(error)}{plugin_line(error)}"
 
 
 def subject_label(kind: str, thing: object) -> str:
@@ -106,7 +106,10 @@ def check_statistics(stats: object) -> None:
         raise Breach(f"compute() gave {stats!r}; expected statistics by name, such as {{'raw': 0.5}}")
     for key, value in stats.items():
         if not isinstance(key, str) or not isinstance(value, float | int | np.number | Estimate):
-            raise Breach(f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name")
+            raise Breach(
+                f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name; "
+                "with an interval ctxexp.Estimate(value, low, high)"
+            )
 
 
 def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:

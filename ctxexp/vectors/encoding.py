@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import EncodingError, error_text, plugin_call, short
+from ctxexp.errors import EncodingError, error_text, plugin_call, plugin_line, short
 from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate
 from ctxexp.vectors.rows import RowIndexBuilder
 from ctxexp.vectors.store import StoreWriter
@@ -101,7 +101,7 @@ def run_encoder(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Enc
     def failure(error: BaseException) -> str:
         at = f"{sentences[min(done, len(sentences) - 1)].text[:60]!r}"
         batch = f"a batch of {len(sentences)} sentences, after {done} of them, at {at}"
-        return f"encoder {encoder.name!r} failed on {batch}: {error_text(error)}"
+        return f"encoder {encoder.name!r} failed on {batch}: {error_text(error)}{plugin_line(error)}"
 
     with plugin_call("encoder", encoder.name, failure):
         for one in encoder.encode(sentences):

@@ -93,6 +93,12 @@ def test_run_is_the_verb_that_may_be_left_out(capsys: pytest.CaptureFixture[str]
     assert "name: gpt2" in shown[0]
 
 
+def test_files_stand_before_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["plugins", "json=true", "plugins=[a.py]"]) == 2
+    said = capsys.readouterr().err
+    assert said == "error: plugins= stands before the verb: ctxexp plugins=[a.py] plugins\n"
+
+
 def test_the_version_is_our_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["--version"]) == 0
     assert capsys.readouterr().out == f"ctxexp {__version__}\n"

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ctxexp import errors
 from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
 from ctxexp.command.build import Built, encoder_version
@@ -26,6 +28,7 @@ from ctxexp.command.labels import plugins_used
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (
+    FILE_MODULE,
     ConfigError,
     CtxexpError,
     MetricError,
@@ -426,7 +429,7 @@ class _NoGroup(_BadBaseline):
         ("metric", "kindless", "metric 'kindless': over='wrod'; expected one of occurrence, word, sense, sentence"),
         ("metric", "baseless", "Baseless.__init__ leaves its base's out: begin it with super().__init__()"),
         ("metric", "complex", "Complex.score gave complex128 scores; expected float64"),
-        ("metric", "numberless", "compute() gave {'raw': 'b'}; expected numbers by name"),
+        ("metric", "numberless", "compute() gave {'raw': 'b'}; expected numbers by name; with an interval ctxexp.Est"),
         ("baseline", "beyond", "gave array([1000000000]); expected numbers of rows, from 0 to 17"),
         ("baseline", "below", "gave array([-1]); expected numbers of rows, from 0 to 17"),
         ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
@@ -496,6 +499,17 @@ def test_an_argument_that_the_name_lacks_is_encoded_again(tmp_path: Path) -> Non
         return Built(whole).run(tmp_path).info.encoded
 
     assert [encoded(), encoded(width=4), encoded(width=3), encoded(width=3)] == [6, 0, 6, 0]
+
+
+@pytest.mark.parametrize("module", [FILE_MODULE + "mine", "a_distribution.inner"])
+def test_an_error_in_a_plugin_names_file_and_line(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("mine", "a_distribution:hooks", "ctxexp")
+    monkeypatch.setattr(errors, "entry_points", lambda group: [entry])
+    names: dict[str, Any] = {"__name__": module}
+    exec(compile("import json\ndef compute():\n    json.loads('[')\n", "/my/own.py", "exec"), names)
+    message = r"metric 'm' failed: JSONDecodeError: .*\(char 1\) \(/my/own\.py, line 3\)$"
+    with pytest.raises(MetricError, match=message), plugin_call("metric", "m"):
+        names["compute"]()
 
 
 def test_published_models_are_keyed_by_their_names_alone() -> None:

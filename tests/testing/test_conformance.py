@@ -380,6 +380,7 @@ def _block_wide(self: Running, block: Block) -> None:
         (running(invariances="scale"), "interface", "invariances='scale': expected a set of names"),
         (running(compute=lambda self: 0.5), "statistics", "expected statistics by name"),
         (running(compute=lambda self: {"raw": "high"}), "statistics", "expected a number by its name"),
+        (running(compute=lambda self: {"raw": (1.0, 0.5, 2.0)}), "statistics", "ctxexp.Estimate(value, low"),
         (running(compute=lambda self: Running.compute(self) if self.values else {}), "statistics", "before any group"),
         (running(compute=lambda self: {"raw": np.nan}), "statistics", "every statistic"),
         (running(compute=_latest), "order of groups", "groups in another order give raw"),
