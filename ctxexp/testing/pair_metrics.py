@@ -32,6 +32,7 @@ Make = Callable[[], Metric]
 def pair_laws(make: Make, report: Report) -> Report:
     """The laws of a metric over pairs, checked on random ones whose gold is 0 or 1, added to the report; raises
     ConformanceError naming each that is broken."""
+    report.notes += _without_effect(make())
     parts = _parts(0)
     with report.law("statistics"):
         _statistics(make, parts)
@@ -49,6 +50,14 @@ def pair_laws(make: Make, report: Report) -> Report:
         with report.law(law):
             check(make, parts)
     return report.conclude()
+
+
+def _without_effect(metric: Metric) -> list[str]:
+    """A note on what a metric over pairs declares in vain: no baseline is drawn for pairs."""
+    declared = [f"baselines={metric.baselines!r}"] if metric.baselines != Metric.baselines else []
+    declared += ["baseline_value()"] if type(metric).baseline_value is not Metric.baseline_value else []
+    hint = "a metric over pairs gives its own `baseline` and `adjusted` from compute()"
+    return [f"{' and '.join(declared)}: without effect; {hint}"] if declared else []
 
 
 def _parts(seed: int) -> list[Group]:

@@ -21,6 +21,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.sts import STS
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models import minis
 from ctxexp.models.bert import bert
@@ -557,6 +558,13 @@ def test_baselines_with_a_bug() -> None:
     fails(check_baseline, empty, rows, "groups() yields nothing")
     for stranger in (dict, type("Nameless", (Baseline,), {"groups": empty.groups})):
         fails(check_baseline, stranger, "interface", "expected a ctxexp.Baseline with a name and groups")
+
+
+@pytest.mark.parametrize("members", [{"baselines": ("size_matched",)}, {"baseline_value": lambda self, x: 0.0}])
+def test_a_pair_metrics_idle_baseline_is_noted(members: dict[str, Any]) -> None:
+    assert not any("without effect" in note for note in check_metric(STS).notes)
+    report = check_metric(type("Idle", (STS,), members))
+    assert any(note.startswith(f"{next(iter(members))}") and "without effect" in note for note in report.notes)
 
 
 # The command.
