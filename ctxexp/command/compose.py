@@ -24,11 +24,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
-from ctxexp.command.composed_keys import flatten_keys, idle_choices
 from ctxexp.command.config import MISSING, Config, parse_config
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
-from ctxexp.command.overrides import normalize_overrides, override_values, parse, quote
+from ctxexp.command.overrides import flatten_keys, idle_choices, normalize_overrides, override_values, parse, quote
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path

@@ -1,9 +1,9 @@
-"""The words of the command line before Hydra composes them: hints, choices that exist, the jobs of a sweep."""
+"""The words of the command line: hints, choices that exist, the jobs of a sweep, and choices that change nothing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
@@ -11,6 +11,7 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Sweep
 from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.names import GROUPS, LISTS
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
@@ -19,6 +20,8 @@ from ctxexp.plugins.published import install_hint
 
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep
+REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
+HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
 
 Options = Callable[[str], list[str]]
 """A group's names: `Options("model")` -> ["bert", ...]."""
@@ -155,3 +158,25 @@ def _suggestion(word: str, options: Options) -> str:
 def quote(value: str) -> str:
     """The value as Hydra's override grammar reads it back unchanged."""
     return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
+
+
+def flatten_keys(node: Mapping[str, object], prefix: str = "") -> list[str]:
+    """The dotted keys of a config, outer ones first."""
+    keys = []
+    for key, value in node.items():
+        keys.append(prefix + str(key))
+        if isinstance(value, dict):
+            keys += flatten_keys(value, f"{prefix}{key}.")
+    return keys
+
+
+def idle_choices(config: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
+    """A sentence for each of weights, dtype and device that the overrides choose and no part of the job takes."""
+    text = OmegaConf.to_yaml(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]))
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
+        if key in REFERENCES and value not in HARMLESS and REFERENCES[key] not in text:
+            yield (
+                f"{key}= changes nothing for model {config.model.name!r}, which doesn't take it: jobs that differ in "
+                "it alone are the same"
+            )
