@@ -1,7 +1,7 @@
 """Sinks: destinations to which runs are sent, besides the disk, which has everything.
 
-A sink that fails costs no numbers: its error is recorded, the other sinks go on, and `ctxexp upload` or the same
-command with resume=true continues from the disk.
+A sink that fails costs no numbers: one that can't start ends its run before anything is computed; after that its error
+is recorded, the other sinks go on, and `ctxexp upload` or the same command with resume=true continues from the disk.
 """
 
 from __future__ import annotations
@@ -91,11 +91,12 @@ class Sink:
     the first job, and `finish_sweep` and `charts_link` after the last one; a lone run's gets `prepare_jobs` first.
 
     All methods have a default; most sinks need `log` alone, or `start` and `log`. An error that one raises is recorded
-    with the run, which is then FAILED; its results are on disk before `log` is called.
+    with the run, which is then FAILED; its results are on disk before `log` is called. An error of `start` or of
+    `metadata` ends the run before anything is computed.
 
     `secrets` names the arguments that are credentials, such as `("api_key",)`: their values reach the sink, and are
     written nowhere. Where a command line or a config gives one in clear text, its copies on disk have a reference to
-    an environment variable in its place.
+    an environment variable in its place; errors and links that quote one are masked, wherever it came from.
 
     Example:
         >>> class Lines(Sink):

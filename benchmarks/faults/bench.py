@@ -32,7 +32,7 @@ FULL = {
     "disk": 14,
     "stores": 66,
     "archives": 600,
-    "secrets": 40,
+    "secrets": 56,
     "guesses": 64,
     "leases": 35,
     "tokenizers": 40,

@@ -17,8 +17,10 @@ from ctxexp.errors import ConfigError
 from . import Lost, Silent
 
 PLUGIN = """
+import json
 import os
 from pathlib import Path
+from urllib.parse import quote
 import ctxexp
 
 class Watch(ctxexp.Sink):
@@ -28,12 +30,37 @@ class Watch(ctxexp.Sink):
     def log(self, results, folder):
         Path(os.environ["RECEIVED"]).write_text(self.pin)
 
+class Leaky(Watch):
+    # It quotes its key in a link and, where it is told a form, in an error.
+    def __init__(self, *, pin="", form="none"):
+        self.pin, self.form = pin, form
+    def log(self, results, folder):
+        Path(os.environ["RECEIVED"]).write_text(self.pin)
+        if self.form != "none":
+            raise ValueError(FORMS[self.form](self.pin))
+    def metadata(self):
+        return {"link": f"https://host/runs?id={self.pin}"}
+
+FORMS = {
+    "plain": str,
+    "glued": "no such key{}_v2".format,
+    "Python": lambda key: f"no such key: {dict(pin=key)}",
+    "JSON": lambda key: json.dumps({"pin": key}),
+    "URL": lambda key: f"https://host/?pin={quote(key, safe='')}",
+    "cut": lambda key: f"no such key: {key}"[:-3] + "...",
+    "folded": lambda key: key.replace(" ", "\\n  "),
+}
+
 @ctxexp.hookimpl
 def register_sinks(register):
     register("watch", Watch)
+    register("leaky", Leaky)
 """
+YAML = "# @package _global_\nsink:\n  leaky:\n    name: leaky\n    form: Python\n    pin: ${oc.env:MYKEY}\n"
 RUN = ["plugins=[watch.py]", "dataset=text", "dataset.path=text.txt", "model=word_vectors", "model.path=vectors.txt"]
 RUN += ["metric=word_norm", "min_contexts=2", "cache.folder=cache", "sink=watch"]
+LEAKY = ["sink=leaky", "sink.leaky.pin=${{oc.env:MYKEY}}"]
+MINE = ["sink=none", "experiment=mine"]
 PLACES: dict[str, tuple[list[str], list[str], bool]] = {  # flags and words of a command line, and whether it runs
     "an argument": ([], ["sink.watch.pin={}"], True),
     "an argument of a sweep": (["-m"], ["seed=0,1", "sink.watch.pin={}"], True),
@@ -45,9 +72,28 @@ PLACES: dict[str, tuple[list[str], list[str], bool]] = {  # flags and words of a
     "a signed address": ([], ["dataset.path=https://host/a.txt?sig={}"], False),
     "an address with a password": ([], ["dataset.path=https://me:{}@host/a.txt"], False),
     "a tracking store": ([], ["sink=mlflow", "sink.mlflow.uri=http://me:{}@127.0.0.1:9"], False),
+    "an argument behind -m": ([], ["-m", "seed=0,1", "sink.watch.pin={}"], True),
+    "an argument beside an unknown flag": ([], ["--hlep", "sink.watch.pin={}"], False),
+    "an argument in place of a flag's value": ([], ["--info", "sink.watch.pin={}"], False),
+    "an argument beside --help": ([], ["sink.watch.pin={}", "--help"], False),
+    "a link": ([], LEAKY, True),
+    "an error": ([], [*LEAKY, "sink.leaky.form=plain"], False),
+    "an error beside MLflow": ([], [*LEAKY, "sink=[mlflow,leaky]", "sink.leaky.form=plain"], False),
+    "an error of workers": (["-m"], [*LEAKY, "sink.leaky.form=plain", "seed=0,1", "hydra/launcher=joblib"], False),
+    "an error, glued": ([], [*LEAKY, "sink.leaky.form=glued"], False),
+    "an error, as Python": ([], [*LEAKY, "sink.leaky.form=Python"], False),
+    "an error, as JSON": ([], [*LEAKY, "sink.leaky.form=JSON"], False),
+    "an error, in a URL": ([], [*LEAKY, "sink.leaky.form=URL"], False),
+    "an error, cut": ([], [*LEAKY, "sink.leaky.form=cut"], False),
+    "an error, folded": ([], [*LEAKY, "sink.leaky.form=folded"], False),
+    "an error of a YAML": (["--config-dir=configs"], MINE, False),
+    "a YAML that is shown": (["--config-dir=configs", "--cfg", "job", "--resolve"], MINE, False),
+    "conform": (["conform"], ["watch", "pin={}"], False),
+    "conform with an error": (["conform"], ["leaky", "form=plain", "pin={}"], False),
 }
 LETTERS = "abcXYZ019"
 ODD = "$!*~+.;{}()[]|^% "
+QUOTES = "'\"\\/<&é\t"  # of a variable of the environment, which no grammar reads
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -55,7 +101,9 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     for place in range(count):
         rng = np.random.default_rng([seed, place])
         name = list(PLACES)[place % len(PLACES)]
-        odd = "" if any("://" in word for word in PLACES[name][1]) else ODD
+        words = PLACES[name][1]
+        of_environment = words[:2] in (LEAKY, MINE)
+        odd = "" if any("://" in word for word in words) else ODD + (QUOTES if of_environment else "")
         secret = "hunter22" + "".join(rng.choice(list(LETTERS + odd), 8)) + "q"
         yield f"{name}: {secret}", partial(tried, name, secret, folder / str(place))
 
@@ -67,11 +115,20 @@ def tried(name: str, secret: str, folder: Path) -> None:
     (folder / "text.txt").write_text("bank river money\nmoney bank river\nriver money bank\n")
     (folder / "watch.py").write_text(PLUGIN)
     received = folder.with_suffix(".received")
+    (folder / "configs" / "experiment").mkdir(parents=True)
+    (folder / "configs" / "experiment" / "mine.yaml").write_text(YAML)
     flags, words, runs = PLACES[name]
+    common = (
+        RUN[:1]
+        if flags == ["conform"] or "--help" in words
+        else RUN[:-1]
+        if any(word.startswith("sink=") for word in words)
+        else RUN
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "ctxexp", *flags, *RUN, *(word.format(secret) for word in words)],
+        [sys.executable, "-m", "ctxexp", *flags, *common, *(word.format(secret) for word in words)],
         cwd=folder,
-        env={**os.environ, "RECEIVED": str(received)},
+        env={**os.environ, "RECEIVED": str(received), "MYKEY": secret, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"},
         capture_output=True,
         text=True,
         check=False,
@@ -87,4 +144,4 @@ def tried(name: str, secret: str, folder: Path) -> None:
     if runs and (done.returncode or received.read_text() != secret):
         raise Lost(f"the sink didn't get it: {printed[-500:]}")
     if done.returncode and not runs:
-        raise ConfigError(done.stderr.strip().splitlines()[-1])
+        raise ConfigError(printed.strip().splitlines()[-1])

@@ -12,6 +12,7 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ctxexp.command.arguments import HELP, call, usage
 from ctxexp.command.help import help_of
@@ -45,7 +46,7 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
     try:
         status = _dispatch(list(args))
     except CtxexpError as error:
-        show(f"error: {mask(str(error))}", sys.stderr)
+        show(f"error: {_masked(str(error), args)}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
         show("interrupted", sys.stderr)
@@ -54,13 +55,22 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
         silence(sys.stdout)
         status = 0
     except SystemExit as leaving:  # Hydra's way to end
-        status = leaving.code
+        status = _masked(leaving.code, args) if isinstance(leaving.code, str) else leaving.code
     try:
         if sys.stdout is not None:  # it may be closed from the start
             sys.stdout.flush()
     except OSError:
         silence(sys.stdout)
     return status
+
+
+def _masked(message: str, args: Sequence[str]) -> str:
+    """The message without credentials, those among the arguments included: they may not have been read yet."""
+    from ctxexp.command.secrets import mask_arguments  # with OmegaConf, which a verb may not need
+
+    with suppress(CtxexpError):  # plugins that can't be loaded; the error at hand is said
+        mask_arguments(args)
+    return mask(message)
 
 
 def _dispatch(args: list[str]) -> int:

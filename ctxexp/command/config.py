@@ -14,6 +14,7 @@ from ctxexp.command.options import RENAMED, RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
+from ctxexp.jobs.credentials import mask_values
 from ctxexp.metric import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, Registry, Source, arguments
 from ctxexp.plugins.types import Seed, convert_value, type_text
@@ -179,6 +180,8 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
     """The part that a node describes. Raises ConfigError unless its keys are arguments of the factory that it names, of
     the right types, and complete. `place` is the path of the node in the config, for messages."""
     part = Component(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
+    if kind == "sink":  # whoever makes one comes by here, a sweep's workers too, before any error can quote a value
+        mask_values(part.arguments, getattr(part.offer.factory, "secrets", ()))
     signature = part.signature()
     expected = signature or {}
     for key, value in part.arguments.items() if signature is not None else ():

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -42,11 +42,15 @@ def _parse_flags(argv: list[str]) -> Namespace:
     that can't be combined."""
 
     def refuse(message: str) -> NoReturn:
+        for word in argv:  # it quotes whatever follows an unknown flag; which values are secret isn't known yet
+            key, equals, _ = word.partition("=")
+            if equals:
+                message = message.replace(word, f"{key}=...").replace(repr(word)[1:-1], f"{key}=...")
         raise ConfigError(f"{message}; ctxexp --help says what there is")
 
     parser = get_args_parser()
     parser.error = refuse
-    flags: Namespace = parser.parse_args(argv)
+    flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
     if flags.cfg and flags.multirun:
         raise ConfigError("--cfg shows the config of one run: leave -m out")
     if flags.resolve and not flags.cfg:
@@ -62,14 +66,21 @@ def _parse_flags(argv: list[str]) -> Namespace:
     return flags
 
 
+def _flag_words(argv: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """The words that are flags or their values: Hydra's own parser takes no flag between two overrides."""
+    words = list(argv)
+    for override in overrides:
+        words.remove(override)
+    return words
+
+
 def run_experiment(argv: list[str]) -> int:
     """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
     _log_to_stderr()
     flags = _parse_flags(argv)
     if not flags.shell_completion:
         overrides = hide_overrides(compose.take_plugins(normalize_overrides(flags.overrides)))
-        absolute = dict(zip(flags.overrides, overrides, strict=True))
-        sys.argv[1:] = [absolute.get(word, word) for word in argv]  # Hydra reads them there
+        sys.argv[1:] = [*_flag_words(argv, flags.overrides), *overrides]  # Hydra reads them there
         flags.overrides = overrides
     add_config_folder(flags.config_dir)
     compose.prepare()
@@ -89,7 +100,7 @@ def run_experiment(argv: list[str]) -> int:
     )(task)
     if only_shows:
         try:
-            if flags.cfg:
+            if flags.cfg or flags.info:
                 compose.keep_secrets(flags.overrides)
             with _masked_output() if flags.cfg or flags.info else nullcontext():
                 application()

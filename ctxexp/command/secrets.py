@@ -9,25 +9,57 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 from omegaconf.resolvers import oc
 
 from ctxexp.command.names import registry
-from ctxexp.jobs.credentials import keep_secret, redact, with_credentials
+from ctxexp.jobs.credentials import keep_secret, mask_text, mask_values, names_secret, redact, with_credentials
 
-# Arguments of sinks that hold credentials whether or not the sink says so.
-_USUAL = re.compile(r"(?i)pass(word|wd|phrase)|pwd|secret|api_?key|credential|(^|_)token($|_)")
 _URI = re.compile(r"[a-zA-Z][\w+.-]*://[^\s'\",\]}]+")
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,}\]\s]+"""
 
 
 def is_secret(key: str) -> bool:
     """Whether a sink's argument of this name holds a credential: by declaration (`Sink.secrets`), or by its name."""
-    return bool(_USUAL.search(key)) or key in _declared_secrets()
+    return names_secret(key, _declared_secrets())
 
 
 def _declared_secrets() -> set[str]:
     offers = (registry().find("sink", name) for name in registry().names("sink"))
     return {key for offer in offers for key in getattr(offer.factory, "secrets", ())}
+
+
+def mask_arguments(args: Sequence[str]) -> None:
+    """Let `mask` know the secrets among the words of a command line as typed, for an error that comes before they are
+    hidden: values of keys, or of a verb's arguments and flags, whose last part names a secret."""
+    for text in hide_overrides(args):  # nested ones, and URIs
+        key, _, value = text.partition("=")
+        if is_secret(key.lstrip("-+~").rpartition(".")[2].replace("-", "_")):
+            bare = re.sub(r"""^(['"])(.*)\1$""", r"\2", value, flags=re.DOTALL)
+            for secret in (value, bare, *re.split(r"[\[\],]", bare)):  # a message may quote one value of several
+                mask_text(secret)
+
+
+def mask_resolved(config: DictConfig) -> None:
+    """Let `mask` know the values of the secret arguments of a composed config's sinks, references resolved. One that
+    can't be resolved is left out: who needs it says so."""
+    sinks = config.get("sink")
+    for node in sinks.values() if isinstance(sinks, DictConfig) else ():
+        mask_values(_resolved(node), _declared_secrets())
+
+
+def _resolved(node: object) -> dict[str, Any]:
+    """The arguments of a sink that can be resolved, each by itself, as plain values."""
+    values: dict[str, Any] = {}
+    if not isinstance(node, DictConfig):
+        return values
+    for key in node:
+        try:
+            value = node[key]
+            values[str(key)] = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        except OmegaConfBaseException:
+            continue
+    return values
 
 
 def hide_overrides(overrides: Sequence[str]) -> list[str]:
@@ -92,6 +124,7 @@ def hide(config: DictConfig) -> list[str]:
             for old, new in zip(overrides, clean, strict=True):
                 names = names.replace(old, new)
             config.hydra.job.override_dirname = names
+    mask_resolved(config)
     return [f"{path}={reference}" for path, reference in references.items()]
 
 

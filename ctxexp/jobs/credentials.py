@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
+from ctxexp.jobs.secret_forms import mask_cut, mask_secret
 from ctxexp.results.run_info import RunInfo
 
 VARIABLE = "MLFLOW_TRACKING_URI"
@@ -17,7 +18,9 @@ _USER = re.compile(r"://(?!/).*@", re.DOTALL)  # to the last @: passwords hold /
 _USER_IN_TEXT = re.compile(r"://(?!/)[^\s'\"]*@")
 _NAMES = r"pass|pwd|secret|token|key|credential|signature"  # what parts of a query that hold a secret are called
 _QUERY = re.compile(rf"(?i)([?&;#](?:[^=&#]*(?:{_NAMES})[^=&#]*|sig|auth)=)([^&#\s'\"]*)")
-_PREFIX = "CTXEXP_SECRET_"  # of the variables that hold what a command line or a config was given in clear text
+_PREFIX = "CTXEXP_SECRET_"  # of the variables that hold what a command line or a config gives a sink as a secret
+# Arguments of sinks that hold credentials whether or not the sink says so.
+_USUAL = re.compile(r"(?i)pass(word|wd|phrase)|pwd|secret|api_?key|credential|(^|_)token($|_)")
 
 
 def redact(uri: str) -> str:
@@ -39,6 +42,38 @@ def keep_secret(key: str, value: str) -> str:
     name = _PREFIX + re.sub(r"\W", "_", key).upper()
     os.environ[name] = value
     return name
+
+
+def names_secret(key: str, declared: Collection[str]) -> bool:
+    """Whether an argument of this name holds a credential: by declaration (`Sink.secrets`), or by its usual name."""
+    return bool(_USUAL.search(key)) or key in declared
+
+
+def mask_values(arguments: Mapping[str, object], declared: Collection[str]) -> None:
+    """Let `mask` know the values of a sink's secret arguments, nested ones too, wherever they came from: a reference to
+    the user's own variable leads to a value that no `keep_secret` has seen. Processes that this one starts know them
+    too."""
+    for key, value in arguments.items():
+        if names_secret(key, declared):
+            for text in _texts(value):
+                mask_text(text)
+        elif isinstance(value, Mapping):
+            mask_values(value, declared)
+
+
+def mask_text(secret: str) -> None:
+    """Let `mask` know a secret, in this process and those that it starts."""
+    if secret and secret not in (known := _secret_values()):
+        os.environ[f"{_PREFIX}RESOLVED_{len(known)}_{os.getpid()}"] = secret
+
+
+def _texts(value: object) -> Iterator[str]:
+    """The texts and numbers in a value of a config; true and false are no secrets."""
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
 
 
 def _secret_values() -> list[str]:
@@ -66,13 +101,22 @@ def _secrets() -> Iterator[str]:
 
 
 def mask(text: str) -> str:
-    """The text with `***` for the credentials that this process knows, in any form, and without those of URIs in it."""
+    """The text with `***` for the credentials that this process knows, and without those of URIs in it.
+
+    A credential is found as it is, escaped once or twice for Python, JSON, HTML, SQL, a shell or a URL, and where a
+    message's length limit has cut it. One of at least 8 characters is found inside of longer words too, a shorter one
+    only as a word of its own, and one of less than 3 nowhere. Not covered: other encodings (base64, hexadecimal),
+    hashes, another case, and other parts of a credential.
+    """
     for uri in _secret_uris():
         text = text.replace(uri, redact(uri))
     text = _USER_IN_TEXT.sub("://", text) if "://" in text else text
-    for secret in sorted({s for s in _secrets() if len(s) > 2}, key=len, reverse=True):
-        start, end = (r"(?<!\w)" if secret[0].isalnum() else "", r"(?!\w)" if secret[-1].isalnum() else "")
-        text = re.sub(f"{start}{re.escape(secret)}{end}", "***", text)
+    secrets = sorted({s for s in _secrets() if len(s) > 2}, key=len, reverse=True)
+    for secret in secrets:
+        text = mask_secret(text, secret)
+    if "..." in text:
+        for secret in secrets:
+            text = mask_cut(text, secret)
     return text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
-from ctxexp.jobs.credentials import mask
+from ctxexp.jobs.credentials import mask, mask_document
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 
@@ -30,10 +30,10 @@ class Sinks(Sink):
         self._each("close the run", lambda _, sink: sink.finish(status, error))
 
     def descriptions(self) -> dict[str, dict[str, str]]:
-        """Each sink's description of its run, by label; empty ones are left out."""
+        """Each sink's description of its run, by label, credentials masked; empty ones are left out."""
         by_label: dict[str, dict[str, str]] = {}
         self._each("say what it calls the run", lambda label, sink: by_label.update({label: dict(sink.metadata())}))
-        return {label: metadata for label, metadata in by_label.items() if metadata}
+        return {label: mask_document(metadata) for label, metadata in by_label.items() if metadata}
 
     def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
         """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get
@@ -51,7 +51,7 @@ class Sinks(Sink):
     def charts_link(self, sweep: Sweep) -> str:
         links: list[str] = []
         self._each("say where the curves are", lambda _, sink: links.append(sink.charts_link(sweep)))
-        return next(filter(None, links), "")
+        return mask(next(filter(None, links), ""))
 
     def fetch(self, run: Run, folder: Path) -> bool:
         """Whether a sink had the run's files; a failure is raised where none had."""

@@ -21,6 +21,7 @@ from ctxexp.command.config import Component, component_of
 from ctxexp.command.names import plugin_files
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConformanceError, DataError, line
+from ctxexp.jobs.credentials import mask, names_secret
 from ctxexp.plugins import build_registry
 from ctxexp.plugins.types import convert_value
 from ctxexp.testing.encoder_names import neighbour_values
@@ -32,9 +33,9 @@ FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it r
 def main(name: str, values: Mapping[str, object]) -> int:
     """Check the name and print the report."""
     try:
-        print(conform(name, values))
+        print(mask(conform(name, values)))
     except ConformanceError as error:
-        print(error)
+        print(mask(str(error)))  # a sink's errors may quote its key
         return 1
     return 0
 
@@ -42,8 +43,9 @@ def main(name: str, values: Mapping[str, object]) -> int:
 def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     component = _component_of_name(name, values)
-    arguments = {} if component.kind == "sink" else component.arguments  # a sink's may be credentials
-    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in arguments.items())
+    is_sink, secrets = component.kind == "sink", getattr(component.offer.factory, "secrets", ())
+    shown = {k: "***" if is_sink and names_secret(k, secrets) else v for k, v in component.arguments.items()}
+    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in shown.items())
     title += f" of {component.source}" if component.source else ""
     files = values.get("plugins") or [str(file) for file in plugin_files()]
     values = {**component.arguments, "plugins": files}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import json
+import shlex
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from omegaconf import OmegaConf
 
 from ctxexp.command.secrets import as_written, hide
-from ctxexp.errors import TrackingError
+from ctxexp.errors import TrackingError, line
 from ctxexp.jobs.credentials import FULL_URI, mask, redact, with_credentials
 from ctxexp.jobs.environment import command
 from ctxexp.jobs.job import job, new_run
@@ -59,6 +63,54 @@ def test_what_a_library_quotes_of_a_password_is_masked(monkeypatch: pytest.Monke
     assert mask("see http://host/x and mail me@work") == "see http://host/x and mail me@work"
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
     assert mask("Bearer t0ken") == "Bearer ***"
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "glued to a word": "key{}_v2".format,
+    "Python": repr,
+    "Python within Python": lambda secret: repr(repr(f'it\'s "{secret}"')),
+    "ASCII": ascii,
+    "bytes": lambda secret: repr(secret.encode()),
+    "JSON": json.dumps,
+    "JSON within JSON": lambda secret: json.dumps(json.dumps({"key": secret})),
+    "folded": lambda secret: secret.replace(" ", "\n  "),
+    "YAML and SQL": lambda secret: secret.replace("'", "''"),
+    "HTML": html.escape,
+    "a shell": shlex.quote,
+    "a URL": quote,
+    "a query": quote_plus,
+    "lower-case hexadecimal": lambda secret: quote(secret, safe="").lower(),
+    "one line": lambda secret: " ".join(secret.split()),
+    "cut": lambda secret: line(secret, 7),
+    "cut in one line": lambda secret: line(secret[:-1])[:-1] + "...",
+    "cut Python": lambda secret: f"{secret!r}"[:-5] + "...",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("secret", ["hunter22", "hunter22$'\"/\\é  €x\t💥", "hunter22" * 20 + "\n&<q>%q"])
+def test_a_secret_is_masked_in_every_form(
+    secret: str, form: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXEXP_SECRET_X", secret)
+    masked = mask(form(secret))
+    assert "***" in masked
+    assert "hunt" not in masked
+
+
+def test_a_short_secret_is_masked_as_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_SECRET_X", "layer")
+    monkeypatch.setenv("CTXEXP_SECRET_Y", "no")
+    assert mask("no layers: 'layer', layer_1") == "no layers: '***', layer_1"
+
+
+@pytest.mark.parametrize("secret", ["\\" * 30 + "x", '"' * 30 + "x", " ' \\" * 30 + "x", "a \n" * 999])
+def test_an_odd_secret_is_masked_in_a_moment(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_SECRET_X", secret)
+    start = time.process_time()
+    for text in ("\\" * 20_000, '\\"' * 10_000, " " * 20_000, secret[:-1] * 200):
+        mask(text)
+    assert time.process_time() - start < 2
 
 
 def test_the_command_is_noted_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,13 +35,23 @@ class Watch(Sink):
         with Path(os.environ["RECEIVED"]).open("a") as file:
             file.write(f"{self.pin}|{self.api_key}\\n")
 
+class Leaky(Watch):
+    """Raises errors and returns a link that quote its key."""
+
+    def log(self, results, folder):
+        raise ValueError(f"no such key: {self.pin}, {self.pin!r}, key{self.pin}_v2")
+
+    def metadata(self):
+        return {"link": f"https://host/runs?id={self.pin}"}
+
 @ctxexp.hookimpl
 def register_sinks(register):
     register("watch", Watch)
+    register("leaky", Leaky)
 '''
 RUN = ["dataset=text", "dataset.path=text.txt", "model=word_vectors", "model.path=vectors.txt", "metric=word_norm"]
 RUN += ["min_contexts=2", "cache.folder=cache", "plugins=[watch.py]"]
-YAML = "# @package _global_\nsink:\n  watch:\n    name: watch\n    pin: {}\n"
+YAML = "# @package _global_\nsink:\n  {0}:\n    name: {0}\n    pin: {1}\n"
 
 
 @pytest.fixture
@@ -71,6 +81,14 @@ def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
     return end.value.code
 
 
+def experiment(pin: str, received: Path, sink: str = "watch") -> list[str]:
+    """The flags with which `experiment=mine` is found: a YAML of a sink with this pin."""
+    mine = received.parent / "configs" / "experiment" / "mine.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text(YAML.format(sink, pin))
+    return ["--config-dir", str(mine.parents[1])]
+
+
 def assert_hidden(secret: str, printed: str) -> None:
     """The secret is neither printed nor in any file or file name below the working folder."""
     assert secret not in printed
@@ -95,10 +113,7 @@ def test_a_secret_of_the_command_line_reaches_the_sink_alone(
 def test_a_secret_of_an_experiment_reaches_the_sink_alone(
     sweep: list[str], received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    mine = received.parent / "configs" / "experiment" / "mine.yaml"
-    mine.parent.mkdir(parents=True)
-    mine.write_text(YAML.format("hunter22"))
-    folder, words = ["--config-dir", str(mine.parents[1])], [*RUN, "sink=none", "experiment=mine"]
+    folder, words = experiment("hunter22", received), [*RUN, "sink=none", "experiment=mine"]
     assert not typed([*folder, *sweep, *words], monkeypatch)
     assert received.read_text().splitlines() == ["hunter22|"] * (2 if sweep else 1)
     assert not typed([*folder, "--cfg", "job", *words], monkeypatch)
@@ -129,6 +144,95 @@ def test_no_message_quotes_a_secret(
     printed = "".join(capfd.readouterr())
     assert says in printed
     assert_hidden("hunter22", printed)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sink=leaky", "sink.leaky.pin=hunter22"],
+        ["sink=[mlflow,leaky]", "sink.leaky.pin=${oc.env:MYKEY}"],
+        ["sink=leaky", "sink.leaky.pin='${oc.decode:${oc.env:LISTED}}'"],
+        ["sink=none", "experiment=mine"],
+        pytest.param(
+            ["-m", "sink=leaky", "sink.leaky.pin=${oc.env:MYKEY}", "hydra/launcher=joblib", "seed=0,1"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["clear", "with MLflow", "decoded", "a YAML", "workers"],
+)
+def test_errors_and_links_of_sinks_are_masked(
+    words: list[str], received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MYKEY", 'hunter22$"x')
+    monkeypatch.setenv("LISTED", "hunter22listed")
+    folder = experiment("${oc.env:MYKEY}", received, "leaky")
+    assert typed([*folder, *RUN, *words], monkeypatch) == 1
+    printed = "".join(capfd.readouterr())
+    assert "ValueError: no such key: ***, '***', key***_v2" in printed
+    assert_hidden("hunter22", printed)
+    assert "https://host/runs?id=***" in next(Path().rglob("status.json")).read_text()
+
+
+def test_a_link_is_printed_without_the_key(
+    received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    watch = Path("watch.py")
+    watch.write_text(watch.read_text().replace("raise ValueError", "print"))
+    monkeypatch.setenv("MYKEY", "hunter22")
+    assert not typed([*RUN, "sink=leaky", "sink.leaky.pin=${oc.env:MYKEY}"], monkeypatch)
+    assert "run:     https://host/runs?id=***\n" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [["--cfg", "job", "--resolve"], ["--info", "config"]], ids=["resolved", "info"])
+@pytest.mark.parametrize("value", ["${oc.env:MYKEY}", "hunter22", "[hunter22]"], ids=["reference", "clear", "a list"])
+def test_a_config_is_printed_without_its_keys(
+    flags: list[str],
+    value: str,
+    received: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("MYKEY", "hunter22")
+    assert not typed([*experiment(value, received), *flags, *RUN, "sink=none", "experiment=mine"], monkeypatch)
+    printed = "".join(capfd.readouterr())
+    assert "pin:" in printed
+    assert_hidden("hunter22", printed)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sink.watch.pin=hunter22", "--help", "sink=watch", *RUN], "no group, key or verb 'sink.watch.pin=***'"),
+        (["sink.other.api_key='hunter22'", "--help"], "no group, key or verb \"sink.other.api_key='***'\""),
+        (["--hlep", "sink.watch.pin=hunter22", *RUN], "unrecognized arguments: --hlep; ctxexp --help"),
+        (["--info", "sink.watch.pin=hunter22", *RUN], "invalid choice: 'sink.watch.pin=...'"),
+        (["ui", "--api-key=hunter22"], "'--api-key=***': expected key=value"),
+        (["conform", "watch", "pni=hunter22", "pin=hunter22", RUN[-1]], "no argument 'pni'"),
+    ],
+)
+def test_an_early_error_quotes_no_secret(
+    words: list[str], says: str, received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert typed(words, monkeypatch) == 2
+    printed = "".join(capfd.readouterr())
+    assert says in printed
+    assert "hunter22" not in printed
+
+
+def test_a_sweep_may_say_so_among_its_overrides(received: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not typed([RUN[-1], *RUN[:-1], "-m", "sink=watch", "sink.watch.pin=hunter22", "seed=0,1"], monkeypatch)
+    assert received.read_text().splitlines() == ["hunter22|"] * 2
+
+
+@pytest.mark.parametrize(("sink", "broken"), [("watch", 0), ("leaky", 1)])
+def test_conform_shows_no_key(
+    sink: str, broken: int, received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert typed(["conform", sink, "pin=hunter22", "api_key=k", RUN[-1]], monkeypatch) == broken
+    printed = "".join(capfd.readouterr())
+    assert f"sink {sink} pin=*** api_key=***" in printed
+    assert ("no such key: ***" in printed) == bool(broken)
+    assert "hunter22" not in printed
 
 
 def test_a_config_that_is_shown_refers_to_secrets(
