@@ -46,7 +46,7 @@ class Stage(Protocol):
 
 
 class Progress:
-    """Shows stages: bars where `stream` is a terminal, else one line each, at their end.
+    """Shows stages: bars where `stream` is a terminal, else one line per stage, at its end, to the log `ctxexp`.
 
     `stream` is standard error by default, or, in a notebook, a line of the cell that is empty once a stage is done:
     what is saved keeps no bars. `bars=True` or `False` decides by hand.

@@ -186,12 +186,12 @@ def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
 
     from ctxexp.command import compose
     from ctxexp.command.help import option_names
-    from ctxexp.command.overrides import override_values, parse
+    from ctxexp.command.overrides import expand_sweeps, parse
 
     compose.prepare()
     for typed in unrun():
         words = [word for word in typed.split() if word != "-m"]
-        jobs = override_values(parse(words, option_names, None), option_names, multirun=True)
+        jobs = expand_sweeps(parse(words, option_names, None), option_names, multirun=True)
         composed(*[values[-1] for values in jobs])
 
 

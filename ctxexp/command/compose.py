@@ -27,7 +27,7 @@ from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
-from ctxexp.command.overrides import flatten_keys, idle_choices, normalize_overrides, override_values, parse, quote
+from ctxexp.command.overrides import expand_sweeps, flatten_keys, idle_choices, normalize_overrides, parse, quote
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path
@@ -134,7 +134,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
     with _hydra() as loader:
         parsed = parse(normalize_overrides(overrides), _options, loader)
         planned = _planned(parsed, loader) if multirun else []
-        jobs = itertools.product(*override_values([*planned, *parsed], _options, multirun=multirun))
+        jobs = itertools.product(*expand_sweeps([*planned, *parsed], _options, multirun=multirun))
         for job in itertools.islice(jobs, MAX_CHECKED):
             whole = _compose_job(job)
             try:
@@ -197,7 +197,7 @@ def config_of(overrides: Sequence[str]) -> Config:
     overrides = hide_overrides(take_plugins(normalize_overrides(overrides)))
     prepare()
     with _hydra() as loader:
-        override_values(parse(overrides, _options, loader), _options, multirun=False)
+        expand_sweeps(parse(overrides, _options, loader), _options, multirun=False)
         return parse_config(plain_values(_compose_job(overrides)), registry())
 
 
@@ -235,7 +235,7 @@ def _hydra() -> Iterator[ConfigLoader]:
 def _planned(parsed: Sequence[Override], loader: ConfigLoader) -> list[Override]:
     """Overrides of the config's own sweep (hydra.sweeper.params), as an experiment may have; keys that the command line
     gives are left out."""
-    first = [values[0] for values in override_values(parsed, _options, multirun=True)]
+    first = [values[0] for values in expand_sweeps(parsed, _options, multirun=True)]
     try:
         params = _compose_job(first).hydra.sweeper.get("params") or {}
     except ConfigError:

@@ -16,7 +16,7 @@ from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.jobs.credentials import mask_values
 from ctxexp.metric import RUN
-from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, Registry, Source, arguments
+from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, PluginVersion, Registry, arguments
 from ctxexp.plugins.types import Seed, convert_value, type_text
 from ctxexp.sink import Sink
 
@@ -43,7 +43,7 @@ class Component:
         return self.registry.find(self.kind, self.name)
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> PluginVersion | None:
         """The plugin that supplied the part; None: ctxexp itself, or an object passed in from Python."""
         return self.registry.source(self.kind, self.name)
 

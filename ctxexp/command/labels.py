@@ -9,7 +9,7 @@ from ctxexp.command.config import Config
 from ctxexp.control import Control
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer.checkpoints import label_of
-from ctxexp.plugins import Source
+from ctxexp.plugins import PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
 
@@ -92,7 +92,7 @@ def transform_label(config: Config) -> str:
 
 def plugins_used(config: Config) -> tuple[PluginInfo, ...]:
     """The plugins that supply parts of this run, each with the parts that it supplies."""
-    names_by_source: dict[Source, dict[str, None]] = {}
+    names_by_source: dict[PluginVersion, dict[str, None]] = {}
     for part in config.result_components():
         if source := part.source:
             names_by_source.setdefault(source, {})[f"{part.kind} {part.name}"] = None

@@ -66,8 +66,9 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
     return parsed
 
 
-def override_values(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[list[str]]:
-    """The values of each override, one list an override; their product is the sweep's jobs. Raises ConfigError."""
+def expand_sweeps(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[list[str]]:
+    """The texts `key=value` that each override stands for, one list per override, none for an interval of a search;
+    their product is the sweep's jobs. Raises ConfigError."""
     values: list[list[str]] = []
     for o in parsed:
         key, text = o.key_or_group, o.input_line or ""

@@ -84,8 +84,8 @@ def fetch_dataset(
 ) -> Path:
     """The folder with every file of `dataset`, downloading it first if need be.
 
-    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES, and COPY for files that they
-    lack); `files`: SHA-256 to path (None: the manifest's).
+    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES, and where one of these
+    can't be fetched, COPY for the files still missing); `files`: SHA-256 to path (None: the manifest's).
     Raises DataError if the network or the publisher can't be reached, or a file's digest isn't the expected one;
     nothing half-made is left behind.
     """

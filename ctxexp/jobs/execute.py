@@ -27,7 +27,7 @@ from ctxexp.progress import show
 from ctxexp.report.figures import run_figures
 from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
-from ctxexp.report.wording import main_curves
+from ctxexp.report.wording import main_keys
 from ctxexp.results import Results
 
 _printed_errors: set[str] = set()  # errors that this process has printed
@@ -131,7 +131,7 @@ def summary(results: Results) -> str:
     some = results.info.model.layers
     layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
     lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
-    for key in main_curves(results):
+    for key in main_keys(results):
         values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in results.measured_values(key))
         for mix in results.info.pooling.mixes:
             estimates = results.by_key.get(key._replace(place=mix))

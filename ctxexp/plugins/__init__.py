@@ -13,7 +13,7 @@ from ctxexp.plugins.hookspecs import (
     Register,
     hookimpl,
 )
-from ctxexp.plugins.offers import Offer, Source
+from ctxexp.plugins.offers import Offer, PluginVersion
 from ctxexp.plugins.registry import Registry, build_registry
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "USER_FACING_KINDS",
     "Factory",
     "Offer",
+    "PluginVersion",
     "Register",
     "Registry",
-    "Source",
     "arguments",
     "build_registry",
     "hookimpl",

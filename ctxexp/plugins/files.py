@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ctxexp.errors import FILE_MODULE, PluginError, error_text, plugin_call, suggestions
 from ctxexp.files.paths import user_path
-from ctxexp.plugins.offers import Source
+from ctxexp.plugins.offers import PluginVersion
 
 
-def load_plugin_file(path: Path) -> tuple[types.ModuleType, Source]:
+def load_plugin_file(path: Path) -> tuple[types.ModuleType, PluginVersion]:
     """The file's module, and its source for the record: its stem, absolute path, and the hash of its bytes.
 
     Raises PluginError naming the file and the line where it fails. Nothing is written beside the file.
@@ -42,7 +42,7 @@ def load_plugin_file(path: Path) -> tuple[types.ModuleType, Source]:
     except PluginError:
         del sys.modules[module.__name__]
         raise
-    return module, Source(path.stem, str(path), f"sha256:{digest}")
+    return module, PluginVersion(path.stem, str(path), f"sha256:{digest}")
 
 
 def location(path: Path, error: BaseException) -> str:

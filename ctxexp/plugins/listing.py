@@ -13,7 +13,7 @@ from ctxexp.command.help import ConfigKey, config_keys, option_keys, option_name
 from ctxexp.command.names import GROUPS, load_plugin_files, registry
 from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
-from ctxexp.plugins.offers import Offer, Source
+from ctxexp.plugins.offers import Offer, PluginVersion
 from ctxexp.plugins.registry import Registry
 from ctxexp.plugins.types import type_text, value_text
 from ctxexp.progress import show
@@ -46,7 +46,7 @@ def signature_text(offer: Offer) -> str:
     )
 
 
-def _title(source: Source) -> str:
+def _title(source: PluginVersion) -> str:
     return source.distribution if source.distribution == source.plugin else f"{source.plugin} ({source.distribution})"
 
 

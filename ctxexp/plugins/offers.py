@@ -76,8 +76,8 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A plugin that took part: its name, distribution and version (of a file: its path and content hash)."""
+class PluginVersion:
+    """A plugin with its version: its name, distribution and version (of a file: its path and content hash)."""
 
     plugin: str
     distribution: str

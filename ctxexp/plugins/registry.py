@@ -17,7 +17,7 @@ import pluggy
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, plugin_line, short
 from ctxexp.plugins.files import load_plugin_file, location
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
-from ctxexp.plugins.offers import Offer, Source
+from ctxexp.plugins.offers import Offer, PluginVersion
 from ctxexp.plugins.published import install_hint
 
 GROUP = "ctxexp"  # the entry-point group of plugins
@@ -29,7 +29,7 @@ class Registry:
     """Every registered offer by (kind, name), and the plugins that supplied them."""
 
     offers: dict[tuple[str, str], Offer] = field(default_factory=dict)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[PluginVersion] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
     hooks: list[type] = field(default_factory=lambda: [HookSpecs])  # specifications, distributions' own among them
@@ -52,7 +52,7 @@ class Registry:
             )
         self.offers[offer.kind, offer.name] = offer
 
-    def source(self, kind: str, name: str) -> Source | None:
+    def source(self, kind: str, name: str) -> PluginVersion | None:
         """The plugin that supplied this name; None if it is ctxexp's own, or unknown."""
         offer = self.offers.get((kind, name))
         return next((s for s in self.sources if offer is not None and s.plugin == offer.plugin), None)
@@ -91,12 +91,12 @@ def build_registry(
             registry.hooks.append(entry.load())
     for name in FIRST_PARTY:
         _adopt(registry, name, import_module(name))
-    entries: list[tuple[str, object, Source]] = []
+    entries: list[tuple[str, object, PluginVersion]] = []
     for entry, source in _entries(GROUP) if installed else ():
         with _reported(registry, source, entry.value, "could not be loaded"):
             entries.append((entry.name, entry.load(), source))
     for name, plugin in extra or []:
-        entries.append((name, plugin, Source(name, "-", "-")))
+        entries.append((name, plugin, PluginVersion(name, "-", "-")))
     for name, plugin, source in entries:
         with _reported(registry, source, name, "is ignored"):
             _join(registry, name, plugin, source)
@@ -112,15 +112,15 @@ def build_registry(
     return registry
 
 
-def _entries(group: str) -> Iterator[tuple[EntryPoint, Source]]:
+def _entries(group: str) -> Iterator[tuple[EntryPoint, PluginVersion]]:
     """The entry points of a group, each with its distribution."""
     for entry in entry_points(group=group):
         dist = entry.dist
-        yield entry, Source(entry.name, dist.name if dist else "?", dist.version if dist else "?")
+        yield entry, PluginVersion(entry.name, dist.name if dist else "?", dist.version if dist else "?")
 
 
 @contextmanager
-def _reported(registry: Registry, source: Source, where: str, problem: str) -> Iterator[None]:
+def _reported(registry: Registry, source: PluginVersion, where: str, problem: str) -> Iterator[None]:
     """Report errors of this plugin in the block, and go on without it."""
     part = f"plugin {source.plugin!r} ({where}) of distribution {source.distribution} {source.version} {problem}"
 
@@ -135,7 +135,7 @@ def _reported(registry: Registry, source: Source, where: str, problem: str) -> I
         warnings.warn(str(error), stacklevel=4)
 
 
-def _join(registry: Registry, name: str, plugin: object, source: Source) -> None:
+def _join(registry: Registry, name: str, plugin: object, source: PluginVersion) -> None:
     """Register all offers of a plugin, or none where one of them is refused."""
     trial = Registry(offers=dict(registry.offers), folders=list(registry.folders), hooks=registry.hooks)
     _adopt(trial, name, plugin)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults, definition_name, main_curves
+from ctxexp.report.wording import LabelledResults, definition_name, main_keys
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -134,7 +134,7 @@ def control_lines(
     for label, results in runs:
         if is_control(results.info):
             continue
-        for key in main_curves(results):
+        for key in main_keys(results):
             if key.place != LAYER or (selection is not None and key.measure not in selection):
                 continue
             finite_layers = np.flatnonzero(np.isfinite(results.by_key[key].value))
@@ -162,7 +162,7 @@ def _at(control: NegativeControl, layer: int) -> str:
 def controls_of_run(results: Results) -> str:
     """The controls that a run has by itself, and what to add to its command for the others; empty for a control."""
     info = results.info
-    keys = [key for key in main_curves(results) if key.place == LAYER]
+    keys = [key for key in main_keys(results) if key.place == LAYER]
     if is_control(info) or not keys:
         return ""
     own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))

@@ -85,7 +85,7 @@ def main_key(results: Results, measure: str, task: str = "", *, wanted: str = ""
     return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
 
 
-def main_curves(results: Results) -> list[Key]:
+def main_keys(results: Results) -> list[Key]:
     """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
     keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
     return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
@@ -168,20 +168,20 @@ def baseline_phrase(results: Results, measure: str | None = None) -> str:
 
     "1,000 occurrences, one per sentence", "exact, one per sentence", "random groups of each word's own size".
 
-    Matched groups have the size of what they are compared with: only what is measured on the sample has one to name.
+    Where groups are matched in size, no one size can be named, except for measures on the sample.
     """
     chance = results.info.baseline
-    has_own_size = not chance.matched or (measure is not None and measure_info(results, measure).over == "sample")
+    names_size = not chance.matched or (measure is not None and measure_info(results, measure).over == "sample")
     kinds = {info.level for label, info in results.info.measures.items() if measure in (None, label)}
-    own_size_phrase = f"random groups of each {group_size_phrase([results], measure or '')}"
-    if kinds == {SIZE_MATCHED} and has_own_size:
-        return own_size_phrase
-    size_phrase = f"{chance.size:,} occurrences" if has_own_size and chance.size else ""
+    matched_phrase = f"random groups of each {group_size_phrase([results], measure or '')}"
+    if kinds == {SIZE_MATCHED} and names_size:
+        return matched_phrase
+    size_phrase = f"{chance.size:,} occurrences" if names_size and chance.size else ""
     if "exact" in kinds:
         size_phrase = f"exact or {size_phrase}" if size_phrase and "drawn" in kinds else "exact"
     parts = [size_phrase, one_line(chance.name).replace("_", " ")]
     phrase = ", ".join(part for part in parts if part)
-    return f"{phrase} or {own_size_phrase}" if SIZE_MATCHED in kinds and has_own_size else phrase
+    return f"{phrase} or {matched_phrase}" if SIZE_MATCHED in kinds and names_size else phrase
 
 
 def group_count_phrase(results: Results, measure: str, task: str = "") -> str:

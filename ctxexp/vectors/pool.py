@@ -35,12 +35,12 @@ class SentenceVectors(Protocol):
     """Sentence vectors by layer; a sentence without one has NaN."""
 
     @property
-    def n_layers(self) -> int: ...
+    def n_layers(self) -> int: ...  # of those that are there
     @property
-    def layer_numbers(self) -> Sequence[int]: ...  # the numbers of those that are there
+    def layer_numbers(self) -> Sequence[int]: ...  # their numbers in the model
     @property
     def dim(self) -> int: ...
-    def layer(self, i: int) -> np.ndarray: ...  # (n_sentences, dim) float32, the caller's own
+    def layer(self, i: int) -> np.ndarray: ...  # by place among those: (n_sentences, dim) float32, the caller's own
 
 
 class WordMeans:

@@ -15,7 +15,7 @@ from ctxexp.metric import Estimate
 from ctxexp.metrics.similarity import similarities
 from ctxexp.metrics.sts import STS
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.wording import axis_label, main_curves, measure_definition, title
+from ctxexp.report.wording import axis_label, main_keys, measure_definition, title
 from ctxexp.results.metric_metadata import describe
 from ctxexp.sinks.mlflow.values import means
 from ctxexp.testing import check_metric
@@ -202,7 +202,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
     info = told(title="bert", corpus="sts", measures={"sts": describe("sts", metric)})
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
-    assert {key.statistic for key in main_curves(results)} == {"all"}
+    assert {key.statistic for key in main_keys(results)} == {"all"}
     assert means(results)["sts/avg all mean"] == pytest.approx(tasks["avg/all"])
     assert any(
         line.split() == ["sts/STS12", "all", *[f"{tasks['STS12/all']:.3f}"] * 2]

@@ -41,7 +41,7 @@ from ctxexp.errors import (
 from ctxexp.jobs.key import job_key
 from ctxexp.metric import GroupMean
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.plugins import CONFIG_KINDS, Offer, Register, Registry, Source, build_registry, hookimpl
+from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Register, Registry, build_registry, hookimpl
 from ctxexp.plugins.listing import listing, signature_text
 from ctxexp.transform import Transform
 from tests.composed import composed, of
@@ -513,7 +513,9 @@ def test_an_error_in_a_plugin_names_file_and_line(module: str, monkeypatch: pyte
 
 
 def test_published_models_are_keyed_by_their_names_alone() -> None:
-    registry = Registry(sources=[Source("papers", "ctxexp-packaged-models", "0.1"), Source("other", "other", "0.1")])
+    registry = Registry(
+        sources=[PluginVersion("papers", "ctxexp-packaged-models", "0.1"), PluginVersion("other", "other", "0.1")]
+    )
     for name, plugin in (("minilm", "papers"), ("theirs", "other")):
         registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, plugin))
     arguments = {"pooling": "first", "device": "cpu"}
@@ -612,7 +614,7 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.count("finished") == 1, done.stdout
     assert done.stdout.count("  failed  ") == 1, done.stdout
-    assert "ZeroDivisionError: by purpose [model 'bits' is of plugin 'mine'" in done.stderr
+    assert f"ZeroDivisionError: by purpose ({tmp_path / 'mine.py'}, line 26) [model 'bits' is of plugin" in done.stderr
     assert "Traceback" not in done.stderr
     found = [json.loads(p.read_text())["info"]["plugins"] for p in tmp_path.glob("mlruns/results/*/*/results.json")]
     for path in tmp_path.glob("mlruns/results/*/*/run.json"):

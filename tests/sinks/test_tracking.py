@@ -39,7 +39,7 @@ from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
-from ctxexp.sinks.mlflow.values import flat, headline, main_values, means, metric_name, metric_names
+from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, means, metric_name, metric_names
 from tests.made import results_with, saying, told
 
 LAYERS = 5
@@ -302,7 +302,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     folder = run_job(store, model={"name": "bert", "layers": None}, device="cpu")
     [run] = runs(store)
     assert run.info.status == "FINISHED"
-    for key in main_values(results()):
+    for key in keys_to_compare(results()):
         curve, read = results().by_key[key].value, history(store, run.info.run_id, str(key))
         assert [step for step, _ in read] == list(range(LAYERS))
         np.testing.assert_array_equal([value for _, value in read], curve)  # NaN included: a gap in the chart

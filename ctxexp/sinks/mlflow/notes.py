@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ctxexp.report.side_by_side import full_title, number
-from ctxexp.report.wording import main_curves, readable
+from ctxexp.report.wording import main_keys, readable
 from ctxexp.results import Results
 from ctxexp.sink import SweepReport
 from ctxexp.sinks.mlflow.values import headline
@@ -17,7 +17,7 @@ COMPARE = "MLflow's *Compare* page shows last layers alone; the chart icon above
 
 def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
     """A job's main curves as a Markdown table, a row a layer, and links to the figures in its `folder`."""
-    keys, lines = main_curves(results), []
+    keys, lines = main_keys(results), []
     if keys:
         names = [f"{full_title(key.measure, key.task, [results])}, {readable(key)}" for key in keys]
         lines = [f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]

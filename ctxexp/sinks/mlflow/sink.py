@@ -28,7 +28,7 @@ from ctxexp.sinks.mlflow.links import run_link, short_link, sweep_link, ui_addre
 from ctxexp.sinks.mlflow.notes import job_note
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
-from ctxexp.sinks.mlflow.values import flat, headline, main_values, means, metric_names
+from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, means, metric_names
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -143,7 +143,7 @@ class MlflowSink(Sink):
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        compared = {str(key): results.by_key[key].value for key in main_values(results)}
+        compared = {str(key): results.by_key[key].value for key in keys_to_compare(results)}
         curves = results.by_name if self.metrics == "all" else compared
         metrics, infinite, extra = [], [], means(results)
         info = results.info

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ctxexp.report.wording import main_curves, main_statistics, may_be_main
+from ctxexp.report.wording import main_keys, main_statistics, may_be_main
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 
 
-def main_values(results: Results) -> list[Key]:
+def keys_to_compare(results: Results) -> list[Key]:
     """Keys of the values that people compare: a measure's adjusted, raw and baseline, and its metric's main statistic;
     of a measure without these, all but counts, spreads and levels."""
     by_measure: dict[tuple[str, str, str], list[Key]] = {}
@@ -33,7 +33,7 @@ def means(results: Results) -> dict[str, float]:
     """Each main curve's mean over layers. MLflow's run list shows last values alone, which of a curve are the last
     layer's. No slash: their charts come after the curves."""
     values = {}
-    for key in main_curves(results):
+    for key in main_keys(results):
         curve = results.by_key[key].value
         finite = curve[np.isfinite(curve)]
         values[f"{key.curve_name} {key.name} mean"] = float(finite.mean()) if finite.size else math.nan

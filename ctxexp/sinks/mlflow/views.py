@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import LabelledResults, definition_name, main_curves, readable
+from ctxexp.report.wording import LabelledResults, definition_name, main_keys, readable
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks.mlflow.database import version_of
 from ctxexp.sinks.mlflow.links import jobs_filter
 from ctxexp.sinks.mlflow.tags import VIEW
-from ctxexp.sinks.mlflow.values import main_values, metric_name
+from ctxexp.sinks.mlflow.values import keys_to_compare, metric_name
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -56,12 +56,12 @@ def install(client: MlflowClient, experiment_id: str, sweep: str, runs: Sequence
 def _charts(runs: Sequence[LabelledResults]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Title by metric: of the first charts, the paper's measures before others; and of all, a measure at a time."""
     every = [results for _, results in runs]
-    names = {key: definition_name(results, key.measure) for results in every for key in main_curves(results)}
+    names = {key: definition_name(results, key.measure) for results in every for key in main_keys(results)}
     order = {measure: place for place, measure in enumerate(PAPER_MEASURES)}
     first = sorted(names, key=lambda key: order.get(names[key], len(order)))[:HEADLINES]
     headlines = {metric_name(str(key)): _words(key, every, SHORT.get(names[key], "")) for key in first}
     folded: dict[str, dict[str, str]] = {}
-    for key in dict.fromkeys(key for results in every for key in main_values(results) if key.place == LAYER):
+    for key in dict.fromkeys(key for results in every for key in keys_to_compare(results) if key.place == LAYER):
         folded.setdefault(key.measure, {})[metric_name(str(key))] = _words(key, every)
     return headlines, folded
 

@@ -201,7 +201,7 @@ def test_the_table_is_ranked_and_tells_its_intervals_sources(tmp_path: Path) -> 
     assert "Student's t" in text
     assert "paired bootstrap" in text
     assert "transductive" in text
-    assert "it flatters none" in text
+    assert "this favours the row none" in text
     table = table_league(league())
     assert table is not None
     cells = dict(zip(table.columns, table.shown[0], strict=True))

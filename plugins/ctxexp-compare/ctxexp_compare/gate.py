@@ -20,7 +20,7 @@ from ctxexp.measuring.bootstrap import student
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import share_resamples
 from ctxexp.report.run_facts import cluster_count
-from ctxexp.report.wording import definition_name, main_curves, measure_info
+from ctxexp.report.wording import definition_name, main_keys, measure_info
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
@@ -218,7 +218,7 @@ def _all_replicates(a: Results, b: Results, keys: Sequence[Key]) -> dict[Key, np
 def _keys(a: Results, b: Results, measures: Sequence[str]) -> list[Key]:
     """The main curves of the headline measures, or of those asked for, that both runs have. Raises MetricError for what
     one of them alone has: what isn't compared can't pass."""
-    ours, theirs = ([key for key in main_curves(run) if key.place == LAYER] for run in (a, b))
+    ours, theirs = ([key for key in main_keys(run) if key.place == LAYER] for run in (a, b))
     common = [key for key in ours if key in b.by_key]
     if not measures:
         if not common:

@@ -28,8 +28,8 @@ class InformationImbalance(TwoSpaces):
 
     2 / n times the mean rank in B of A's nearest neighbour, by Euclidean distance (Glielmo et al. 2022; DADApy's
     definition, whose ranks begin at 1). Equal distances count by their expectation under random orders of the tied. It
-    has a direction: A to B small and B to A large, A holds more than B. 1 where rows are permuted freely, exactly, and
-    within words a closed form; a space with itself has 2 / n, in the limit 0.
+    has a direction: A to B small and B to A large, A holds more than B. Its chance level is exactly
+    1 if rows are permuted freely; within words it has a closed form. A space with itself has 2 / n, in the limit 0.
     """
 
     name: ClassVar[str] = "information_imbalance"
@@ -58,7 +58,8 @@ class InformationImbalance(TwoSpaces):
         near_rank = np.bincount(near.row[tied], rank[tied] / t[tied], n)  # (n,) mean rank in B of A's nearest
         nearer, front = _nearer(a.first, b.rank, near_rank)
         without = near_rank.sum() - near_rank - nearer
-        # Where the nearest goes the next take its place, less what it was in front of; of t tied the others stay.
+        # If a nearest neighbour is left out: of t > 1 tied the others remain; a single one is replaced by the next,
+        # whose rank falls by 1 where it lay behind.
         gain = (
             rank[later] - (near_rank[near.row[later]] < rank[later]) - 0.5 * (near_rank[near.row[later]] == rank[later])
         )
@@ -66,7 +67,7 @@ class InformationImbalance(TwoSpaces):
         others = (t * near_rank[near.row] - rank - (t * front - 0.5)) / np.maximum(t - 1, 1)
         change = np.where(
             tied, np.where(t > 1, others, moves_up) - near_rank[near.row] + front, 0.0
-        )  # `nearer` has front
+        )  # `nearer` counted `front` too
         without += np.bincount(near.col, change, n)
         value = 2 * float(near_rank.sum()) / n**2
         influence = (n - 1) / n * (value - 2 * without / (n - 1) ** 2)
@@ -93,9 +94,8 @@ class InformationImbalance(TwoSpaces):
 
 
 def _nearer(first: Neighbours, rank: np.ndarray, mean_rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) the number of rows to which, in B, each row is nearer than their nearest neighbour in A: a half where it is
-    equally far, a share where that is so of some of the tied; and (entries,) the share of each entry of
-    `first.classes`."""
+    """For each row j, (n,), the number of rows i to which j is nearer in B than their nearest neighbour in A (equally
+    near: 1/2; of several tied ones: the mean over them); and (entries,) what each entry of `first.classes` adds."""
     n = len(rank)
     front = np.full(len(first.classes.data), 0.5)  # of the only nearest one with itself
     single = first.n_tied == 1

@@ -15,7 +15,7 @@ from ctxexp.report.negative_controls import control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, shared_facts
 from ctxexp.report.side_by_side import full_title, number
 from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.report.wording import baseline_label, baseline_phrase, main_curves, measure_info
+from ctxexp.report.wording import baseline_label, baseline_phrase, main_keys, measure_info
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
@@ -40,7 +40,7 @@ class Card:
     @property
     def keys(self) -> list[Key]:
         """The main curves, the paper's first; of variants of a measure the plain one (the JSON has every curve)."""
-        every = [key for key in main_curves(self.results) if not measure_info(self.results, key.measure).variant]
+        every = [key for key in main_keys(self.results) if not measure_info(self.results, key.measure).variant]
         return sorted(
             every,
             key=lambda key: PAPER_MEASURES.index(key.measure) if key.measure in PAPER_MEASURES else len(PAPER_MEASURES),
@@ -127,7 +127,7 @@ class Card:
     @property
     def drawable(self) -> bool:
         """Whether any curve has a value."""
-        return any(np.isfinite(self.results.by_key[key].value).any() for key in main_curves(self.results))
+        return any(np.isfinite(self.results.by_key[key].value).any() for key in main_keys(self.results))
 
     def figure(self) -> Figure:
         """The headline curves. Raises MetricError where none has a value."""

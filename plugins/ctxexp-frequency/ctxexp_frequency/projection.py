@@ -40,7 +40,9 @@ class Projection:
 
 
 def project(x: np.ndarray, words: Sequence[str], rank: np.ndarray, *, seed: int = 0) -> Projection | None:
-    """The ranked rows of `x` (n, d) on the two directions that hold most of their energy (Gao et al. 2019, figure 1).
+    """The rows of `x` (n, d) on the two directions that hold most of their energy (Gao et al. 2019, figure 1).
+
+    `rank` (n,) is the frequency rank, 0 for the most frequent word; rows with a negative one are left out.
 
     By the singular value decomposition of the uncentred rows, as there: a first direction that is the common mean
     shows as such. Signs are fixed so that the mean's coordinates are not negative. Of more than `POINTS` rows a random

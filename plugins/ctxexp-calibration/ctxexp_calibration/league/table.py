@@ -62,7 +62,7 @@ def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[st
         notes += [f"{label}: {definition}" for label, definition in definitions.items()]
     if any(row.place.best for row in rows):
         notes.append(
-            "the best layer of none was chosen without any transform, by the score that is shown: it flatters none"
+            "the best layer was chosen without any transform, by the score that is shown: this favours the row none"
         )
     if any(row.over == "pairs" for row in rows):
         notes.append(

@@ -20,7 +20,7 @@ ABSTRACT = ("anisotropic", "same-word-closer", "self-similarity-falls", "varianc
 
 
 def evaluate(family: Family) -> list[Finding]:
-    """A finding for each claim on this family, in the order of CLAIMS."""
+    """A finding for each claim on this family, the runs that are judged together, in the order of CLAIMS."""
     findings: list[Finding] = []
     for claim in CLAIMS:
         findings.append(judge(claim, family, findings))

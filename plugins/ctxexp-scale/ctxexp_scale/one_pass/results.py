@@ -1,4 +1,4 @@
-"""From sums to results: the curves, intervals and tables of a run that stored every row."""
+"""From sums to results: the curves, intervals and tables that stored rows would give, without storing any."""
 
 from __future__ import annotations
 
@@ -127,8 +127,11 @@ def _measure_layer(
 
 
 def _errors(squares: np.ndarray, n: np.ndarray, same_shard: np.ndarray) -> np.ndarray:
-    """Standard errors of scores over n rows, from the squared influences of shards: rows of one shard cancel out by
-    what they share with the mean, 1 - same_shard against 1 - 1/n of single rows. NaN for a word of one shard."""
+    """Standard errors of scores over n rows, from the squared influences of shards.
+
+    A shard's rows are part of the mean that they are compared with, which shrinks the squares by 1 - same_shard (by
+    1 - 1/n for single rows); this is undone. NaN for a word of one shard.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = np.where(same_shard < 1 - 1e-12, 1 - same_shard, np.nan)
         result: np.ndarray = np.sqrt(squares * (1 - 1 / n) / rest)

@@ -63,20 +63,20 @@ class WordMap:
         self.directions.append(np.concatenate([np.zeros((0, RANK, self.dim), np.float32), *directions]))
 
     def table(self) -> pd.DataFrame:
-        """A row an occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where
+        """One row per occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where
         the word stands in it (characters), then per layer x and y on its own plane and on the common one."""
         import pandas as pd
 
         sentences, positions = self._places()
-        words = [self.corpus.sentences[i] for i in sentences]
-        spans = [s.spans[p] if p >= 0 else (0, 0) for s, p in zip(words, positions, strict=True)]
+        contexts = [self.corpus.sentences[i] for i in sentences]
+        spans = [s.spans[p] if p >= 0 else (0, 0) for s, p in zip(contexts, positions, strict=True)]
         pos = self.corpus.tags.get("pos")
         columns: dict[str, object] = {
             "word": [word for word, n in zip(self.groups.keys, self.groups.counts, strict=True) for _ in range(n)],
             "pos": [pos[i][p] if pos and p >= 0 else "" for i, p in zip(sentences, positions, strict=True)],
             "sense": [self.sense.get(row, "") for row in self.groups.rows.tolist()],
             "sentence": sentences,
-            "text": [sentence.text for sentence in words],
+            "text": [sentence.text for sentence in contexts],
             "start": [start for start, _ in spans],
             "end": [end for _, end in spans],
         }
@@ -86,7 +86,7 @@ class WordMap:
         return pd.DataFrame(columns)
 
     def _common(self) -> list[np.ndarray]:
-        """(rows, 2) a layer: the points on the plane that each word's layers have in common."""
+        """(rows, 2) for each layer: the points on the plane that each word's layers have in common."""
         n, starts = len(self.own), self.groups.starts
         stacked = np.stack(self.directions, axis=1)  # (words, layers, RANK, d)
         words, _, rank, dim = stacked.shape
@@ -109,7 +109,10 @@ class WordMap:
 
 
 def _chosen(occurrences: Occurrences, sense: dict[int, str], most: int) -> Groups:
-    """The words' rows, each row once, labelled ones before others; smallest words first."""
+    """At most `most` rows of words, each row once: words with senses are taken first, then others of all frequencies.
+
+    They are returned by ascending number of rows.
+    """
     senses = {
         word: len(set(labels))
         for word, labels in zip(occurrences.by_sense.keys, occurrences.by_sense.labels, strict=True)
