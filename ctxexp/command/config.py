@@ -181,7 +181,7 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
     the right types, and complete. `place` is the path of the node in the config, for messages."""
     part = Component(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
     if kind == "sink":  # whoever makes one comes by here, a sweep's workers too, before any error can quote a value
-        mask_values(part.arguments, getattr(part.offer.factory, "secrets", ()))
+        mask_values(part.arguments, part.offer.secrets)
     signature = part.signature()
     expected = signature or {}
     for key, value in part.arguments.items() if signature is not None else ():

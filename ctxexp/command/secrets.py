@@ -26,7 +26,7 @@ def is_secret(key: str) -> bool:
 
 def _declared_secrets() -> set[str]:
     offers = (registry().find("sink", name) for name in registry().names("sink"))
-    return {key for offer in offers for key in getattr(offer.factory, "secrets", ())}
+    return {key for offer in offers for key in offer.secrets}
 
 
 def mask_arguments(args: Sequence[str]) -> None:

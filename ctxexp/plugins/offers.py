@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pkgutil import resolve_name
@@ -20,6 +21,12 @@ class Offer:
     name: str
     source: Factory | str  # the factory, or its place (`module:name`)
     plugin: str
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """The arguments of a sink that it declares to be credentials (`ctxexp.Sink.secrets`)."""
+        declared: Sequence[str] = getattr(self.factory, "secrets", ())
+        return declared
 
     @cached_property
     def factory(self) -> Factory:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from ctxexp import testing
 from ctxexp.command.config import Component, component_of
@@ -43,7 +43,7 @@ def main(name: str, values: Mapping[str, object]) -> int:
 def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     component = _component_of_name(name, values)
-    is_sink, secrets = component.kind == "sink", getattr(component.offer.factory, "secrets", ())
+    is_sink, secrets = component.kind == "sink", component.offer.secrets
     shown = {k: "***" if is_sink and names_secret(k, secrets) else v for k, v in component.arguments.items()}
     title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in shown.items())
     title += f" of {component.source}" if component.source else ""
@@ -65,15 +65,15 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     return str(checks[component.kind](component.make, name=title))
 
 
-def _component_of_name(name: str, values: Mapping[str, Any]) -> Component:
+def _component_of_name(name: str, values: Mapping[str, object]) -> Component:
     """The configured plugin of that name, after loading the files in `values["plugins"]`; other values are its
     arguments."""
     files = values.get("plugins") or [str(file) for file in plugin_files()]  # these stood before the verb
     files = [files] if isinstance(files, str) else files
-    convert_value("plugins", files, list[str])
+    paths = cast(list[str], convert_value("plugins", files, list[str]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "plugin", UserWarning)
-        registry = build_registry(files=[Path(file) for file in files])
+        registry = build_registry(files=[Path(path) for path in paths])
     for broken in registry.broken:
         print(f"warning: {line(broken)}", file=sys.stderr)
     kind, node = find_option(registry, name)
