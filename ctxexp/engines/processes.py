@@ -45,17 +45,22 @@ class _Workers:
     def beginning(self, worker: LocalWorker) -> Iterator[None]:
         """The block begins the worker. A thread that goes on while the process exits ends here, without a word."""
         with self.lock:
-            if self.is_exiting or util.is_exiting():
-                raise SystemExit
+            self.end_thread_at_exit()
             yield
             self.living.add(worker)
 
+    def end_thread_at_exit(self) -> None:
+        """Raise SystemExit, which ends a thread without a word, where this process is exiting."""
+        if self.is_exiting or util.is_exiting():
+            raise SystemExit
+
     def end_all(self) -> None:
-        """End every worker at the exit of this process."""
+        """End every worker at the exit of this process. Their pipes are left to the thread that may wait for them."""
         with self.lock:
             self.is_exiting = True
         for worker in list(self.living):
-            worker.kill()
+            worker.process.kill()
+            worker.process.join()
 
 
 class LocalWorker:
@@ -88,6 +93,7 @@ class LocalWorker:
                 return Answer(self, outcome, value)
         except (EOFError, OSError):
             pass
+        _WORKERS.end_thread_at_exit()
         self.kill()
         return Answer(self, "dead")
 

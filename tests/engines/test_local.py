@@ -232,6 +232,7 @@ def test_no_worker_is_begun_while_the_process_exits(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+    assert "it is done again" not in done.stderr
     assert ended([int(path.name) for path in (tmp_path / "at_work").iterdir()])
 
 
