@@ -19,7 +19,8 @@ import psutil
 from . import Lost
 
 PATIENCE = 20.0  # seconds in which all must have ended
-RAY_PATIENCE = 150.0  # Ray's own agents look every so often whether their node is there
+AGENT_PATIENCE = 150.0  # Ray's own agents, no workers of ours, look every so often whether their node is there
+AGENTS = ("ray::RuntimeEnvAgent", "ray::DashboardAgent")
 JOB_PATIENCE = 45.0  # of a parallel sweep: its jobs have 20 seconds to settle once their driver is gone
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -114,7 +115,7 @@ def tried(how: str, number: signal.Signals, wanted: int, moment: float, folder: 
             os.killpg(driver.pid, number)
         else:
             driver.send_signal(number)
-        patience = JOB_PATIENCE if "two jobs" in how else RAY_PATIENCE if "Ray" in how else PATIENCE
+        patience = JOB_PATIENCE if "two jobs" in how else PATIENCE
         driver.wait(patience)
         ended(driver.pid, offspring, patience, (folder / "said").read_text(errors="replace"))
     except subprocess.TimeoutExpired:
@@ -191,12 +192,20 @@ def family(pid: int) -> set[psutil.Process]:
 
 def ended(group: int, offspring: set[psutil.Process], patience: float, said: str) -> None:
     """Raise Lost unless all of the group and of the family end in time."""
-    deadline = time.monotonic() + patience
+    began = time.monotonic()
     while alive := [one for one in offspring | members(group) if is_alive(one)]:
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > AGENT_PATIENCE or (waited > patience and not all(is_agent(one) for one in alive)):
             lines = [" ".join(one.cmdline())[:200] for one in alive if one.is_running()]
             raise Lost(f"{len(alive)} processes went on without their driver: {lines}; {said[-500:]}")
         time.sleep(0.05)
+
+
+def is_agent(process: psutil.Process) -> bool:
+    """Whether the process is one of Ray's own agents, or has just ended."""
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline()).startswith(AGENTS)
+    return True
 
 
 def members(group: int) -> set[psutil.Process]:
