@@ -27,6 +27,9 @@ class IntraSentenceSimilarity(GroupMean):
     over: ClassVar[Over] = "sentence"
     title = "Intra-sentence similarity"
     unit: ClassVar[str] = "cosine"
+    subject: ClassVar[str] = "the words of a sentence"
+    lower: ClassVar[str] = "less alike"
+    higher: ClassVar[str] = "more alike"
     cosine_statistic: ClassVar[str] = "baseline"
 
     def __init__(

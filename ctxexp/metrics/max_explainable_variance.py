@@ -34,6 +34,9 @@ class MaxExplainableVariance(GroupMean):
     over: ClassVar[Over] = "word"
     title = "Maximum explainable variance"
     unit: ClassVar[str] = "share"
+    subject: ClassVar[str] = "words"
+    lower: ClassVar[str] = "harder to replace by one vector each"
+    higher: ClassVar[str] = "easier to replace by one vector each"
     line: ClassVar[float | None] = 0.05  # "on average, less than 5% of the variance" (Section 4.3)
 
     def __init__(

@@ -22,6 +22,9 @@ class SelfSimilarity(GroupMean):
     over: ClassVar[Over] = "word"
     title = "Self-similarity of words"
     unit: ClassVar[str] = "cosine"
+    subject: ClassVar[str] = "words"
+    lower: ClassVar[str] = "more context-specific"
+    higher: ClassVar[str] = "less context-specific"
     definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
     cosine_statistic: ClassVar[str] = "baseline"

@@ -34,6 +34,9 @@ class SenseSeparation(GroupMean):
     over: ClassVar[Over] = "sense"
     title = "Separation of word senses"
     unit: ClassVar[str] = "cosine"
+    subject: ClassVar[str] = "the senses of a word"
+    lower: ClassVar[str] = "less separate"
+    higher: ClassVar[str] = "more separate"
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 

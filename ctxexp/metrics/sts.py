@@ -31,6 +31,9 @@ class STS(SimilarityMetric):
 
     title = "Semantic textual similarity"
     unit: ClassVar[str] = "Spearman × 100"
+    subject: ClassVar[str] = "similarities of sentences"
+    lower: ClassVar[str] = "less like people's judgements"
+    higher: ClassVar[str] = "more like people's judgements"
     main: ClassVar[str] = "all"
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:

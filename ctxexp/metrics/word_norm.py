@@ -17,6 +17,9 @@ class WordNorm(Metric):
     over: ClassVar[Over] = "occurrence"
     title = "Length of word vectors"
     unit: ClassVar[str] = "l2 norm"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "shorter"
+    higher: ClassVar[str] = "longer"
     definition = "mean Euclidean norm of an occurrence's vector"
     invariances = frozenset({"rotation", "permutation"})
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.wording import LabelledResults, figure_name, main_key, title, unique_labels
+from ctxexp.report.wording import LabelledResults, figure_name, full_title, main_key, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Key
 
@@ -69,12 +69,6 @@ def terminal_table(runs: Sequence[LabelledResults]) -> str:
     console = Console(file=StringIO(), width=WIDTH, record=True, color_system=None)
     console.print(table)
     return "\n".join(line.rstrip() for line in console.export_text().splitlines())
-
-
-def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
-    """The measure's title with its variant."""
-    variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
-    return title(measure, runs, task) + (f", {variant}" if variant else "")
 
 
 def _cells(results: Results, key: Key | None) -> dict[str, ComparisonCell]:

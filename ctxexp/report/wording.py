@@ -55,6 +55,18 @@ def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
     return f"{name}, {'mean over tasks' if task == AVERAGE else task}" if task else name
 
 
+def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
+    """The measure's title with its variant."""
+    variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
+    return title(measure, runs, task) + (f", {variant}" if variant else "")
+
+
+def unit_label(runs: Iterable[Results], measure: str) -> str:
+    """The unit of the measure's values in words: `cosine`, `share of variance`; `value` where no run states one."""
+    unit = next((u for r in runs if (u := one_line(measure_info(r, measure).unit))), "value")
+    return _UNITS.get(unit, unit)
+
+
 def definition_name(results: Results, measure: str) -> str:
     """The metric's name with its variant, independent of its label: `self_similarity`,
     `max_explainable_variance_released`; the label itself where the run has no metadata."""
@@ -102,8 +114,7 @@ def axis_label(
 ) -> str:
     """The axis label of a statistic by one of the baselines, with its unit: "cosine − baseline"."""
     runs = list(results)
-    unit = next((u for r in runs if (u := one_line(measure_info(r, measure).unit))), "value")
-    unit = _UNITS.get(unit, unit)
+    unit = unit_label(runs, measure)
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {readable(Key.of(measure, statistic))}"
     alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)

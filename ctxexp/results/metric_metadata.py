@@ -17,7 +17,9 @@ class MetricMetadata:
     distinguishes metrics of the same title, empty for the usual one; variants are panels of one figure, and none is
     compared with published values of another. `main`: the statistic that stands for the metric; empty: `adjusted` (the
     value less its baseline) where there is one, else `raw` (the value). `line`: value at which figures of its adjusted
-    curves draw a reference line.
+    curves draw a reference line. `subject`, `lower` and `higher` say what a change of the
+    value means, all three or none: the subject, in the plural (`words`), grows `lower` (`more context-specific`) where
+    the value falls, and `higher` where it rises.
     """
 
     over: ClassVar[str]
@@ -27,6 +29,9 @@ class MetricMetadata:
     variant: str = ""
     main: ClassVar[str] = ""
     line: ClassVar[float | None] = None
+    subject: ClassVar[str] = ""
+    lower: ClassVar[str] = ""
+    higher: ClassVar[str] = ""
 
 
 def describe(label: str, metric: MetricMetadata, baseline_source: str = "") -> MeasureInfo:
@@ -42,4 +47,7 @@ def describe(label: str, metric: MetricMetadata, baseline_source: str = "") -> M
         main=metric.main,
         line=metric.line,
         level=baseline_source,
+        subject=metric.subject,
+        lower=metric.lower,
+        higher=metric.higher,
     )

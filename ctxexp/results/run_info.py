@@ -127,6 +127,9 @@ class MeasureInfo:
     main: str = ""
     line: float | None = None
     level: str = ""
+    subject: str = ""
+    lower: str = ""
+    higher: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

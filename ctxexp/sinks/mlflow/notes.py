@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxexp.report.side_by_side import full_title, number
-from ctxexp.report.wording import main_keys, readable
+from ctxexp.report.side_by_side import number
+from ctxexp.report.wording import full_title, main_keys, readable
 from ctxexp.results import Results
 from ctxexp.sink import SweepReport
 from ctxexp.sinks.mlflow.values import headline

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import LabelledResults, definition_name, main_keys, readable
+from ctxexp.report.wording import LabelledResults, definition_name, full_title, main_keys, readable
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks.mlflow.database import version_of

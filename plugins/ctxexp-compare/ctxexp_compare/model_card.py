@@ -13,9 +13,9 @@ from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import difference
 from ctxexp.report.negative_controls import control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, shared_facts
-from ctxexp.report.side_by_side import full_title, number
+from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.report.wording import baseline_label, baseline_phrase, main_keys, measure_info
+from ctxexp.report.wording import baseline_label, baseline_phrase, full_title, main_keys, measure_info
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ctxexp.report.differences import difference, share_resamples
-from ctxexp.report.side_by_side import full_title
-from ctxexp.report.wording import LabelledResults, baseline_label, one_line
+from ctxexp.report.wording import LabelledResults, baseline_label, full_title, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 

@@ -1,0 +1,191 @@
+"""Findings: one sentence on each curve, made from its numbers, that claims a change only where the data show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.report.differences import share_resamples
+from ctxexp.report.negative_controls import is_control
+from ctxexp.report.trend import Leg, Trend, certain_changes, certain_sign, trend
+from ctxexp.report.wording import (
+    AVERAGE,
+    LabelledResults,
+    full_title,
+    main_keys,
+    measure_info,
+    unique_labels,
+    unit_label,
+)
+from ctxexp.results.values import LAYER, Estimates, Key
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
+
+LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
+
+
+def findings(results: Results, label: str = "") -> list[str]:
+    """A sentence on each measure's main curve, the leading one first; `label` names the run (its title)."""
+    return [finding_of(results, key, label) for key in _keys(results)]
+
+
+def finding(results: Results, label: str = "") -> str:
+    """The sentence on the leading measure's main curve; empty where nothing was measured by layer."""
+    return next((finding_of(results, key, label) for key in _keys(results)[:1]), "")
+
+
+def finding_of(results: Results, key: Key, label: str = "") -> str:
+    """The sentence on one curve by layer.
+
+    With the curve's shape it says the values that it rests on, and at the layer of the largest change how much of the
+    measure chance alone gives. A change is claimed where it is certain (`trend`), or the sentence says that none is.
+
+    Args:
+        results: The run.
+        key: A curve of it.
+        label: The run's name in the sentence; empty: its title.
+
+    Returns:
+        The sentence, with a full stop.
+    """
+    estimates = results.by_key[key]
+    averaged = bool(results.info.seeds)  # whose ends are no interval
+    none = np.full(len(estimates.value), np.nan)
+    course = trend(Estimates(estimates.value, none, none) if averaged else estimates, results.replicates.get(key))
+    label = label or results.info.title or "this run"
+    name = f"{full_title(key.measure, key.task, [results])} in {label}"
+    if not course.layers:
+        return f"{name}: undefined in every layer."
+    first, last = course.layers[0], course.layers[-1]
+    if course.legs:
+        opening = _changes(results, key, course, label)
+        layers = [course.legs[0].start, *(leg.end for leg in course.legs)]
+    else:
+        opening = f"{name}: {_no_change(course)}"
+        layers = list(dict.fromkeys([first, last]))
+    chance = _chance(results, key, course.legs[0].end if course.legs else last, len(course.layers))
+    return f"{opening} ({_values(results, key, layers)}){chance}."
+
+
+def comparison_finding(runs: Sequence[LabelledResults]) -> str:
+    """The sentence that lays runs side by side at their last layer, by the leading measure that all of them have; runs
+    that are controls of others are left out. Empty for fewer than two."""
+    labelled = [(label, r) for label, r in unique_labels(runs) if not is_control(r.info)]
+    shared = [key for key in (_keys(labelled[0][1]) if labelled else []) if all(key in _keys(r) for _, r in labelled)]
+    points = [(label, r, _last(r, shared[0])) for label, r in labelled] if shared else []
+    points = [point for point in points if point[2] >= 0]
+    if len(points) < 2:
+        return ""
+    key, every = shared[0], [results for _, results, _ in points]
+    info = measure_info(every[0], key.measure)
+    ends = np.array([[part[at] for part in r.by_key[key]] for _, r, at in points]).T
+    if any(results.info.seeds for results in every):
+        ends[1:] = np.nan
+    draws = [r.replicates[key][at] for _, r, at in points if key in r.replicates]
+    paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
+    paired = paired and all(share_resamples(every[0], results) for results in every)
+    order = certain_changes(Estimates(*ends), np.stack(draws) if paired else None)
+    lowest = int(np.argmin(ends[0]))
+    parts = [f"{label} ({_number(v, ends[0])})" for (label, _, _), v in zip(points, ends[0], strict=True)]
+    above = [i for i in range(len(points)) if order[lowest, i] > 0]
+    beside = [i for i in range(len(points)) if i not in (lowest, *above)]
+    measured = f"by {full_title(key.measure, key.task, every)}{', less chance' if key.statistic == 'adjusted' else ''}"
+    if not above:
+        known = np.isfinite(ends[1:]).all()
+        why = "these data can't tell the models apart" if known else "without intervals no order of models is claimed"
+        return f"At the last measured layer {why} {measured}: {_listed(parts)}."
+    meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
+    rest = f"; these data can't tell {_listed([parts[i] for i in beside])} from it" if beside else ""
+    than = _listed([parts[i] for i in above])
+    return f"At the last measured layer {meaning} in {parts[lowest]} than in {than}, {measured}{rest}."
+
+
+def _keys(results: Results) -> list[Key]:
+    """The main curves by layer, the leading measure's first."""
+    return sorted((key for key in main_keys(results) if key.place == LAYER), key=lambda key: key.measure != LEADING)
+
+
+def _last(results: Results, key: Key) -> int:
+    """The last defined layer; -1: none."""
+    return max(np.flatnonzero(np.isfinite(results.by_key[key].value)).tolist(), default=-1)
+
+
+def _changes(results: Results, key: Key, course: Trend, label: str) -> str:
+    """The certain changes in words: "In bert, words grow more context-specific up to layer 3"; of a measure that says
+    nothing of its direction: "Rogue dimensions in bert: a fall up to layer 3"."""
+    info = measure_info(results, key.measure)
+    words = {1: info.higher, -1: info.lower} if info.subject else {1: "a rise", -1: "a fall"}
+    clauses = ", then ".join(f"{words[leg.sign]} {_span(leg, course)}" for leg in course.legs)
+    if info.subject:
+        which = ", ".join(filter(None, ["mean over tasks" if key.task == AVERAGE else key.task, info.variant]))
+        return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}"
+    return f"{full_title(key.measure, key.task, [results])} in {label}: {clauses}"
+
+
+def _no_change(course: Trend) -> str:
+    """Why no change is claimed."""
+    first, last = course.layers[0], course.layers[-1]
+    if first == last:
+        return f"one layer, {first}"
+    if not course.has_interval:
+        return "without an interval no change is claimed"
+    return f"no change over layers {first} to {last} that these data can show"
+
+
+def _span(leg: Leg, course: Trend) -> str:
+    """From where to where a change is certain."""
+    last = course.layers[-1]
+    start = "" if leg.start in (course.layers[0], course.legs[0].end) else f"from layer {leg.start} "
+    end = f"up to layer {leg.settled}" if leg.settled != last else f"up to the last layer, {last}"
+    at_least = " at least" if leg.settled != leg.end else ""
+    return f"{start}{end}{at_least}{', on the whole' if leg.reverses else ''}"
+
+
+def _values(results: Results, key: Key, layers: Sequence[int]) -> str:
+    """The curve's values at the layers: "0.41 above chance at layer 0, 0.29 at layer 3"."""
+    curve = results.by_key[key].value[list(layers)]
+    adjusted = key.statistic == "adjusted"
+    texts, side = [], ""
+    for layer, value in zip(layers, curve.tolist(), strict=True):
+        now = ("above chance" if value >= 0 else "below chance") if adjusted else ""
+        text = _number(abs(value) if adjusted else value, curve)
+        texts.append(f"{text}{f' {now}' if now != side else ''} at layer {layer}")
+        side = now
+    return ", ".join(texts)
+
+
+def _chance(results: Results, key: Key, layer: int, n: int) -> str:
+    """How much of the measure chance alone gives at a layer, which is one of n; empty where it has no chance level."""
+    raw, level = (results.by_key.get(key._replace(statistic=name)) for name in ("raw", "baseline"))
+    if key.statistic != "adjusted" or raw is None or level is None or not np.isfinite(level.value[layer]):
+        return ""
+    pair = np.array([raw.value[layer], level.value[layer]])
+    value, chance = (_number(each, pair) for each in pair.tolist())
+    unit = unit_label([results], key.measure)
+    y, low, high = (float(part[layer]) for part in results.by_key[key])
+    known = np.isfinite([low, high]).all() and not results.info.seeds
+    sign = certain_sign(y, low, high, n) if known else None
+    at = f"; at layer {layer}"
+    if sign == -1:
+        return f"{at} the {unit} of {value} is below the {chance} that chance alone gives"
+    if sign == 0:
+        return f"{at} the {unit} of {value} can't be told from chance ({chance})"
+    if sign == 1 and pair[1] > 0:
+        return f"{at} the {unit} is {value}, of which chance alone gives {chance}"
+    return f"{at} the {unit} is {value}, and chance alone gives {chance}"
+
+
+def _number(value: float, beside: np.ndarray) -> str:
+    """The number with two decimals, or as many, up to four, as tell different numbers beside it apart."""
+    finite = np.abs(beside[np.isfinite(beside)])
+    digits = 1 if finite.max(initial=0) >= 10 else 2
+    while digits < 4 and len(set(np.round(finite, digits))) < len(set(finite)):
+        digits += 1
+    return f"{value:,.{digits}f}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)

@@ -1,0 +1,138 @@
+"""Findings: planted curves give the sentence that they support, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ctxexp.metrics.anisotropy import Anisotropy
+from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.sts import STS
+from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.report.findings import comparison_finding, finding, findings
+from ctxexp.results import Results
+from ctxexp.results.metric_metadata import describe
+from tests.made import results_with, told
+
+MEASURES = {
+    "self_similarity": describe("self_similarity", SelfSimilarity(), "exact"),
+    "anisotropy": describe("anisotropy", Anisotropy()),
+    "word_norm": describe("word_norm", WordNorm()),
+}
+
+
+def run(raw: list[float], chance: float = 0.25, half: float | None = 0.02, **facts: Any) -> Results:
+    y = np.array(raw)
+    curves: dict[str, Any] = {"self_similarity/raw": y, "self_similarity/baseline": np.full(len(y), chance)}
+    curves["self_similarity/adjusted"] = y - chance
+    if half is not None:
+        curves |= {f"self_similarity/adjusted_ci_{end}": y - chance + s * half for end, s in (("low", -1), ("high", 1))}
+    return results_with(curves, info=told(**{"title": "bert", "measures": MEASURES, **facts}))
+
+
+def test_what_falls_rises_or_turns_is_said_with_its_numbers() -> None:
+    assert finding(run([0.95, 0.8, 0.7, 0.55])) == (
+        "In bert, words grow more context-specific up to the last layer, 3 (0.70 above chance at layer 0, 0.30 at "
+        "layer 3); at layer 3 the cosine is 0.55, of which chance alone gives 0.25."
+    )
+    assert finding(run([0.95, 0.5, 0.502, 0.8])) == (
+        "In bert, words grow more context-specific up to layer 1, then less context-specific up to the last layer, 3 "
+        "(0.70 above chance at layer 0, 0.25 at layer 1, 0.55 at layer 3); at layer 1 the cosine is 0.50, of "
+        "which chance alone gives 0.25."
+    )
+    assert "less context-specific up to layer 1 (" in finding(run([0.3, 0.9, 0.895]))
+    assert "up to layer 1 at least (0.70" in finding(run([0.95, 0.5, 0.49], half=0.01))
+
+
+def test_nothing_is_said_of_noise() -> None:
+    assert finding(run([0.95, 0.8, 0.7, 0.55], half=0.4)) == (
+        "Self-similarity of words in bert: no change over layers 0 to 3 that these data can show (0.70 above chance at "
+        "layer 0, 0.30 at layer 3); at layer 3 the cosine of 0.55 can't be told from chance (0.25)."
+    )
+
+
+@pytest.mark.parametrize("level", [0.55, 0.25, -0.05])
+def test_chance_is_beside_the_value(level: float) -> None:
+    said = finding(run([0.3, 0.3], chance=level))
+    assert (
+        said.partition("; at layer 1 ")[2]
+        == {
+            0.55: "the cosine of 0.30 is below the 0.55 that chance alone gives.",
+            0.25: "the cosine is 0.30, of which chance alone gives 0.25.",
+            -0.05: "the cosine is 0.30, and chance alone gives -0.05.",
+        }[level]
+    )
+    assert ("0.25 below chance at layer 0" in said) == (level == 0.55)
+
+
+def test_one_layer_none_and_no_interval() -> None:
+    assert finding(run([0.5])).startswith(
+        "Self-similarity of words in bert: one layer, 0 (0.25 above chance at layer 0);"
+    )
+    assert finding(run([np.nan, np.nan])) == "Self-similarity of words in bert: undefined in every layer."
+    bare = "Self-similarity of words in bert: without an interval no change is claimed (0.70 above chance at layer 0"
+    assert finding(run([0.95, 0.3], half=None)).startswith(bare)
+    assert finding(run([0.95, 0.3], seeds=(0, 1))).startswith(bare)  # a spread over seeds is no interval
+    assert finding(Results()) == ""
+    assert findings(Results()) == []
+
+
+def test_each_measure_has_its_own_direction_and_name() -> None:
+    y = np.array([0.1, 0.5])
+    curves = {"anisotropy/mean_cosine": y, "anisotropy/mean_cosine_ci_low": y - 0.01, "word_norm/raw": 30 * y}
+    curves |= {"anisotropy/mean_cosine_ci_high": y + 0.01, "mine/raw": -y}
+    curves |= {"mine/raw_ci_low": -y - 0.01, "mine/raw_ci_high": -y + 0.01}
+    results = results_with(curves, info=told(measures=MEASURES))
+    assert findings(results, "gpt2") == [
+        "In gpt2, unrelated words grow more alike up to the last layer, 1 (0.10 at layer 0, 0.50 at layer 1).",
+        "Length of word vectors in gpt2: without an interval no change is claimed (3.0 at layer 0, 15.0 at layer 1).",
+        "Mine in gpt2: a fall up to the last layer, 1 (-0.10 at layer 0, -0.50 at layer 1).",
+    ]
+    assert finding(results_with(curves, info=told(measures=MEASURES))).startswith("In this run, unrelated words")
+
+
+def test_variants_and_tasks_are_told_apart() -> None:
+    y = np.array([0.9, 0.5])
+    ends = {"low": y - 0.01, "high": y + 0.01}
+    curves = {"mine/raw": y, **{f"mine/raw_ci_{end}": values for end, values in ends.items()}}
+    curves |= {f"sts/STS12/{name.partition('/')[2].replace('raw', 'all')}": values for name, values in curves.items()}
+    info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), "sts": describe("sts", STS())}
+    assert [said.partition(" grow ")[0] for said in findings(results_with(curves, info=told(measures=info)), "a")] == [
+        "In a, words (centred)",
+        "In a, similarities of sentences (STS12)",
+    ]
+
+
+def test_models_are_ordered_only_where_intervals_allow() -> None:
+    one, two, three = run([0.9, 0.4]), run([0.9, 0.6]), run([0.9, 0.41])
+    assert comparison_finding([("a", one), ("b", two), ("c", three)]) == (
+        "At the last measured layer words are more context-specific in a (0.15) than in b (0.35), by Self-similarity "
+        "of words, less chance; these data can't tell c (0.16) from it."
+    )
+    assert comparison_finding([("a", one), ("c", three)]) == (
+        "At the last measured layer these data can't tell the models apart by Self-similarity of words, less chance: a "
+        "(0.15) and c (0.16)."
+    )
+    bare = [(label, run(raw, half=None)) for label, raw in (("a", [0.9, 0.4]), ("b", [0.9, 0.6]))]
+    assert "without intervals no order of models is claimed" in comparison_finding(bare)
+    control = run([0.9, 0.2], weights="untrained")
+    assert comparison_finding([("a", one), ("twin", control)]) == ""
+    assert comparison_finding([("a", one), ("a", two), ("twin", control)]).count("twin") == 0
+
+
+def test_shared_resamples_order_models_that_intervals_cannot() -> None:
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=400)
+
+    def resampled(last: float) -> Results:
+        results = run([0.9, last], half=2.0)
+        draws = np.array([[0.65], [last - 0.25]]) + common + 0.01 * rng.normal(size=(2, 400))
+        key = next(key for key in results.by_key if key.statistic == "adjusted")
+        return Results(results.frame, {}, {key: draws.astype(np.float32)}, results.info)
+
+    assert "can't tell" in comparison_finding([("a", run([0.9, 0.4], half=2.0)), ("b", run([0.9, 0.6], half=2.0))])
+    assert "in a (0.15) than in b (0.35)" in comparison_finding([("a", resampled(0.4)), ("b", resampled(0.6))])
+    assert "grow more context-specific" in finding(resampled(0.4))

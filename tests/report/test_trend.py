@@ -1,0 +1,92 @@
+"""Trends: planted curves give their shape, noise gives none more often than the level allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ctxexp.report.trend import Leg, certain_changes, certain_sign, trend
+from ctxexp.results.values import Estimates
+
+EXACT = 0.01  # half an interval, small beside the planted changes
+
+
+def curve(values: list[float], half: float = EXACT) -> Estimates:
+    y = np.array(values)
+    return Estimates(y, y - half, y + half)
+
+
+@pytest.mark.parametrize(
+    ("values", "legs"),
+    [
+        ([0.9, 0.7, 0.5, 0.3], [Leg(-1, 0, 3, 3, False)]),
+        ([0.1, 0.2, 0.6, 0.6], [Leg(1, 0, 2, 2, False)]),
+        ([0.9, 0.3, 0.3, 0.7], [Leg(-1, 0, 1, 1, False), Leg(1, 1, 3, 3, False)]),
+        ([0.9, 0.302, 0.3, 0.301], [Leg(-1, 0, 2, 1, False)]),  # which of the three is lowest isn't known
+        ([0.9, 0.5, 0.7, 0.2], [Leg(-1, 0, 3, 3, True)]),  # and back between
+        ([0.5, 0.502, 0.498, 0.501], []),
+        ([0.5, 0.5, 0.5, 0.5], []),
+    ],
+)
+def test_planted_curves(values: list[float], legs: list[Leg]) -> None:
+    assert list(trend(curve(values)).legs) == legs
+    mirrored = [Leg(-leg.sign, *(getattr(leg, n) for n in ("start", "end", "settled", "reverses"))) for leg in legs]
+    assert list(trend(curve([-v for v in values])).legs) == mirrored
+    assert not trend(curve(values, half=0.5)).legs  # the same curve of too little data
+
+
+def test_gaps_single_layers_and_curves_without_interval() -> None:
+    gap = trend(curve([0.9, np.nan, 0.3, np.nan]))
+    assert gap.layers == (0, 2)
+    assert gap.legs == (Leg(-1, 0, 2, 2, False),)
+    assert trend(curve([np.nan, 0.4])).layers == (1,)
+    assert trend(curve([np.nan, np.nan])).layers == ()
+    bare = trend(curve([0.9, 0.1], half=np.nan))
+    assert not bare.has_interval
+    assert not bare.legs
+
+
+def test_the_changes_are_the_naive_ones() -> None:
+    """Against loops over pairs, on curves with intervals of uneven ends."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=6)
+    low, high = y - rng.uniform(0.1, 0.5, 6), y + rng.uniform(0.1, 0.5, 6)
+    found = certain_changes(Estimates(y, low, high))
+    widened = 2.93520 / 1.95996  # normal quantiles of 1 - .05 / 30 and .975
+    for i in range(6):
+        for j in range(6):
+            upper, lower = (j, i) if y[j] > y[i] else (i, j)
+            apart = y[upper] - widened * (y[upper] - low[upper]) > y[lower] + widened * (high[lower] - y[lower])
+            assert found[i, j] == (np.sign(y[j] - y[i]) if apart else 0)
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.95])
+def test_noise_shows_a_change_in_at_most_one_of_twenty_curves(shared: float) -> None:
+    """Seven layers of one true value; layers' errors are independent, or nearly one error."""
+    rng, claims, sims = np.random.default_rng(1), {"draws": 0, "intervals": 0}, 600
+    covariance = np.full((7, 7), shared) + (1 - shared) * np.eye(7)
+    for _ in range(sims):
+        y, *draws = rng.multivariate_normal(np.zeros(7), covariance, 401)
+        estimates, rows = Estimates(y, y - 1.96, y + 1.96), y[:, None] + np.array(draws).T
+        claims["draws"] += bool(certain_changes(estimates, rows).any())
+        claims["intervals"] += bool(certain_changes(estimates).any())
+    assert 0.02 * sims < claims["draws"] < 0.09 * sims  # .05 but for the draws' own error, and that of so few curves
+    assert claims["intervals"] <= 0.05 * sims
+
+
+def test_replicates_see_a_change_that_intervals_hide() -> None:
+    """Two layers that the same sentences move together, as layers of one text are."""
+    rng = np.random.default_rng(2)
+    common, own = rng.normal(size=400), 0.05 * rng.normal(size=(3, 400))
+    y = np.array([0.0, -0.5, -1.0])
+    estimates = Estimates(y, y - 1.96, y + 1.96)
+    assert not trend(estimates).legs
+    assert trend(estimates, y[:, None] + common + own).legs == (Leg(-1, 0, 2, 2, False),)
+    few = (y[:, None] + common + own)[:, :50]  # too few to know the largest difference
+    assert not trend(estimates, few).legs
+
+
+def test_a_sign_is_certain_for_the_most_extreme_of_many() -> None:
+    assert certain_sign(0.2, 0.01, 0.4, 1) == 1
+    assert certain_sign(0.2, 0.01, 0.4, 13) == 0
+    assert certain_sign(-0.2, -0.4, -0.15, 13) == -1
