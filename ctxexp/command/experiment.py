@@ -32,6 +32,7 @@ from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.writing import disk_error_message, is_disk_full
 from ctxexp.jobs.credentials import mask
 from ctxexp.jobs.execute import JobSpec, execute, print_error_once
+from ctxexp.jobs.page import FLAG, open_when_made
 from ctxexp.jobs.state import new_id
 from ctxexp.jobs.sweep import run_application
 from ctxexp.progress import Progress, show
@@ -49,6 +50,7 @@ def _parse_flags(argv: list[str]) -> Namespace:
         raise ConfigError(f"{message}; ctxexp --help says what there is")
 
     parser = get_args_parser()
+    parser.add_argument(FLAG, action="store_true")
     parser.error = refuse
     flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
     if flags.cfg and flags.multirun:
@@ -78,6 +80,9 @@ def run_experiment(argv: list[str]) -> int:
     """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
     _log_to_stderr()
     flags = _parse_flags(argv)
+    if flags.open:
+        open_when_made()
+        argv = [word for word in argv if word != FLAG]  # Hydra doesn't know it
     if not flags.shell_completion:
         overrides = hide_overrides(compose.take_plugins(normalize_overrides(flags.overrides)))
         sys.argv[1:] = [*_flag_words(argv, flags.overrides), *overrides]  # Hydra reads them there

@@ -25,6 +25,7 @@ from ctxexp.plugins.types import type_text, value_text
 WIDTH = 160  # where nobody says how wide the page is
 FLAGS = {
     "-m": "a sweep: a run for every combination of values with commas",
+    "--open": "open the report in the browser once it is made",
     "--cfg job": "show the config of a run instead",
     "--help GROUP": "the options of a group; --help metric=sts: the arguments of one",
     "--hydra-help": "Hydra's own flags",

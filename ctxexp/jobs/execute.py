@@ -21,10 +21,12 @@ from ctxexp.jobs.credentials import info_as_written, mask, with_references
 from ctxexp.jobs.finished_runs import reuse
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.key import key_of
+from ctxexp.jobs.page import show_page
 from ctxexp.jobs.process import reraise_interrupts
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show
 from ctxexp.report.figures import run_figures
+from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
 from ctxexp.report.wording import main_keys
@@ -94,6 +96,8 @@ def _execute(spec: JobSpec) -> float | None:
     )
     if config.resume and run_of.key and (earlier := reuse(run_of, sinks, overrides=spec.overrides)):
         show(f"{run_of.name}: finished before, results in {earlier}")
+        if not sweep:
+            show_page(earlier)
         return objective.of(Results.load(earlier)) if objective else None
     with job(run_of, sinks, overrides=spec.overrides) as running:
         if not isinstance(study, Study):
@@ -105,6 +109,8 @@ def _execute(spec: JobSpec) -> float | None:
         run_figures(results, folder / "figures", published=config.figures.published)
         if not sweep:
             write_tables([(run_of.name, results)], folder, registry())
+            published = config.figures.published
+            write_report([(run_of.name, results)], folder / REPORT, published=published)
         running.log(results)
         value = objective.of(results) if objective else None
     show(summary(results))
@@ -113,7 +119,8 @@ def _execute(spec: JobSpec) -> float | None:
     if not sweep:
         for table in table_texts(folder):
             show(f"\n{table}")
-        show(f"results: {folder}" + (f"\nrun:     {running.link}" if running.link else ""))
+        show(f"results:    {folder}" + (f"\nrun:        {running.link}" if running.link else ""))
+        show_page(folder)
     return value
 
 

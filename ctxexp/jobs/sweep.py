@@ -17,13 +17,14 @@ from ctxexp.errors import Terminated, TrackingError, error_text
 from ctxexp.jobs import process
 from ctxexp.jobs.execute import has_failures
 from ctxexp.jobs.job import describe
+from ctxexp.jobs.page import show_page
 from ctxexp.jobs.process import defer_signals, end_workers, raise_on_termination, reraise_interrupts
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import show
 from ctxexp.report.negative_controls import control_lines, training_runs
-from ctxexp.report.page import REPORT, write_summary
+from ctxexp.report.page import write_summary
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import terminal_table
 from ctxexp.report.sweep_tables import table_texts
@@ -243,8 +244,6 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     for table in table_texts(sweep.summary):
         show(f"\n{table}")
     link = sinks.charts_link(sweep)
-    page = sweep.summary / REPORT
-    show(f"comparison: {sweep.summary}" + (f"\nreport:     {page}" if page.exists() else ""))
-    if link:
-        show(f"charts:     {link}")
+    show(f"comparison: {sweep.summary}" + (f"\ncharts:     {link}" if link else ""))
+    show_page(sweep.summary)
     return 0 if report.status == "FINISHED" and not report.error else 1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import MetricError, near
+from ctxexp.files.paths import user_path
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, sweep_figure
 from ctxexp.report.wording import main_key
@@ -49,6 +51,13 @@ class Comparison:
         if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
             raise MetricError(_nothing_to_draw([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the interactive page of the runs, which fetches nothing; returns its path."""
+        from ctxexp.report.page import write_report
+
+        published = any(results.info.published for _, results in self.runs)
+        return write_report(self.runs, user_path(path).absolute(), published=published)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"

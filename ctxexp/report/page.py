@@ -100,7 +100,7 @@ def write_report(
     runs: Sequence[LabelledResults],
     path: Path,
     *,
-    title: str = "Layer by layer: a comparison",
+    title: str = "",
     published: bool = False,
     links: Mapping[str, str] | None = None,
     pictures: Sequence[Path] = (),
@@ -117,7 +117,7 @@ def write_report(
     page = render_page(
         "ctxexp.report",
         "page.html",
-        title=title,
+        title=title or (f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison"),
         facts="; ".join(run_facts.shared_facts(runs)),
         training_runs=training_runs(runs),
         controls=control_lines(runs, most=12),

@@ -222,6 +222,19 @@ class Results:
             return Comparison(((self.info.title or "run", self),)).plot(measure)
         return figure
 
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.
+
+        Args:
+            path: The page's file.
+
+        Returns:
+            Its path.
+        """
+        from ctxexp.report.comparison import Comparison
+
+        return Comparison(((self.info.title or "run", self),)).report(path)
+
     def __repr__(self) -> str:
         return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
 

@@ -1,0 +1,56 @@
+"""The page of a run: its path comes last, `--open` shows it, and Python writes the same."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from warm import Warm
+
+from ctxexp import compare
+from ctxexp.jobs import page
+from ctxexp.results import Results
+from tests.made import results_with, told
+
+
+def test_a_single_runs_page_is_named_last_and_opened(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat\nthe cat ran\nthe dog ran\na dog sat\na cat ate\n")
+    browser = tmp_path / "browser"  # as a user's BROWSER: it notes what it was given
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    env = {**os.environ, "CTXEXP_CACHE": str(tmp_path / "cache"), "BROWSER": f"{browser} %s"}
+    words = ["dataset=text", "dataset.path=text.txt", "metric=self_similarity", "min_contexts=2", "bootstrap=20"]
+    done = warm.run("-m", "ctxexp", *words, "--open", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    [report] = tmp_path.glob("mlruns/results/*/*/report.html")
+    assert done.stdout.splitlines()[-1] == f"report:     {report}"
+    assert (tmp_path / "opened").read_text().strip() == report.as_uri()
+    assert "<h1>bert, layer by layer</h1>" in report.read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_opened_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(page, "_opens", True)
+    monkeypatch.setattr(webbrowser, "open", lambda url: False)
+    page.show_page(tmp_path)
+    assert capsys.readouterr() == ("", "")  # nothing was measured
+    (tmp_path / "report.html").touch()
+    page.show_page(tmp_path)
+    out, err = capsys.readouterr()
+    assert out.split() == ["report:", str(tmp_path / "report.html")]
+    assert err == "warning: no browser to open the report in\n"
+
+
+def test_results_write_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = results_with({"self_similarity/raw": np.array([0.9, 0.4])}, info=told(title="bert"))
+    monkeypatch.chdir(tmp_path)
+    assert results.report() == tmp_path / "report.html"
+    assert "<h1>bert, layer by layer</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    several = compare({"a": results, "b": results}).report(tmp_path / "of" / "both.html")
+    assert "<h1>Layer by layer: a comparison</h1>" in several.read_text(encoding="utf-8")
+    nothing = Results().report(tmp_path / "empty.html")
+    assert "<h1>run, layer by layer</h1>" in nothing.read_text(encoding="utf-8")
