@@ -186,11 +186,11 @@ def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
 
     from ctxexp.command import compose
     from ctxexp.command.help import option_names
-    from ctxexp.command.overrides import expand_sweeps, parse
+    from ctxexp.command.overrides import expand_locations, expand_sweeps, parse
 
     compose.prepare()
     for typed in unrun():
-        words = [word for word in typed.split() if word != "-m"]
+        words, _ = expand_locations([word for word in typed.split() if word != "-m"], option_names)
         jobs = expand_sweeps(parse(words, option_names, None), option_names, multirun=True)
         composed(*[values[-1] for values in jobs])
 

@@ -18,7 +18,7 @@ from ctxexp.baselines import Uniform
 from ctxexp.command import compose, face
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
-from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, TrackingError
+from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.results.run_info import RunInfo
 from ctxexp.transforms.center import Center
@@ -97,6 +97,11 @@ def test_a_model_in_memory_equals_its_checkpoint_bit_for_bit() -> None:
     mine = ctxexp.measure(model, SENTENCES, options=FAST, **chosen)
     theirs = ctxexp.measure("huggingface", SENTENCES, options=[*FAST, f"model.checkpoint={folder}"], **chosen)
     same(mine, theirs)
+    for short in (folder, Path(folder)):
+        same(theirs, ctxexp.measure(short, SENTENCES, options=FAST, **chosen))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model_too = AutoModel.from_pretrained(folder, dtype="float32")
+    same(theirs, ctxexp.measure(model_too, SENTENCES, tokenizer=tokenizer, options=FAST, **chosen))
     assert mine.info.title == "mine"
     assert model.name != theirs.info.model.encoder  # another key in the cache of vectors
 
@@ -243,8 +248,12 @@ def test_curves_undefined_everywhere_are_not_drawn_but_explained() -> None:
 def test_first_guesses_name_the_right_word_or_do_it(tmp_path: Path) -> None:
     class Model: ...
 
-    with pytest.raises(ConfigError, match=r"got Model; wrap a model in memory: ctxexp\.from_transformers\("):
+    with pytest.raises(ConfigError, match=r"got Model; .* ctxexp\.measure\(model, text, tokenizer=tokenizer\), or "):
         ctxexp.measure(Model(), SENTENCES)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="tokenizer= goes with a transformers model in memory, got str"):
+        ctxexp.measure("bert", SENTENCES, tokenizer=Model())  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"no folder bert \(checkpoint=\./bert\)"):
+        ctxexp.measure(Path("bert"), SENTENCES, progress=False)
     with pytest.raises(ConfigError, match=r"model: expected one, got 2; .*ctxexp\.compare\("):
         ctxexp.measure(["gpt2", "bert"], SENTENCES)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="text: expected sentences, a file's path or a Corpus, got int"):

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from ctxexp.command import compose
-from ctxexp.command.overrides import normalize_overrides, quote
+from ctxexp.command.locations import quote
+from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import CtxexpError
 
 from . import Lost

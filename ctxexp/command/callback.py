@@ -11,8 +11,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from ctxexp.command.build import sinks_of
 from ctxexp.command.config import components_of
+from ctxexp.command.locations import quote
 from ctxexp.command.names import registry
-from ctxexp.command.overrides import quote
+from ctxexp.command.overrides import write_out
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import CtxexpError
@@ -49,9 +50,9 @@ def _cache(config: DictConfig) -> Path | None:
 
 
 def _overrides(config: DictConfig) -> list[str]:
-    """The task's overrides as they were typed: an environment variable stays its name."""
+    """The task's overrides as they were typed: an environment variable stays its name. Locations are written out."""
     overrides: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-    return [str(o) for o in overrides]
+    return write_out([str(o) for o in overrides])
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]

@@ -81,7 +81,7 @@ def _dispatch(args: list[str]) -> int:
         return 0
     plugin_args = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
     if plugin_args:
-        from ctxexp.command.compose import take_plugins
+        from ctxexp.command.overrides import take_plugins
 
         take_plugins(plugin_args)
     rest = args[1:] if plugin_args and args[0] in plugin_args else args

@@ -14,10 +14,8 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -25,9 +23,18 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config
+from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
-from ctxexp.command.overrides import expand_sweeps, flatten_keys, idle_choices, normalize_overrides, parse, quote
+from ctxexp.command.overrides import (
+    expand_locations,
+    expand_sweeps,
+    flatten_keys,
+    idle_choices,
+    normalize_overrides,
+    parse,
+    take_plugins,
+)
 from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path
@@ -46,29 +53,15 @@ OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(fo
 _stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
 
 
-def take_plugins(overrides: Sequence[str]) -> list[str]:
-    """Load the files of `plugins=[...]`; returns the overrides with the paths of these files absolute, for workers.
-
-    Hydra must know the names before it composes, so the command line is the only place for them. Raises ConfigError.
-    """
-    args: list[str] = []
-    for text in overrides:
-        if not text.lstrip("+").startswith("plugins="):
-            args.append(text)
-            continue
-        try:
-            (override,) = OverridesParser.create().parse_overrides(overrides=[text])
-        except HydraException as error:
-            raise ConfigError(line(str(error))) from None
-        if override.is_sweep_override():
-            raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
-        value = override.value()
-        if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
-            raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
-        files = [str(user_path(v.text if isinstance(v, QuotedString) else v).absolute()) for v in value]
-        load_plugin_files(files)
-        args.append(f"plugins=[{','.join(map(quote, files))}]")
-    return args
+def read_overrides(words: Sequence[str]) -> list[str]:
+    """The words of a command line, less its flags, as Hydra's overrides: locations written out, which a line of the
+    log says, plugins loaded, credentials hidden, and every registered name an option. Raises ConfigError."""
+    overrides = hide_overrides(take_plugins(normalize_overrides(words)))
+    overrides, locations = expand_locations(overrides, option_names)
+    for place in dict.fromkeys(locations):
+        log.info("%s is read as %s", place.place, " ".join(place.overrides))
+    prepare()
+    return overrides
 
 
 class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
@@ -194,8 +187,7 @@ def config_of(overrides: Sequence[str]) -> Config:
 
     Raises ConfigError with one sentence. Hydra is left as it was, not started.
     """
-    overrides = hide_overrides(take_plugins(normalize_overrides(overrides)))
-    prepare()
+    overrides = read_overrides(overrides)
     with _hydra() as loader:
         expand_sweeps(parse(overrides, _options, loader), _options, multirun=False)
         return parse_config(plain_values(_compose_job(overrides)), registry())
@@ -296,4 +288,4 @@ def _options(group: str) -> list[str]:
     loader = GlobalHydra.instance().config_loader()
     inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
     names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
-    return list(map(str, names))
+    return [str(name) for name in names if ":" not in name]  # no locations of a sweep

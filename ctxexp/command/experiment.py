@@ -26,8 +26,7 @@ from ctxexp.command.callback import current_job
 from ctxexp.command.config import RESULT_NEUTRAL_KEYS, parse_config
 from ctxexp.command.labels import plugins_used
 from ctxexp.command.names import add_config_folder, config_folder, load_plugin_files, registry
-from ctxexp.command.overrides import normalize_overrides
-from ctxexp.command.secrets import as_written, environment_texts, hide_overrides
+from ctxexp.command.secrets import as_written, environment_texts
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.writing import disk_error_message, is_disk_full
 from ctxexp.jobs.credentials import mask
@@ -83,13 +82,13 @@ def run_experiment(argv: list[str]) -> int:
     if flags.open:
         open_when_made()
         argv = [word for word in argv if word != FLAG]  # Hydra doesn't know it
-    if not flags.shell_completion:
-        overrides = hide_overrides(compose.take_plugins(normalize_overrides(flags.overrides)))
+    add_config_folder(flags.config_dir)
+    if flags.shell_completion:
+        compose.prepare()
+    else:
+        overrides = compose.read_overrides(flags.overrides)
         sys.argv[1:] = [*_flag_words(argv, flags.overrides), *overrides]  # Hydra reads them there
         flags.overrides = overrides
-    add_config_folder(flags.config_dir)
-    compose.prepare()
-    if not flags.shell_completion:
         for broken in registry().broken:
             show(f"warning: {line(broken)}", sys.stderr)
     only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info

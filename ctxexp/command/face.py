@@ -14,18 +14,22 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ctxexp.baseline import Baseline
+from ctxexp.command.locations import quote
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, TrackingError, near
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
+from ctxexp.models.memory import from_transformers
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
 from ctxexp.transform import Transform
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from ctxexp.command.config import Config
     from ctxexp.report.comparison import Comparison
 
@@ -43,9 +47,10 @@ class PartChoices(TypedDict, total=False):
 
 
 def measure(
-    model: str | Encoder,
+    model: str | Path | Encoder | PreTrainedModel,
     text: Text | None = None,
     *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
     options: str | Sequence[str] = (),
     folder: str | Path | None = None,
@@ -55,10 +60,11 @@ def measure(
     """The results of a run of the command with these choices; nothing is logged.
 
     Args:
-        model: A name that the command knows (`gpt2`), or an encoder: of `from_transformers`, `from_arrays`, or your
-            own.
+        model: A name that the command knows (`gpt2`), a repository of the hub or a folder of a model, a transformers
+            model in memory (with its `tokenizer`), or an encoder: of `from_arrays`, or your own.
         text: Sentences (strings, or lists of words), a path (a sentence a line), or a Corpus; None: the arrays' own
             words, else the command's data set.
+        tokenizer: The fast tokenizer of a model in memory; `from_transformers` takes more options of such a model.
         metrics: Names as on the command line, or factories by label; None: the command's defaults.
         options: Further arguments of the command line: `["min_contexts=3", "weights=untrained"]`.
         folder: Folder for files that metrics write; None: they are deleted.
@@ -81,6 +87,10 @@ def measure(
     """
     from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp`
 
+    if tokenizer is not None:
+        if not hasattr(model, "config"):
+            raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
+        model = from_transformers(model, tokenizer)
     config = configured(model, text, options, metrics=metrics, **parts)
     stages = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     with TemporaryDirectory() as own:
@@ -88,7 +98,7 @@ def measure(
 
 
 def configured(
-    model: str | Encoder,
+    model: str | Path | Encoder | PreTrainedModel,
     text: Text | None = None,
     options: str | Sequence[str] = (),
     *,
@@ -101,7 +111,10 @@ def configured(
             f"measure has no argument {key!r}{near(key, PartChoices.__annotations__)}; keys of the command line go "
             f'into options, as in options=["model.{key}=..."]'
         )
+    if isinstance(model, Path):  # of one part it isn't a name
+        model = str(model) if len(model.parts) > 1 else f"./{model}"
     _check_kinds(model, text)
+    assert isinstance(model, str | Encoder)
     options = _args(options)
     choices: dict[str, Any] = {"model": model, "metric": metrics, **parts}
     config = _compose(choices, text, options)
@@ -198,7 +211,7 @@ def _name(part: object) -> str:
 def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[str]) -> Config:
     """The config that these choices make as arguments of a command line, where they are texts. Raises ConfigError for
     objects of the wrong kind."""
-    from ctxexp.command import compose, overrides  # Hydra's
+    from ctxexp.command import compose  # Hydra's
 
     transform, control, metrics = (choices.get(kind) for kind in ("transform", "control", "metric"))
     for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
@@ -214,7 +227,7 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
             )
         args.append(f"metric=[{','.join(metrics)}]")
     if isinstance(text, str | Path):
-        args += ["dataset=text", f"dataset.path={overrides.quote(str(text))}"]
+        args += ["dataset=text", f"dataset.path={quote(str(text))}"]
     return compose.config_of([*args, *options])
 
 
@@ -243,8 +256,9 @@ def _check_kinds(model: object, text: object) -> None:
         )
     if not isinstance(model, str | Encoder):
         raise ConfigError(
-            f"model: expected a name or a ctxexp.Encoder, got {type(model).__name__}; wrap a model in memory: "
-            "ctxexp.from_transformers(model, tokenizer)"
+            f"model: expected a name, a folder or a ctxexp.Encoder, got {type(model).__name__}; a transformers model "
+            "comes with its tokenizer: ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several "
+            "measurements: ctxexp.from_transformers(model, tokenizer)"
         )
     if text is not None and not isinstance(text, str | Path | Corpus | Iterable):
         raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}")

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ctxexp.command.locations import group_of, locate
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry
 from ctxexp.errors import UnknownName
 from ctxexp.plugins import COMMAND, Offer, arguments
@@ -47,8 +48,11 @@ def help_of(topics: Iterable[str]) -> str:
 
 
 def describe_topic(word: str) -> str:
-    """The help on a group (`metric`), an option (`metric=sts`), or a key of the config (`words`, `seed=3`)."""
+    """The help on a group (`metric`), an option (`metric=sts`), a key of the config (`words`, `seed=3`), or a model
+    (`bert-base-uncased`)."""
     group, sign, name = word.partition("=")
+    if word not in GROUPS and (own := group_of(word, option_names)):
+        group, sign, name = own, "=", word
     if group in GROUPS:
         return describe_option(group, name) if sign else list_options(group)
     rows = [key for key in config_keys() if re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
@@ -105,7 +109,10 @@ def summary_of(group: str, name: str) -> str:
 
 
 def describe_option(group: str, name: str) -> str:
-    """The help on an option: a sentence, and a line for each of its keys with its value and meaning."""
+    """The help on an option: a sentence, and a line for each of its keys with its value and meaning; on a location, on
+    the option that it is read as."""
+    if place := locate(group, name, option_names(group)):
+        return f"{name} is read as {' '.join(place.overrides)}\n\n{describe_option(group, place.option)}"
     if name not in option_names(group):
         raise UnknownName(group, name, option_names(group), install_hint(group, name))
     rows = [(f"{key.name}={key.value}", key.comment) for key in option_keys(group, name)]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
 
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.names import GROUPS, LISTS
+from ctxexp.command.locations import ARGUMENTS, Location, as_overrides, locate, long_form, quote
+from ctxexp.command.names import GROUPS, LISTS, load_plugin_files
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
+from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.published import install_hint
 
@@ -25,6 +29,7 @@ HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes no
 
 Options = Callable[[str], list[str]]
 """A group's names: `Options("model")` -> ["bert", ...]."""
+_SEVERAL = re.compile(rf"({'|'.join(ARGUMENTS)})=(['\"]?)(\w+):(.*)\2", re.DOTALL)  # a location among a sweep's names
 
 
 def normalize_overrides(texts: Sequence[str]) -> list[str]:
@@ -32,6 +37,93 @@ def normalize_overrides(texts: Sequence[str]) -> list[str]:
     with quotes around a path that begins with `~`, which Hydra's grammar needs."""
     texts = [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
     return [re.sub(r"^([\w.+]+)=(~[^'\",\[\]{}]*)$", r"\1='\2'", text) for text in texts]
+
+
+def take_plugins(overrides: Sequence[str]) -> list[str]:
+    """Load the files of `plugins=[...]`; returns the overrides with the paths of these files absolute, for workers.
+
+    Hydra must know the names before it composes, so the command line is the only place for them. Raises ConfigError.
+    """
+    args: list[str] = []
+    for text in overrides:
+        if not text.lstrip("+").startswith("plugins="):
+            args.append(text)
+            continue
+        try:
+            (override,) = OverridesParser.create().parse_overrides(overrides=[text])
+        except HydraException as error:
+            raise ConfigError(line(str(error))) from None
+        if override.is_sweep_override():
+            raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
+        value = override.value()
+        if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
+            raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
+        files = [str(user_path(v.text if isinstance(v, QuotedString) else v).absolute()) for v in value]
+        load_plugin_files(files)
+        args.append(f"plugins=[{','.join(map(quote, files))}]")
+    return args
+
+
+def expand_locations(texts: Sequence[str], options: Options) -> tuple[list[str], list[Location]]:
+    """The overrides with every location (`model=bert-base-uncased`, or that word alone) in its long form, and the
+    locations. One that is swept beside names, or beside those of another option, is made an option of Hydra's instead,
+    which `write_out` turns back. Raises ConfigError where the location is given twice."""
+    overrides: list[str] = []
+    locations: list[Location] = []
+    for text in as_overrides(texts, options):
+        group, _, value = text.partition("=")
+        names = _values(text, value) if group in ARGUMENTS else []
+        own = {name: place for name in names if (place := locate(group, name, options(group)))}
+        locations += own.values()
+        if not own:
+            overrides.append(text)
+        elif len(own) == len(set(names)) and len({place.option for place in own.values()}) == 1:
+            overrides += long_form(group, own[names[0]].option, names)
+        else:
+            overrides.append(f"{group}={','.join(_as_option(own[name]) if name in own else name for name in names)}")
+    for group in {place.group for place in locations}:
+        key = f"{group}.{ARGUMENTS[group]}="
+        given = [text for text in texts if text.startswith(key)]
+        if given:
+            place = next(place for place in locations if place.group == group)
+            raise ConfigError(f"{line(place.place, 80)} and {line(given[0], 80)}: two of one {group}; leave one out")
+    return overrides, locations
+
+
+def _values(text: str, value: str) -> list[str]:
+    """The names that an override chooses, one, or a sweep's; of a path that exists that path, however it is spelt."""
+    with suppress(ConfigError, OSError):
+        if user_path(value).exists():
+            return [value]
+    try:
+        (parsed,) = OverridesParser.create().parse_overrides(overrides=[text])
+        choices = parsed.value()
+    except Exception:  # as `parse` says
+        return []
+    values = choices.list if isinstance(choices, ChoiceSweep) and not choices.shuffle else [choices]
+    texts = [value.text if isinstance(value, QuotedString) else value for value in values]
+    return texts if all(isinstance(text, str) for text in texts) else []
+
+
+def _as_option(location: Location) -> str:
+    """The name under which Hydra gets an option of its own for the location: that of its option, with its argument."""
+    group, option, place = location
+    path, _, name = f"{group}/{option}:{place}".rpartition("/")
+    node = {"defaults": [f"/{group}/{option}@_here_", "_self_"], ARGUMENTS[group]: place}
+    ConfigStore.instance().store(group=path, name=name, node=node, provider="ctxexp")
+    return quote(f"{option}:{place}")
+
+
+def write_out(overrides: Sequence[str]) -> list[str]:
+    """A job's overrides with its locations in their long form."""
+    every: list[str] = []
+    for text in overrides:
+        if match := _SEVERAL.fullmatch(text):
+            place = match[4].replace("\\'", "'") if match[2] else match[4]
+            every += long_form(match[1], match[3], [place])
+        else:
+            every.append(text)
+    return every
 
 
 def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -> list[Override]:
@@ -127,17 +219,23 @@ def _check_choice(o: Override, options: Options) -> None:
             name = name.text if isinstance(name, QuotedString) else name
             if name is not None and not isinstance(name, str):
                 raise ConfigError(f"{group}={short(name)}: expected a name ({', '.join(group_options)})")
-            if name not in (None, "???") and name not in group_options:
-                raise UnknownName(group, name, group_options, install_hint(group, name) or _elsewhere(group, name))
+            is_location = isinstance(name, str) and _SEVERAL.fullmatch(f"{group}={name}")
+            if name not in (None, "???") and name not in group_options and not is_location:
+                raise UnknownName(
+                    group, name, group_options, install_hint(group, name) or _elsewhere(group, name, group_options)
+                )
 
 
-def _elsewhere(group: str, name: str) -> str:
-    """A hint on how a checkpoint or a file is given, where it stands in place of a name; else empty."""
-    if group == "model" and re.search(r"[-/.]", name):
+def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:
+    """A hint on how a checkpoint or a file is given, where it may be one in place of a name; else empty."""
+    if group not in ARGUMENTS or not re.fullmatch(r"(?!\d+$)[\w.~/-]{2,96}", name):
+        return ""
+    is_path, is_new = re.search(r"[/.~]", name), not suggestions(name, names)
+    if group == "model" and (is_path or is_new or "-" in name):
         return f"; a checkpoint of the hub or a folder: model=huggingface model.checkpoint={name}"
-    if group == "dataset" and re.search(r"[/.~]", name):
+    if group == "dataset" and is_path:
         return f"; a file of text: dataset=text dataset.path={name}"
-    return ""
+    return f"; a data set of the hub: dataset=huggingface dataset.path={name}" if group == "dataset" and is_new else ""
 
 
 def _suggestion(word: str, options: Options) -> str:
@@ -154,11 +252,6 @@ def _suggestion(word: str, options: Options) -> str:
     close = [commands[one] for one in ([name] if name in commands else suggestions(name, commands))]
     close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
     return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"
-
-
-def quote(value: str) -> str:
-    """The value as Hydra's override grammar reads it back unchanged."""
-    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
 def flatten_keys(node: Mapping[str, object], prefix: str = "") -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import measure
-from ctxexp.command.overrides import quote
+from ctxexp.command.locations import quote
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError
 from ctxexp.models import minis

@@ -28,12 +28,16 @@ SET = {
     ("baseline", "uniform"): {"exact": True},
     ("baseline", "frequency_matched"): {"exact": True},
     ("baseline", "position_matched"): {"exact": True},
+    ("dataset", "wikitext"): {
+        "path": "Salesforce/wikitext", "config": "wikitext-2-raw-v1", "split": "test", "sentences": "marks",
+        "limit": 2000,
+    },
     ("metric", "intra_sentence_similarity"): {"baselines": ["run", "size_matched"]},
     ("metric", "max_explainable_variance_centred"): {"definition": "centred"},
     ("metric", "max_explainable_variance_released"): {"definition": "released"},
     ("metric", "static_vectors"): {"export": []},  # None in Python: as well nothing
     ("transform", "center_unit_norm"): {"centred": True},
-}
+}  # fmt: skip
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

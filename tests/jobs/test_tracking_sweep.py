@@ -19,7 +19,7 @@ from hydra.core.hydra_config import HydraConfig
 
 import ctxexp
 from ctxexp.command.callback import current_job
-from ctxexp.command.overrides import quote
+from ctxexp.command.locations import quote
 from ctxexp.errors import Terminated
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks

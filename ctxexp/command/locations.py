@@ -1,0 +1,141 @@
+"""Hub names, folders and files where a group's name is expected, `model=bert-base-uncased`, or as words of their own.
+
+A location is read as an option of its group with that location as its argument. What is nearly one of the group's
+names is none: it is misspelt, and the hub is not asked for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxexp.datasets.text import SUFFIXES
+from ctxexp.errors import ConfigError, suggestions
+from ctxexp.files.paths import user_path
+
+ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+TABLES = (".parquet", ".jsonl", ".json", ".arrow", ".csv")  # of rows with a column of text, each also .gz or .zst
+
+Names = Callable[[str], Sequence[str]]
+"""The names of a group: `Names("model")` -> ["bert", ...]."""
+
+
+class Location(NamedTuple):
+    """A location, with the group and the option that it stands for.
+
+    Example:
+        >>> Location("model", "huggingface", "bert-base-uncased").overrides
+        ['model=huggingface', 'model.checkpoint=bert-base-uncased']
+    """
+
+    group: str
+    option: str
+    place: str
+
+    @property
+    def overrides(self) -> list[str]:
+        """The two overrides that it abbreviates."""
+        return long_form(self.group, self.option, [self.place])
+
+
+def long_form(group: str, option: str, places: Sequence[str]) -> list[str]:
+    """The overrides of the option with these locations, several being a sweep's."""
+    return [f"{group}={option}", f"{group}.{ARGUMENTS[group]}={','.join(map(as_value, places))}"]
+
+
+def as_value(text: str) -> str:
+    """The text as a value of Hydra's grammar, in quotes where it would not be read back as the same text."""
+    is_bare = re.fullmatch(r"[\w./-]*[/.a-zA-Z-][\w./-]*", text, re.ASCII)
+    is_other = re.fullmatch(r"[\d._eE+-]+|null|true|false|nan|inf", text, re.IGNORECASE)
+    return text if is_bare and not is_other else quote(text)
+
+
+def quote(value: str) -> str:
+    """The value as Hydra's override grammar reads it back unchanged."""
+    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
+
+
+def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
+    """The location that the text is, where a name of the group is expected; None: it is one of `names`, or no location.
+
+    Folders and files that exist are locations, as are texts written like a path and, of the hub, `owner/name` and a
+    name with a dash that isn't nearly one of `names`.
+    """
+    if group not in ARGUMENTS or text in names or not text:
+        return None
+    try:
+        path = user_path(text)
+        exists = path.exists()
+    except (ConfigError, OSError):
+        return None
+    is_path = exists or text.startswith(("/", "./", "../", "~")) or text.count("/") > 1
+    if group == "model":
+        is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names) or _is_cached(text)
+        return Location(group, "huggingface", text) if is_model else None
+    if path.name.endswith(SUFFIXES) or (is_path and not _is_table(path)):
+        return Location(group, "text", text)
+    is_data = _is_table(path) or _is_repository(text, names)
+    return Location(group, "huggingface", text) if is_data and "huggingface" in names else None
+
+
+def _is_table(path: Path) -> bool:
+    """Whether the name is one of a file of rows."""
+    return path.name.removesuffix(".gz").removesuffix(".zst").endswith(TABLES) and not path.is_dir()
+
+
+def _is_repository(text: str, names: Sequence[str]) -> bool:
+    """Whether the text is written like a repository of the hub, and not nearly like one of the names."""
+    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", text, re.ASCII):
+        return True
+    if not re.fullmatch(r"\w[\w.]*(-[\w.]+)+", text, re.ASCII) or text.replace("-", "_") in names:
+        return False
+    return not suggestions(text, names) or any(text.startswith(f"{name}-") for name in names)
+
+
+def _is_cached(text: str) -> bool:
+    """Whether the hub's cache has a model of that name."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+    return bool(re.fullmatch(r"[\w.-]+", text)) and (cache / f"models--{text}").is_dir()
+
+
+def as_overrides(words: Sequence[str], names: Names) -> list[str]:
+    """The words of a command line; one that is alone and says which model or which text becomes an override.
+
+    Args:
+        words: Overrides and other words.
+        names: The groups' names.
+
+    Returns:
+        As many overrides: `bert-base-uncased` becomes `model=bert-base-uncased`, `mine.txt` becomes `dataset=mine.txt`.
+    """
+    return [f"{group}={word}" if (group := group_of(word, names)) else word for word in words]
+
+
+def group_of(word: str, names: Names) -> str:
+    """The group that a word of its own chooses from: `model` for names of models, repositories and folders of a model,
+    `dataset` for files and folders of text; empty for any other word. Words with commas are several."""
+    if re.match(r"[\w+.]+=|[-+=]|~[\w.@]+$", word) or not word:
+        return ""
+    parts = [word] if "," not in word or user_path(word).exists() else word.split(",")
+    groups = {_group_of(part, names) for part in parts}
+    return groups.pop() if len(groups) == 1 else ""
+
+
+def _group_of(word: str, names: Names) -> str:
+    if word in names("model"):
+        return "model"
+    try:
+        path = user_path(word)
+        if path.is_dir():
+            has_texts = any(one.name.endswith(SUFFIXES) for one in path.iterdir())
+            return "model" if (path / "config.json").is_file() else "dataset" if has_texts else ""
+        is_file = path.is_file()
+    except (ConfigError, OSError):
+        return ""
+    if path.suffix != ".gguf" and (is_file or path.name.endswith(SUFFIXES) or _is_table(path)):
+        return "dataset"
+    return "model" if locate("model", word, names("model")) else ""

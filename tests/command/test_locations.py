@@ -1,0 +1,189 @@
+"""Hub names, folders and files in place of a group's names: read as the option that takes them, and as nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from ctxexp.command import compose
+from ctxexp.command.cli import run_command_line
+from ctxexp.command.help import option_names
+from ctxexp.command.locations import as_overrides, as_value, locate
+from ctxexp.command.overrides import expand_locations, parse, write_out
+from ctxexp.errors import ConfigError
+from ctxexp.jobs import execute, sweep
+from ctxexp.models import minis
+
+SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
+FAST = ["metric=anisotropy", "min_contexts=2", "bootstrap=0", "device=cpu", "sink=none"]
+MODELS = ("bert", "elmo", "gpt2", "huggingface", "minilm", "random_words", "sentence_transformer", "word_vectors")
+TEXTS = ("huggingface", "polysemy", "sick_r", "sts", "sts_2012_2016", "sts_b", "text", "wic")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a text, a table and two folders of models in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    (tmp_path / "mine.txt").write_text("\n".join(SENTENCES))
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"text": SENTENCES[0]}))
+    (tmp_path / "texts").mkdir()
+    shutil.copy(tmp_path / "mine.txt", tmp_path / "texts")
+    for name in ("gpt", "b\u00e9rt, 2"):
+        shutil.copytree(minis.folder("gpt2"), tmp_path / name)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "hub" / "hub" / "models--distilgpt2").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("group", "text", "option"),
+    [
+        ("model", "bert-base-uncased", "huggingface"), ("model", "gpt2-xl", "huggingface"),
+        ("model", "HuggingFaceTB/SmolLM2-135M", "huggingface"), ("model", "gpt", "huggingface"),
+        ("model", "./gpt", "huggingface"), ("model", "a.gguf", "huggingface"), ("model", "~/model", "huggingface"),
+        ("model", "b\u00e9rt, 2", "huggingface"), ("model", "distilgpt2", "huggingface"),
+        ("model", "minilm-l6", "huggingface"), ("model", "no/such/model", "huggingface"),
+        ("dataset", "mine.txt", "text"), ("dataset", "nope.txt", "text"), ("dataset", "texts", "text"),
+        ("dataset", "a/b.text.gz", "text"), ("dataset", "/no/where", "text"), ("dataset", "~/x.txt", "text"),
+        ("dataset", "rows.jsonl", "huggingface"), ("dataset", "Salesforce/wikitext", "huggingface"),
+        ("dataset", "a.csv.gz", "huggingface"), ("dataset", "my-corpus", "huggingface"),
+        # names, and what is nearly one
+        ("model", "bert", ""), ("model", "bret", ""), ("model", "gpt-2", ""), ("model", "BERT", ""),
+        ("model", "random-words", ""), ("model", "sentence-transformers", ""), ("model", "word-vector", ""),
+        ("model", "nothing", ""), ("model", "", ""), ("model", "a b-c", ""), ("model", "model=x", ""),
+        ("dataset", "sts-b", ""), ("dataset", "sick-r", ""), ("dataset", "polysmy", ""), ("dataset", "nope", ""),
+        ("metric", "a/b", ""), ("transform", "mine.txt", ""),
+    ],
+)  # fmt: skip
+def test_what_is_a_location(group: str, text: str, option: str, folder: Path) -> None:
+    names = {"model": MODELS, "dataset": TEXTS}
+    found = locate(group, text, names.get(group, ("sts",)))
+    assert (found.option if found else "") == option
+    without = tuple(name for name in TEXTS if name != "huggingface")
+    if group == "dataset" and option == "huggingface":  # the plugin that brings it isn't installed
+        assert locate(group, text, without) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "override"),
+    [
+        ("bert", "model=bert"), ("bert-base-uncased", "model=bert-base-uncased"), ("gpt", "model=gpt"),
+        ("bert,gpt2-medium", "model=bert,gpt2-medium"), ("b\u00e9rt, 2", "model=b\u00e9rt, 2"),
+        ("mine.txt", "dataset=mine.txt"), ("rows.jsonl", "dataset=rows.jsonl"), ("texts", "dataset=texts"),
+        ("a/nope.txt", "dataset=a/nope.txt"), ("org/name", "model=org/name"), ("~/x.txt", "dataset=~/x.txt"),
+        *((word, word) for word in ("bret", "results", "polysemy", "seed=1", "~seed", "+a=1", "whitening", "",
+                                    "a=b.txt", "bert,mine.txt", "\udcff", "~no-such-user/x", "hydra/launcher=joblib")),
+    ],
+)  # fmt: skip
+def test_a_word_of_its_own(word: str, override: str, folder: Path) -> None:
+    assert as_overrides([word], {"model": MODELS, "dataset": TEXTS}.__getitem__) == [override]
+
+
+def test_locations_are_the_long_form_to_the_letter(folder: Path) -> None:
+    def read(*words: str) -> list[str]:
+        return expand_locations(words, option_names)[0]
+
+    assert read("bert-base-uncased", "seed=1") == ["model=huggingface", "model.checkpoint=bert-base-uncased", "seed=1"]
+    assert read("model='gpt'", "mine.txt") == [
+        "model=huggingface", "model.checkpoint=gpt", "dataset=text", "dataset.path=mine.txt",
+    ]  # fmt: skip
+    assert read("model=a/b,c/d") == ["model=huggingface", "model.checkpoint=a/b,c/d"]
+    assert read("model=bert,gpt2", "dataset=sts") == ["model=bert,gpt2", "dataset=sts"]
+    assert read("model=b\u00e9rt, 2") == ["model=huggingface", "model.checkpoint='b\u00e9rt, 2'"]
+    assert read("model=[a/b]", "model={a:1}", "model=") == ["model=[a/b]", "model={a:1}", "model="]
+    for words in (["gpt", "model.checkpoint=x"], ["model=bert,gpt", "model.checkpoint=x"]):
+        with pytest.raises(ConfigError, match=r"^gpt and model\.checkpoint=x: two of one model; leave one out"):
+            read(*words)
+    with pytest.raises(ConfigError, match=r"model is given twice, model=bert and model=huggingface: leave one out"):
+        compose.config_of(["bert", "gpt"])
+
+
+@pytest.mark.parametrize(
+    "place", ["a/b", "./gpt", "/abs/x", "../up", "~/x y", "a,b", "s'q", "a=b", "\u00fc/x", "x:y", "7"]
+)
+def test_a_location_among_names_is_an_option_of_hydras(place: str) -> None:
+    """Whatever its letters: composed, and written out in its job, it is the long form."""
+    from ctxexp.command.overrides import _as_option
+
+    compose.prepare()
+    location = locate("model", "a/b", MODELS)
+    assert location
+    location = location._replace(place=place)
+    short = f"model={_as_option(location)}"
+    with compose._hydra() as loader:
+        (one,) = parse([f"{short},bert"], compose._options, loader)
+        assert f"model={next(iter(one.sweep_string_iterator()))}" == short
+        assert all(":" not in name for name in compose._options("model"))
+        texts = (short, *location.overrides)
+        composed = [compose.plain_values(compose._compose_job(list(part))) for part in ([texts[0]], texts[1:])]
+    assert composed[0] == composed[1]
+    assert composed[0]["model"]["checkpoint"] == place  # type: ignore[index]
+    assert write_out([short, "seed=1"]) == [*location.overrides, "seed=1"]
+    assert parse([f"model.checkpoint={as_value(place)}"], compose._options, None)[0].value() == place
+
+
+def test_a_sweep_of_names_and_folders_is_what_its_long_form_gives(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders, names, overrides, parameters and numbers."""
+    monkeypatch.setattr(execute, "run_figures", lambda *a, **k: [])  # drawing takes longest
+    monkeypatch.setattr(sweep, "write_summary", lambda *a, **k: [])
+    assert run_command_line(["-m", "model=bert,gpt", "mine.txt", "tracking.folder=a", *FAST]) == 0
+    long = ["model=huggingface", "model.checkpoint=gpt", "dataset=text", "dataset.path=mine.txt"]
+    assert run_command_line(["-m", *long, "tracking.folder=b", *FAST]) == 0
+    jobs = sorted((folder / "a/results").glob("*/0*"))
+    (other,) = (folder / "b/results").glob("*/0*")
+    assert [job.name.partition("_")[0] for job in jobs] == ["000", "001"]
+    assert jobs[1].name.removeprefix("001") == other.name.removeprefix("000")
+    runs = [json.loads((job / "run.json").read_text()) for job in (*jobs, other)]
+    assert runs[0]["name"] == "bert"
+    for key in ("name", "key", "params", "overrides"):
+        assert runs[1][key] == runs[2][key], key
+    assert (jobs[1] / "results.parquet").read_bytes() == (other / "results.parquet").read_bytes()
+
+
+def test_a_run_says_what_a_location_is_read_as(
+    folder: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.INFO, "ctxexp"):
+        assert run_command_line(["bert-base-uncased", "--cfg", "job"]) == 0
+    assert "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased" in caplog.messages
+    assert "checkpoint: bert-base-uncased" in capsys.readouterr().out
+    assert run_command_line(["bert-base-uncased", "--help"]) == 0
+    head, _, rest = capsys.readouterr().out.partition("\n\n")
+    assert head == "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased"
+    assert rest.startswith("model=huggingface   Any encoder or decoder that transformers loads")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["bret"], "'bret' is no override, which is key=value; did you mean model=bert"),
+        (["model=bret"], "no model 'bret'; did you mean 'bert'?"),
+        (["roberta-base"], "no checkpoint roberta-base: not in the hub's cache"),
+        (["nobody/no-model"], "no checkpoint nobody/no-model: not in the hub's cache"),
+        (["./nowhere/model"], "no folder nowhere/model (checkpoint=./nowhere/model); expected a folder of a model"),
+        (["bert", "nope.txt"], "no such file or folder: nope.txt (dataset.path)"),
+        (["bert", "gpt2"], "model is given twice, model=bert and model=gpt2: leave one out, or sweep with -m model="),
+        (["bert,gpt2"], "model has several values; a sweep needs -m, as in: python -m ctxexp -m model=bert,gpt2"),
+    ],
+)
+def test_what_cannot_be_had_is_said_at_once(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub" / "hub"))
+    started = time.process_time()
+    assert run_command_line([*words, *FAST]) != 0
+    assert time.process_time() - started < 2
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
+    assert line.removeprefix("error: ").startswith(message)
