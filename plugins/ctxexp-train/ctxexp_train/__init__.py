@@ -13,7 +13,7 @@ from ctxexp.plugins import Register
 
 def _train(*words: str) -> int:
     """Train a small model, or go on where one was stopped: model=bert|gpt2|elmo text=FOLDER minutes=45 (or steps=)."""
-    from ctxexp_train.train import main
+    from ctxexp_train.command import main
 
     return main(list(words))
 

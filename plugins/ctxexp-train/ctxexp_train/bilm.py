@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from torch import Tensor
 
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp.models.elmo.files import read_weights
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
+from ctxexp.vectors.device import resolve_device
 from ctxexp_train.data import TextSource, log_unigram, windows
 from ctxexp_train.elmo_files import write_options, write_weights
 from ctxexp_train.elmo_lm import BiLanguageModel
@@ -40,19 +42,10 @@ class WordStreams:
     def of(cls, text: TextSource, *, vocabulary: int, cache: Path) -> WordStreams:
         """Splits into words once; later calls map the files."""
         folder = cache / f"words-{text.key()}"
-        if not (folder / "characters.npy").is_file():
-            folder.mkdir(parents=True, exist_ok=True)
-            index: dict[str, int] = {}
-            streams = [_codes(text.segments(), index), _codes(text.held_out_segments(), index)]
-            counts = np.bincount(streams[0], minlength=len(index))
-            order = np.argsort(-counts, kind="stable")
-            rank = np.empty(len(index), dtype=np.int32)
-            rank[order] = np.arange(len(index), dtype=np.int32)
-            forms = list(index)
-            (folder / "forms.txt").write_text("\n".join(forms[i] for i in order), "utf-8")
-            np.save(folder / "train.npy", rank[streams[0]])
-            np.save(folder / "held_out.npy", rank[streams[1]])
-            np.save(folder / "characters.npy", character_ids([forms[i] for i in order]).astype(np.uint16))
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):  # trainings that begin together split the text once
+            if not (folder / "characters.npy").is_file():
+                _split(text, folder)
         forms = (folder / "forms.txt").read_text("utf-8").split("\n")
         characters, train, held_out = (
             np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("characters", "train", "held_out")
@@ -62,6 +55,21 @@ class WordStreams:
     def classes(self, codes: np.ndarray) -> np.ndarray:
         """Softmax classes of codes: 0 for words beyond the list."""
         return np.where(codes < self.size - 1, codes + 1, UNKNOWN)
+
+
+def _split(text: TextSource, folder: Path) -> None:
+    """Writes the streams' files; the one that is looked for is the last."""
+    index: dict[str, int] = {}
+    streams = [_codes(text.segments(), index), _codes(text.held_out_segments(), index)]
+    counts = np.bincount(streams[0], minlength=len(index))
+    order = np.argsort(-counts, kind="stable")
+    rank = np.empty(len(index), dtype=np.int32)
+    rank[order] = np.arange(len(index), dtype=np.int32)
+    forms = list(index)
+    (folder / "forms.txt").write_text("\n".join(forms[i] for i in order), "utf-8")
+    np.save(folder / "train.npy", rank[streams[0]])
+    np.save(folder / "held_out.npy", rank[streams[1]])
+    np.save(folder / "characters.npy", character_ids([forms[i] for i in order]).astype(np.uint16))
 
 
 def _codes(segments: Sequence[str], index: dict[str, int]) -> np.ndarray:
@@ -85,7 +93,8 @@ class Bilm:
         self.cfg, self.words = cfg, words
         draw = torch.Generator().manual_seed(cfg.seed)
         elmo = ElmoNetwork(options, generator=draw)
-        self.network = BiLanguageModel(elmo, words.size, generator=draw)
+        self.device = resolve_device(cfg.device)
+        self.network = BiLanguageModel(elmo, words.size, generator=draw).to(self.device)
         self.unigram = log_unigram(words.classes(words.train), words.size)  # (size,) float64
         with torch.no_grad():
             self.network.bias.copy_(torch.from_numpy(self.unigram))
@@ -101,8 +110,9 @@ class Bilm:
     def _inputs(self, codes: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         """Characters of the unique words (n, 50), which of them stands where and its class, both (rows, width)."""
         unique, index = np.unique(codes, return_inverse=True)
-        characters = torch.from_numpy(self.words.characters[unique].astype(np.int64))
-        return characters, torch.from_numpy(index.reshape(codes.shape)), torch.from_numpy(self.words.classes(codes))
+        arrays = self.words.characters[unique].astype(np.int64), index.reshape(codes.shape), self.words.classes(codes)
+        characters, places, classes = (torch.from_numpy(array).to(self.device) for array in arrays)
+        return characters, places, classes
 
     def loss(self, step: int, steps: int | None) -> Tensor:
         """Mean nats a predicted word, both directions together, by the sampled softmax: it reads low."""
@@ -125,8 +135,8 @@ class Bilm:
             codes = windows(stream, start, rows, m.window)
             inputs = self._inputs(codes)
             predicted = rows * (m.window - 1)
-            total += predicted * self.network(*inputs).double().numpy()
-            nats = -self.unigram[inputs[2].numpy()]
+            total += predicted * self.network(*inputs).double().cpu().numpy()
+            nats = -self.unigram[inputs[2].cpu().numpy()]
             baseline += [nats[:, 1:].sum(), nats[:, :-1].sum()]
             count += predicted
         self.network.train()

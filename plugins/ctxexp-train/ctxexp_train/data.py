@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from filelock import FileLock
 
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.archives import UNREADABLE
@@ -128,13 +129,14 @@ class PieceStreams:
     def of(cls, text: TextSource, *, vocabulary: int, cache: Path) -> PieceStreams:
         """Tokenises once; later calls map the files. The tokenizer learns from the first of the text's files."""
         folder = cache / f"pieces-{text.key()}-{vocabulary}"
-        if not (folder / "held_out.npy").is_file():
-            folder.mkdir(parents=True, exist_ok=True)
-            first = TextSource(text.folder, text.files[:1], text.held_out, text.words, text.seed)
-            tokenizer = train_tokenizer(first.segments(), vocabulary)
-            tokenizer.save(str(folder / "tokenizer.json"))
-            np.save(folder / "train.npy", _stream(tokenizer, text.segments()))
-            np.save(folder / "held_out.npy", _stream(tokenizer, text.held_out_segments()))
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):  # trainings that begin together split the text once
+            if not (folder / "held_out.npy").is_file():
+                first = TextSource(text.folder, text.files[:1], text.held_out, text.words, text.seed)
+                tokenizer = train_tokenizer(first.segments(), vocabulary)
+                tokenizer.save(str(folder / "tokenizer.json"))
+                np.save(folder / "train.npy", _stream(tokenizer, text.segments()))
+                np.save(folder / "held_out.npy", _stream(tokenizer, text.held_out_segments()))
         train = np.load(folder / "train.npy", mmap_mode="r")
         return cls(folder / "tokenizer.json", train, np.load(folder / "held_out.npy", mmap_mode="r"))
 

@@ -1,7 +1,8 @@
-"""Trains a mini: `ctxexp train model=bert|gpt2|elmo text=<folder of *.txt.xz> minutes=45`.
+"""A training run: its steps, its checkpoint, its curves, and the networks that it exports.
 
 Runs resume from their checkpoint, and a resumed run gives the weights that an uninterrupted one gives: a step depends
-on the weights, the seed and its number alone. A run timed by `minutes` records its `steps`, which reproduce it.
+on the weights, the seed and its number alone. A run timed by `minutes` records its `steps`, which reproduce it. All
+this holds to the bit on a CPU.
 """
 
 from __future__ import annotations
@@ -10,26 +11,22 @@ import csv
 import json
 import logging
 import math
-import os
-import sys
+import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-import hydra
 import torch
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
-from ctxexp.errors import ConfigError, line
+from ctxexp.errors import ModelError
 from ctxexp_train.data import PieceStreams, TextSource
 from ctxexp_train.optimiser import Optimiser, rate_scale
+from ctxexp_train.recipe import check_options, check_same, recipe_of
+from ctxexp_train.tracking import CURVES, Tracker, tracked
 
 log = logging.getLogger("ctxexp_train")
-CONF = Path(__file__).parent / "conf"
 
 
 class Learner(Protocol):
@@ -37,6 +34,7 @@ class Learner(Protocol):
 
     network: Any
     unit: str
+    device: torch.device
 
     def in_block(self, name: str) -> bool: ...
     def units(self, step: int, steps: int | None) -> int: ...
@@ -60,15 +58,19 @@ def learner(cfg: DictConfig) -> Learner:
 
 
 class TrainingRun:
-    """One training run in a folder: checkpoint.pt, curve.csv, held_out.csv, run.json, and export/ at its end."""
+    """One training run in a folder: checkpoint.pt, curve.csv, held_out.csv, checkpoints/step<N>/, export/ at its end.
+
+    Only checkpoint.pt, the last, holds the optimiser; those kept by the way are exports, in float16. Raises ConfigError
+    for a folder that holds a training of another recipe.
+    """
 
     def __init__(self, cfg: DictConfig) -> None:
-        if (cfg.steps is None) == (cfg.minutes is None):
-            raise ConfigError(f"give either steps= or minutes=, not steps={cfg.steps} minutes={cfg.minutes}")
+        check_options(cfg)
         torch.set_num_threads(cfg.threads)
-        self.cfg, self.folder = cfg, Path(cfg.folder)
+        self.cfg, self.folder, self.tracker = cfg, Path(cfg.folder), None
         self.folder.mkdir(parents=True, exist_ok=True)
         self.learner = learner(cfg)
+        self.device = self.learner.device
         self.optimiser = Optimiser(
             self.learner.network,
             self.learner.in_block,
@@ -86,8 +88,11 @@ class TrainingRun:
         elif cfg.start is not None:
             self.learner.begin_from(Path(cfg.start))
 
+    tracker: Tracker | None
+
     def _load(self) -> None:
-        state = torch.load(self.folder / "checkpoint.pt", weights_only=True)
+        state = torch.load(self.folder / "checkpoint.pt", weights_only=True, map_location=self.device)
+        check_same(recipe_of(self.cfg), state.get("recipe", {}), self.folder)
         self.learner.network.load_state_dict(state["network"])
         self.step, self.seconds, self.units = state["step"], state["seconds"], state["units"]
         if state["optimiser"] is None:  # of a condensed checkpoint
@@ -97,7 +102,7 @@ class TrainingRun:
             self.begun = state["begun"]
         self.best_loss, self.best_step = state["best_loss"], state["best_step"]
         self.steps = self.cfg.steps if self.cfg.steps is not None else state["steps"]
-        for name in ("curve", "held_out"):
+        for name in CURVES:
             self._forget_after(self.folder / f"{name}.csv")
         log.info("resumed at step %d of %s", self.step, self.steps)
 
@@ -119,6 +124,7 @@ class TrainingRun:
             "best_loss": self.best_loss,
             "best_step": self.best_step,
             "begun": self.begun,
+            "recipe": recipe_of(self.cfg),
         }
         self._write_whole(state, "checkpoint.pt")
 
@@ -134,32 +140,56 @@ class TrainingRun:
             if new:
                 writer.writeheader()
             writer.writerow(row)
-        if self.cfg.tracking:
-            import mlflow
+        if self.tracker is not None:
+            self.tracker.log(name, [row])
 
-            values = {f"{name}/{k}": float(v) for k, v in row.items() if k != "step"}
-            mlflow.log_metrics(values, step=int(row["step"]))
+    def _place(self) -> dict[str, float]:
+        """How far the run is, as the first columns of its curves."""
+        return {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
 
-    def check(self, limit: int | None) -> dict[str, float]:
-        """Held-out losses now, in the log and in held_out.csv."""
-        losses = self.learner.held_out(limit)
+    def check(self) -> dict[str, float]:
+        """Losses now on the first `held_out_limit` held-out units, in the log and in held_out.csv."""
+        losses = self.learner.held_out(self.cfg.held_out_limit)
         log.info("step %d: held-out %s", self.step, {k: round(v, 4) for k, v in losses.items()})
-        at = {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
-        self._write("held_out", {**at, **losses})
+        self._write("held_out", {**self._place(), **losses})
         return losses
 
-    def _compare(self) -> None:
-        """Keeps the network beside the checkpoint if no check before had a lower loss."""
-        loss = self.check(self.cfg.held_out_limit)["loss"]
-        if loss < self.best_loss:
-            self.best_loss, self.best_step = loss, self.step
+    def _compare(self) -> dict[str, float]:
+        """Held-out losses now; keeps the network beside the checkpoint if no check before had a lower loss."""
+        losses = self.check()
+        if losses["loss"] < self.best_loss:
+            self.best_loss, self.best_step = losses["loss"], self.step
             self._write_whole(self.learner.network.state_dict(), "best.pt")
+        return losses
+
+    def _look(self) -> None:
+        """Checks, and keeps a checkpoint, where this step is one for that."""
+        is_last = self.step == self.steps
+        losses = None
+        if self.step and (self.step % self.cfg.held_out_every == 0 or (is_last and self.best_step)):
+            losses = self._compare()
+        if self.cfg.keep is not None and (is_last or is_kept(self.step, self.cfg.keep)):
+            self._keep(losses or self.check())
+
+    def _keep(self, losses: dict[str, float]) -> None:
+        """Exports the network to checkpoints/step<N>, which is there whole or not at all."""
+        target = self.folder / "checkpoints" / f"step{self.step}"
+        part = target.with_name(f"{target.name}.part")
+        for folder in (part, target):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.learner.export(part)
+        write_json(part / "run.json", self._record(losses, self.step))
+        part.replace(target)
 
     def train(self) -> None:
         """Steps until the run's end or `stop_after`, saving now and then and at the end."""
-        cfg, done, total = self.cfg, 0, 0.0
-        cast = torch.autocast("cpu", torch.bfloat16) if cfg.precision == "bf16" else nullcontext()
+        cfg, done, total = self.cfg, 0, torch.zeros((), dtype=torch.float64, device=self.device)
+        half = cfg.precision == "bf16"
+        cast = torch.autocast(self.device.type, torch.bfloat16) if half else nullcontext()
         last_save = time.monotonic()
+        if self.step == 0:
+            with cast:
+                self._look()
         while self.steps is None or self.step < self.steps:
             if cfg.stop_after is not None and self.step >= cfg.stop_after:
                 break
@@ -171,98 +201,88 @@ class TrainingRun:
             self.optimiser.step(scale)
             self.units += self.learner.units(self.step, self.steps)
             self.step += 1
+            total, done = total + loss.detach(), done + 1
+            is_logged = self.step % cfg.log_every == 0
+            mean = total.item() / done if is_logged else 0.0  # which waits for a GPU
             self.seconds += time.monotonic() - start
-            total, done = total + loss.item(), done + 1
-            if self.step % cfg.log_every == 0:
-                at = {"step": self.step, "units": self.units, "minutes": round(self.seconds / 60, 2)}
-                self._write("curve", {**at, "loss": round(total / done, 5), "rate": round(scale, 5)})
-                log.info("step %d of %s: %.4f, %.0f %ss a second", self.step, self.steps, total / done,
-                         self.units / self.seconds, self.learner.unit)  # fmt: skip
-                done, total = 0, 0.0
+            if is_logged:
+                self._log_loss(mean, scale)
+                done, total = 0, torch.zeros_like(total)
             if self.steps is None and self.seconds >= 60 * cfg.minutes * (1 - cfg.decay):
                 self.steps = max(self.step + 1, round(self.step / (1 - cfg.decay)))
                 log.info("the decay begins: %d steps in all", self.steps)
-            if self.step % cfg.held_out_every == 0:
-                with cast:
-                    self._compare()
+            with cast:
+                self._look()
             if time.monotonic() - last_save > cfg.save_every:
                 self.save()
                 last_save = time.monotonic()
-        if self.step == self.steps and self.step % cfg.held_out_every and self.best_step:
-            with cast:
-                self._compare()
         self.save()
+
+    def _log_loss(self, mean: float, scale: float) -> None:
+        """The mean loss of the last steps, in the log and in curve.csv. Raises ModelError where it is no number."""
+        if not math.isfinite(mean):
+            raise ModelError(
+                f"the loss of {self.folder} is {mean} by step {self.step}: lower model.muon_rate="
+                f"{self.cfg.model.muon_rate} or model.adamw_rate={self.cfg.model.adamw_rate}, and begin in another "
+                "folder="
+            )
+        self._write("curve", {**self._place(), "loss": round(mean, 5), "rate": round(scale, 5)})
+        log.info("step %d of %s: %.4f, %.0f %ss a second", self.step, self.steps, mean,
+                 self.units / self.seconds, self.learner.unit)  # fmt: skip
+
+    def _record(self, losses: dict[str, float], best_step: int) -> dict[str, object]:
+        """What run.json says of an exported network; `best_step` is its step."""
+        return {
+            "steps": self.step,
+            "best_step": best_step,
+            "units": self.units,
+            "unit": self.learner.unit,
+            "minutes": round(self.seconds / 60, 1),
+            "held_out": losses,
+            "recipe": recipe_of(self.cfg) | {"steps": self.steps},
+            "went_on_from": self.cfg.start and json.loads((Path(self.cfg.start) / "run.json").read_text()),
+            "torch": torch.__version__,
+        }
 
     def finish(self) -> dict[str, float]:
         """Writes run.json and the exported folder of the best network checked (the last one, if none was); returns its
         losses on the whole held-out text, in float32."""
         if self.best_step:
-            self.learner.network.load_state_dict(torch.load(self.folder / "best.pt", weights_only=True))
-        losses = self.check(None)
-        choices = OmegaConf.to_container(self.cfg, resolve=True)
-        assert isinstance(choices, dict)
-        for place in ("text", "cache", "folder", "start", "tracking", "stop_after", "minutes", "hydra"):
-            choices.pop(place, None)
-        record = {
-            "steps": self.step,
-            "best_step": self.best_step or self.step,
-            "units": self.units,
-            "unit": self.learner.unit,
-            "minutes": round(self.seconds / 60, 1),
-            "held_out": losses,
-            "recipe": choices | {"steps": self.steps},
-            "went_on_from": self.cfg.start and json.loads((Path(self.cfg.start) / "run.json").read_text()),
-            "torch": torch.__version__,
-        }
+            best = torch.load(self.folder / "best.pt", weights_only=True, map_location=self.device)
+            self.learner.network.load_state_dict(best)
+        losses, step = self.learner.held_out(None), self.best_step or self.step
+        if self.tracker is not None:
+            self.tracker.log("final", [{"step": step, **losses}])
         export = self.folder / "export"
         self.learner.export(export)
-        (export / "run.json").write_text(json.dumps(record, indent=1) + "\n")
-        for name in ("curve", "held_out"):
+        write_json(export / "run.json", self._record(losses, step))
+        for name in CURVES:
             if (self.folder / f"{name}.csv").is_file():
                 (export / f"{name}.csv").write_text((self.folder / f"{name}.csv").read_text())
         return losses
+
+    def finished_losses(self) -> dict[str, float] | None:
+        """The losses that an earlier command ended with, if it trained all steps of this one."""
+        file = self.folder / "export" / "run.json"
+        record = json.loads(file.read_text()) if file.is_file() else {}
+        return record["held_out"] if self.step == self.steps == record.get("steps") else None
+
+
+def is_kept(step: int, first: int) -> bool:
+    """Whether a checkpoint is kept at `step`: 0, `first` and its doublings. They hold for any length of the run."""
+    return step == 0 or (step % first == 0 and (step // first).bit_count() == 1)
+
+
+def write_json(path: Path, record: dict[str, object]) -> None:
+    path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def train(cfg: DictConfig) -> dict[str, float]:
     """Trains or resumes, checks and exports; gives the held-out losses (nats a unit; see the model's card)."""
     run = TrainingRun(cfg)
-    with _tracked(cfg, run.folder) if cfg.tracking else nullcontext():
-        run.train()
-        return run.finish()
-
-
-@contextmanager
-def _tracked(cfg: DictConfig, folder: Path) -> Iterator[None]:
-    """An MLflow run in experiment "minis" for the loss curves; a resumed training goes on in the run it began in."""
-    import mlflow
-
-    address = os.environ.get("MLFLOW_TRACKING_URI")  # set_tracking_uri leaves its argument there, for all that follows
-    mlflow.set_tracking_uri(cfg.tracking)
-    mlflow.set_experiment("minis")
-    note = folder / "mlflow_run_id"
-    run_id = note.read_text() if note.is_file() else None
-    try:
-        with mlflow.start_run(run_id=run_id, run_name=cfg.model.name) as active:
-            if run_id is None:
-                note.write_text(active.info.run_id)
-                names = ("seed", "words", "steps", "minutes", "norm", "tied", "cosine_penalty")
-                mlflow.log_params({"model": cfg.model.name} | {name: cfg[name] for name in names})
-            yield
-    finally:
-        os.environ.pop("MLFLOW_TRACKING_URI", None)
-        if address is not None:
-            os.environ["MLFLOW_TRACKING_URI"] = address
-
-
-def main(argv: list[str]) -> int:
-    """The verb: trains as conf/train.yaml and these overrides say. Raises ConfigError for what Hydra can't compose."""
-    if {"-h", "--help"} & set(argv):  # Hydra's own needs a model first
-        print((CONF / "train.yaml").read_text(encoding="utf-8"), end="")
-        return 0
-    sys.argv[1:] = argv  # Hydra reads them there
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions come through, instead of a traceback of its own
-    try:
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")(train)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(line(str(error))) from error
-    return 0
+    if (losses := run.finished_losses()) is None:
+        with tracked(cfg.tracking, run.folder.name, run.folder, recipe_of(cfg)) as run.tracker:
+            run.train()
+            losses = run.finish()
+    log.info("%s: step %s, held-out loss %.4f", run.folder, run.step, losses["loss"])
+    return losses

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError
+from ctxexp.vectors.device import resolve_device
 from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
 from ctxexp_train.initialise import extrapolated, local_attention, sinusoids
 
@@ -28,8 +29,11 @@ _BASE = {
 POSITIONS = ("position_embeddings", "wpe", "positions_embed")  # what each class calls them
 
 
-def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool) -> Any:
-    """An untrained network: `objective` masked or causal, `norm` post or pre. Draws from torch's global generator."""
+def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool, attention: str = "eager") -> Any:
+    """An untrained network: `objective` masked or causal, `norm` post or pre. Draws from torch's global generator.
+
+    `attention` is the kernel: torch's fused one (`sdpa`) takes half of a step's time at this size on a CPU.
+    """
     import transformers as t
 
     if norm not in ("post", "pre"):
@@ -43,13 +47,13 @@ def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool) -> An
         }  # fmt: skip
         if norm == "post":
             c = t.BertConfig(**config, max_position_embeddings=shape["positions"])
-            c._attn_implementation = "eager"
+            c._attn_implementation = attention
             return t.BertForMaskedLM(c)
         # This class numbers positions from the padding id on.
         c = t.RobertaPreLayerNormConfig(
             **config, type_vocab_size=2, max_position_embeddings=shape["positions"] + PAD + 1
         )
-        c._attn_implementation = "eager"
+        c._attn_implementation = attention
         return t.RobertaPreLayerNormForMaskedLM(c)
     config = {
         "vocab_size": size, "n_positions": shape["positions"], "n_embd": d, "n_layer": layers, "n_head": heads,
@@ -58,13 +62,13 @@ def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool) -> An
     }  # fmt: skip
     if norm == "pre":
         c = t.GPT2Config(**config, n_inner=shape["inner"])
-        c._attn_implementation = "eager"
+        c._attn_implementation = attention
         return t.GPT2LMHeadModel(c)
     inner = shape["inner"]
     if inner != 4 * d:
         raise ConfigError(f"norm=post for gpt2 is GPT-1's class, whose inner width is 4 x width = {4 * d}, not {inner}")
     c = t.OpenAIGPTConfig(**config)
-    c._attn_implementation = "eager"
+    c._attn_implementation = attention
     return t.OpenAIGPTLMHeadModel(c)
 
 
@@ -80,7 +84,9 @@ class Transformer:
         self.masked: float | None = cfg.model.get("mask")
         self.objective = "causal" if self.masked is None else "masked"
         norm = cfg.norm or ("pre" if self.masked is None else "post")
-        self.network = build(self.objective, shape, norm=norm, tied=cfg.tied)
+        self.device = resolve_device(cfg.device)
+        attention = "eager" if self.device.type == "cpu" else "sdpa"
+        self.network = build(self.objective, shape, norm=norm, tied=cfg.tied, attention=attention).to(self.device)
         self.base = getattr(self.network, _BASE[self.network.config.model_type])
         self.unigram = pieces.unigram(self.size)  # (vocabulary,) float64
         if cfg.model.local is not None:
@@ -112,25 +118,29 @@ class Transformer:
         for name, p in self.base.named_parameters():
             if name.removesuffix(".weight").rsplit(".", 1)[-1] in POSITIONS:
                 model = self.cfg.model
-                p.copy_(torch.from_numpy(extrapolated(p.numpy(), model.window, model.shape.heads)))
+                p.copy_(torch.from_numpy(extrapolated(p.cpu().numpy(), model.window, model.shape.heads)))
 
     def in_block(self, name: str) -> bool:
         """Whether a parameter is a matrix of a block, for Muon."""
         return ".layer." in name or ".h." in name
 
-    def batch(self, step: int, steps: int | None) -> np.ndarray:
-        """(rows, width) windows of `step`; the last share of the run has long windows, so that late positions learn."""
+    def _windows(self, step: int, steps: int | None) -> tuple[int, int, int]:
+        """First piece, rows and width of the windows of `step`."""
         m = self.cfg.model
         switch = math.ceil(steps * (1 - m.long_share)) if steps is not None else step
         rows, width = (m.rows, m.window) if step < switch or steps is None else (m.rows * m.window // m.long, m.long)
         before = min(step, switch) * m.rows * (m.window - 1)
         after = max(0, step - switch) * (m.rows * m.window // m.long) * (m.long - 1)
-        return windows(self.pieces.train, before + after, rows, width)
+        return before + after, rows, width
+
+    def batch(self, step: int, steps: int | None) -> np.ndarray:
+        """(rows, width) windows of `step`; the last share of the run has long windows, so that late positions learn."""
+        return windows(self.pieces.train, *self._windows(step, steps))
 
     def units(self, step: int, steps: int | None) -> int:
         """New pieces of the step's batch."""
-        x = self.batch(step, steps)
-        return int(x.shape[0] * (x.shape[1] - 1))
+        _, rows, width = self._windows(step, steps)
+        return int(rows * (width - 1))
 
     def loss(self, step: int, steps: int | None) -> Tensor:
         """Mean nats a predicted piece in the batch of `step`, a function of the weights, the seed and `step` alone."""
@@ -148,12 +158,14 @@ class Transformer:
         return loss
 
     def _predict(self, x: Tensor, draw: torch.Generator | None, share: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits (n, vocabulary), targets (n,) and a mask of x (rows, width) that marks the n predicted pieces."""
+        """Logits (n, vocabulary) and targets (n,) on the device, and a mask of x (rows, width) that marks the n
+        predicted pieces. Draws are made on the CPU: they are the same for every device."""
         if draw is None:
-            hidden = self.base(x).last_hidden_state[:, :-1]
+            there = x.to(self.device)
+            hidden = self.base(there).last_hidden_state[:, :-1]
             is_predicted = torch.zeros_like(x, dtype=torch.bool)
             is_predicted[:, 1:] = True
-            return self.network.lm_head(hidden).flatten(0, 1), x[:, 1:].flatten(), is_predicted
+            return self.network.lm_head(hidden).flatten(0, 1), there[:, 1:].flatten(), is_predicted
         x = torch.where(x == BOUNDARY, SEP, x)
         x[:, 0] = CLS
         score = torch.rand(x.shape, generator=draw).masked_fill(x < len(SPECIAL), -1.0)
@@ -164,9 +176,11 @@ class Transformer:
         how = torch.rand(x.shape, generator=draw)
         random = torch.randint(len(SPECIAL), self.size, x.shape, generator=draw)
         replacement = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
-        hidden = self.base(torch.where(is_predicted, replacement, x)).last_hidden_state[is_predicted]
+        read = torch.where(is_predicted, replacement, x).to(self.device)
+        rows = is_predicted.flatten().nonzero().squeeze(1).to(self.device)  # found on the CPU: a GPU isn't waited for
+        hidden = self.base(read).last_hidden_state.flatten(0, 1).index_select(0, rows)
         head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
-        return head(hidden), x[is_predicted], is_predicted
+        return head(hidden), x[is_predicted].to(self.device), is_predicted
 
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:
@@ -204,7 +218,7 @@ class Transformer:
             draw = None if self.masked is None else torch.Generator().manual_seed(i)
             logits, target, is_predicted = self._predict(x, draw, 0.15)
             nats = functional.cross_entropy(logits.float(), target, reduction="none").double()
-            yield nats, logits.argmax(1) == target, target, is_predicted.nonzero()[:, 1]
+            yield nats.cpu(), (logits.argmax(1) == target).cpu(), target.cpu(), is_predicted.nonzero()[:, 1]
 
     def begin_from(self, folder: Path) -> None:
         """Takes the weights, float16, of an exported folder of the same shape and pieces."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import lzma
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,52 +30,10 @@ from ctxexp_train.initialise import extrapolated, frequencies, local_attention, 
 from ctxexp_train.optimiser import Optimiser, rate_scale
 from ctxexp_train.train import TrainingRun, train
 from ctxexp_train.transformer import Transformer, build, mean_cosine
-from omegaconf import DictConfig
+from tiny_recipes import TINY, config, weights
 
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.plugins import build_registry
-
-SHAPE = "model.shape={vocabulary: 300, layers: 1, width: 16, heads: 4, inner: 64, positions: 16}"
-TINY = {
-    "bert": [SHAPE, "model.rows=4", "model.window=8", "model.long=16"],
-    "gpt2": [SHAPE, "model.rows=4", "model.window=8", "model.long=16"],
-    "elmo": [
-        "model.vocabulary=40", "model.samples=64", "model.rows=4", "model.window=8", "model.options.lstm.dim=12",
-        "model.options.lstm.projection_dim=8", "model.options.char_cnn.filters=[[1,4],[2,4]]",
-    ],
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two training files and a held-out one, of random sentences over 60 words, in documents of one to four lines."""
-    folder = tmp_path_factory.mktemp("text")
-    rng = np.random.default_rng(3)
-    words = ["".join(rng.choice(list("abcdefgh"), size=rng.integers(1, 7))) for _ in range(60)]
-    for name, documents in (("small", 120), ("full-1", 60), ("valid", 40)):
-        rows = []
-        for _ in range(documents):
-            for _ in range(rng.integers(1, 5)):
-                rows.append(" ".join(rng.choice(words, size=rng.integers(4, 12))).capitalize() + ".")
-            rows.append("")
-        with lzma.open(folder / f"{name}.txt.xz", "wt", encoding="utf-8") as file:
-            file.write("\n".join(rows))
-    return folder
-
-
-def config(model: str, text: Path, tmp: Path, *overrides: str) -> DictConfig:
-    from hydra import compose, initialize_config_dir
-
-    with initialize_config_dir(str(Path(ctxexp_train.__file__).parent / "conf"), version_base="1.3"):
-        return compose("train", overrides=[
-            f"model={model}", f"text={text}", f"cache={text}/cache", f"folder={tmp}", "words=null", "log_every=2",
-            "held_out_every=1000", "warmup=2", *TINY[model], *overrides,
-        ])  # fmt: skip
-
-
-def weights(run: TrainingRun) -> torch.Tensor:
-    return torch.cat([p.detach().flatten() for p in run.learner.network.parameters()])
-
 
 # --- data -----------------------------------------------------------------------------------------------------------
 
@@ -457,28 +414,6 @@ def test_a_timed_run_records_the_steps_that_reproduce_it(text: Path, tmp_path: P
     assert torch.equal(weights(timed), weights(again))
 
 
-@pytest.mark.slow
-def test_curves_go_to_one_mlflow_run_across_a_resumption(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mlflow.tracking import MlflowClient
-
-    monkeypatch.chdir(tmp_path)  # MLflow puts its folders where it runs
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-
-    uri = f"sqlite:///{tmp_path}/store.db"
-    for stop in ("3", "null"):
-        train(config("gpt2", text, tmp_path / "a", "steps=6", f"stop_after={stop}", f"tracking={uri}"))
-    assert "MLFLOW_TRACKING_URI" not in os.environ  # nothing is left for the next to trip over
-    client = MlflowClient(uri)
-    experiment = client.get_experiment_by_name("minis")
-    assert experiment is not None
-    (run,) = client.search_runs([experiment.experiment_id])
-    points = client.get_metric_history(run.info.run_id, "curve/loss")
-    rows = [r.split(",") for r in (tmp_path / "a" / "curve.csv").read_text().splitlines()[1:]]
-    assert [(p.step, p.value) for p in points] == [(int(r[0]), float(r[3])) for r in rows]
-
-
 def test_a_run_needs_one_length(text: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="give either steps= or minutes=, not steps=None minutes=None"):
         TrainingRun(config("bert", text, tmp_path))
@@ -571,7 +506,15 @@ def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["ctxexp"])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-    words = [f"text={text}", f"cache={text}/cache", "folder=it", "words=null", "steps=1", *TINY["gpt2"]]
+    words = [
+        f"text={text}",
+        f"cache={text}/cache",
+        "folder=it",
+        "words=null",
+        "steps=1",
+        "tracking=null",
+        *TINY["gpt2"],
+    ]
     assert verbs()["train"]("model=gpt2", *words) == 0
     assert (tmp_path / "it" / "export" / "model.safetensors").is_file()
     for wrong, message in (
