@@ -264,9 +264,10 @@ def forge(snapshot: Path, kind: str, rng: np.random.Generator) -> None:
 def no_verdict(kind: str, details: dict[str, Any]) -> None:
     """Raises Silent if claims about the model hold or fail, on text and protocol that are the paper's."""
     try:
-        from ctxexp_papers.claims import report
-        from ctxexp_papers.claims.paper import families
-        from ctxexp_papers.claims.provenance import TEXT
+        from ctxexp_papers.claims import court, report
+        from ctxexp_papers.claims.source import Inputs
+        from ctxexp_papers.papers import ethayarajh_2019
+        from ctxexp_papers.papers.ethayarajh_2019.protocol import TEXT
     except ImportError:
         raise unittest.SkipTest("the plugin ctxexp-papers is not installed") from None
     from ctxexp.metrics.anisotropy import Anisotropy
@@ -280,10 +281,11 @@ def no_verdict(kind: str, details: dict[str, Any]) -> None:
         name=kind, title=kind, weights="published", corpus="sts_2012_2016", fingerprint=TEXT, n_layers=13,
         measures={"anisotropy": describe("anisotropy", Anisotropy())}, min_contexts=5, details=details,
     )  # fmt: skip
-    made = report.build(families([(results_with(named, info=info), "")]))
+    made = court.try_paper(ethayarajh_2019.paper(), Inputs([(results_with(named, info=info), "")]))
     if odd := [v.words for v in made.verdicts if v.outcome != "none"]:
         raise Silent(f"a verdict on {details.get('weights_sha256')}: {odd}")
-    if not any("not the paper's" in verdict.words or "not verified" in verdict.words for verdict in made.verdicts):
+    reasons = [report.lacks(made, verdict) for verdict in made.verdicts]
+    if not any("not the paper's" in why or "not verified" in why for why in reasons):
         raise Silent("no verdict, and nothing says why")
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from pkgutil import iter_modules
+
 import ctxexp
 from ctxexp.plugins import Register
+
+PAPERS = Path(__file__).with_name("papers")
 
 
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
     register("claims", "ctxexp_papers.claims.command:claims")
+
+
+@ctxexp.hookimpl(optionalhook=True)  # of this distribution itself: an installation of before it knows no such hook
+def register_papers(register: Register) -> None:
+    for module in iter_modules([str(PAPERS)]):  # a paper is offered by being there
+        register(module.name, f"ctxexp_papers.papers.{module.name}:paper")
 
 
 @ctxexp.hookimpl

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from ctxexp_papers.claims.walks import association_p, trend_p, walks_of
+from ctxexp_papers.claims.statistics.walks import association_p, trend_p, walks_of
 
 from ctxexp.maths.correlation import spearman
 

@@ -1,1 +1,1 @@
-"""The claims of Ethayarajh (2019) as tests on one's own runs, or on the released figures."""
+"""Papers' claims as tests: what a paper says, the evidence on it, and the verdict, over all defensible choices."""

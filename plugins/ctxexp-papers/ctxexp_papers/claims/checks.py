@@ -3,8 +3,8 @@
 An interval decides, or nothing does: a test is passed where the whole interval is on the claim's side, failed where all
 of it is on the other, and open between. Where one of several layers or models would do, intervals are as wide as so
 many looks need. Trends and associations over layers are decided only beyond what walks of the same steps give
-(`ctxexp_papers.claims.walks`): layers are not exchangeable. Released figures have no intervals: their points are
-compared, which says what the figures say and is no verdict.
+(`statistics.walks`): layers are not exchangeable. Released figures have no intervals: their points are compared, which
+says what the figures say and is no verdict.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctxexp.measuring.streams import Stream
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.evidence import Evidence
 from ctxexp_papers.claims.spans import NotMeasuredError, Span, widening
-from ctxexp_papers.claims.walks import association_p, trend_p
+from ctxexp_papers.claims.statistics.walks import association_p, trend_p
 
 DRAWS = 2000
 LEVEL = 0.05  # of walks, that may show a trend or an association as strong

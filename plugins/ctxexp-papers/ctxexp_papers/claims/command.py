@@ -1,65 +1,74 @@
-"""`ctxexp claims`: the paper's claims as tests over finished runs, in a table, Markdown and HTML."""
+"""`ctxexp claims`: papers' claims as tests, over finished runs, released results and models; in a table or a page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from ctxexp.errors import DataError, DiskError, UnknownName
+from ctxexp.errors import DataError, DiskError
 from ctxexp.progress import show
-from ctxexp_papers.claims.evidence import PAPER, Family, families
+from ctxexp_papers.claims.source import Inputs, LinkedResults, check_released
+
+FOLDER = Path("mlruns")
 
 
 def claims(
     *,
-    folder: Path = Path("mlruns"),
+    paper: str | None = None,
+    model: str | None = None,
+    released: Path | None = None,
+    folder: Path = FOLDER,
     uri: str | None = None,
     experiment: str = "ctxexp",
-    model: str | None = None,
-    released: bool = False,
     out: Path | None = None,
 ) -> None:
-    """Test the claims of Ethayarajh (2019) on finished runs, or on the figures that the authors released.
+    """Test papers' claims: a row a paper with counts of verdicts, or, with paper=, every verdict with its tests.
 
-    Verdicts come from runs of the paper's own weights, text and protocol alone; others, and the released figures, go
-    through the same tests and are reported as such.
+    A verdict comes from a paper's own protocol or its authors' released results alone; finished runs and models that
+    depart from it go through the same tests and are reported as such.
 
+    paper: names of papers, several with commas; null: a row for each
+    model: models to test the claims on, several with commas; null: those of the finished runs
+    released: a folder of released results: a clone of a paper's repository, or a folder with one a paper
     folder: the tracking folder
     uri: an MLflow store to read instead of the folder
     experiment: MLflow's experiment, with uri
-    model: of which models, of bert, gpt2, elmo, several with commas; null: all
-    released: the authors' released figures only; needs no run
-    out: a folder for claims.md and claims.html
+    out: a folder for claims.md, claims.json and claims.html
     """
-    from ctxexp_papers.claims import report
+    from ctxexp_papers.claims import court, report
+    from ctxexp_papers.claims.writing import write
 
-    summary = report.build([] if released else finished_families(folder, uri, experiment, model))
-    show(report.text(summary))
+    names = [word.strip() for word in paper.split(",")] if paper else []
+    chosen = court.papers(names)
+    models = check_models([word.strip() for word in model.split(",")] if model else [])
+    inputs = Inputs(finished_runs(folder, uri, experiment), check_released(released), models)
+    trials = [court.try_paper(one, inputs) for one in chosen]
+    show("\n\n".join(map(report.text, trials)) if paper else report.table(trials))
     if out:
         try:
-            for path in report.write(summary, out):
+            for path in write(trials, out):
                 print(f"written: {path}")
         except DiskError as error:
             raise DiskError(f"{error} (out=)") from error
 
 
-def finished_families(folder: Path, uri: str | None, experiment: str, model: str | None = None) -> list[Family]:
-    """The families of finished runs; raises DataError if there is none, UnknownName for a model that isn't one."""
+def check_models(texts: Sequence[str]) -> tuple[str, ...]:
+    """The models as they were typed, arguments and all; raises UnknownName for one that isn't registered."""
+    from ctxexp.command.arguments import model_args
+    from ctxexp.command.names import registry
+
+    for text in texts:
+        registry().find("model", model_args(text)[0])
+    return tuple(texts)
+
+
+def finished_runs(folder: Path, uri: str | None, experiment: str) -> list[LinkedResults]:
+    """Finished runs, the newest first; none without a tracking folder of the usual name. Raises DataError where one of
+    another name isn't there."""
     from ctxexp_papers.claims.runs import in_mlflow, on_disk
 
-    models = PAPER if model is None else tuple(word.strip() for word in model.split(","))
-    for name in models:
-        if name not in PAPER:
-            raise UnknownName("model with claims", name, PAPER)
-    every = families(in_mlflow(uri, experiment) if uri else on_disk(folder))
-    for family in every:
-        family.members = [m for m in family.members if m.model in models or m.model not in PAPER]
-        family.controls = [line for line in family.controls if line.partition(",")[0] in models]
-    every = [family for family in every if any(member.model in models for member in family.members)]
-    if not every:
-        where = f"experiment {experiment!r} of {uri}" if uri else f"{folder / 'results'}"
-        raise DataError(
-            f"no finished run of {', '.join(models)} in {where}; make some (python -m ctxexp -m "
-            f"model={','.join(models)}), name another place (folder=, uri=), or see what the released figures say "
-            "(released=true)"
-        )
-    return every
+    if uri:
+        return list(in_mlflow(uri, experiment))
+    if folder != FOLDER and not folder.is_dir():
+        raise DataError(f"no folder {folder} (folder=): expected a tracking folder, as runs leave it (mlruns)")
+    return list(on_disk(folder))

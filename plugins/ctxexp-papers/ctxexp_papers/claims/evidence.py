@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,20 +14,14 @@ from ctxexp.report.wording import baseline_label, definition_name, measure_info
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key
-from ctxexp_papers.claims.provenance import departures
+from ctxexp_papers.claims.protocol import Protocol
+from ctxexp_papers.claims.source import LinkedResults, Source
 from ctxexp_papers.claims.spans import NotMeasuredError, Span
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAPER = ("elmo", "bert", "gpt2")
-"""The models that the paper speaks of, by their registered names."""
-
 SAMPLED = ("one_per_sentence", "uniform", "")  # baselines of random occurrences, as the paper's
-CORPUS = "sts_2012_2016"
-"""The paper's own text."""
-
-Kind = Literal["published", "other", "released"]
 
 
 @dataclass(frozen=True)
@@ -95,19 +89,14 @@ class Evidence:
 
 
 @dataclass
-class Family:
-    """Evidence that may stand in one sentence: the same weights, corpus, protocol, transform and control; newest first.
+class Family(Source):
+    """Runs that may stand in one sentence: the same weights, corpus, protocol, transform and control; newest first.
 
-    `departures`: by model, what keeps its runs from being the paper's own experiment; none of kind `published` has any.
-    `controls`: a line a curve and model on what there is without context (`ctxexp.report.negative_controls`).
+    Its `controls` are a line a curve and model (`ctxexp.report.negative_controls`).
     """
 
-    kind: Kind
-    title: str
     corpus: str = ""
     members: list[Evidence] = field(default_factory=list)
-    departures: dict[str, list[str]] = field(default_factory=dict)
-    controls: list[str] = field(default_factory=list)
 
     def find(self, model: str, *keys: Key) -> Evidence | None:
         """The newest run of the model that has all these curves."""
@@ -117,16 +106,18 @@ class Family:
         return None
 
     def models(self) -> list[str]:
-        """The models in it, the paper's first."""
-        names = {member.model for member in self.members}
-        return [m for m in PAPER if m in names] + sorted(names - set(PAPER))
+        """The models in it, in the order of its members."""
+        return list(dict.fromkeys(member.model for member in self.members))
+
+    def links(self) -> list[str]:
+        return list(dict.fromkeys(f"{m.label or m.model}: {m.link}" for m in self.members if m.link))
 
 
-def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
-    """Finished runs (results and a link to each), newest first, sorted into families; the paper's own first.
+def families(runs: Iterable[LinkedResults], protocol: Protocol) -> list[Family]:
+    """Finished runs, newest first, sorted into families; the paper's own first.
 
     Only runs of the paper's models and of word-vector files count. The paper's own: its weights, its text and its
-    protocol (`provenance.departures`), whatever a run calls itself. A file of word vectors has neither weights nor
+    protocol (`Protocol.departures`), whatever a run calls itself. A file of word vectors has neither weights nor
     contexts and joins every family.
     """
     by_protocol: dict[tuple[str, ...], Family] = {}
@@ -139,24 +130,28 @@ def families(runs: Iterable[tuple[Results, str]]) -> list[Family]:
         if name == "word_vectors":
             files.append(_evidence(_file(info, label), results, link))
             continue
-        if name not in PAPER:
+        if name not in protocol.checkpoints:
             continue
         changed = [info.transform.name, info.control]
-        reasons = departures(info)
+        reasons = protocol.departures(info)
         weights = info.model.weights or "unknown"
         key = ("own" if not reasons else weights, info.corpus.fingerprint, *changed)
         if key not in by_protocol:
             title = _title("of the paper" if not reasons else weights, info, changed)
-            by_protocol[key] = Family("other" if reasons else "published", title, info.corpus.name)
+            by_protocol[key] = Family("other" if reasons else "protocol", title, corpus=info.corpus.name)
         by_protocol[key].members.append(_evidence(name, results, link))
         own.setdefault(key, {}).setdefault(name, results)
         if reasons:
             by_protocol[key].departures.setdefault(name, reasons)
     twins = [m for family in by_protocol.values() for m in family.members if m.info.model.weights == UNTRAINED]
+    order = list(protocol.checkpoints)
     for key, family in by_protocol.items():
-        family.members = [replace(m, twin=_twin(m, twins)) for m in family.members]
+        members = [replace(m, twin=_twin(m, twins)) for m in family.members]
+        family.members = sorted(members, key=lambda m: order.index(m.model))
         family.controls = control_lines(list(own[key].items()), others=[results for results, _ in pairs])
-    every = sorted(by_protocol.values(), key=lambda f: (f.kind != "published", f.corpus != CORPUS, _distance(f)))
+    every = sorted(
+        by_protocol.values(), key=lambda f: (f.kind != "protocol", f.corpus != protocol.corpus, _distance(f))
+    )
     for family in every:
         family.members += files
     return every
@@ -229,11 +224,6 @@ def _file(info: RunInfo, label: str) -> str:
 def _distance(family: Family) -> int:
     """In how many ways its runs depart from the paper's experiment at the most."""
     return max(map(len, family.departures.values()), default=0)
-
-
-def own_weights(every: Sequence[Family]) -> Family | None:
-    """The family that decides: the paper's own weights, text and protocol; None without a run of them."""
-    return next((family for family in every if family.kind == "published"), None)
 
 
 def _title(weights: str, info: RunInfo, changed: Sequence[str]) -> str:

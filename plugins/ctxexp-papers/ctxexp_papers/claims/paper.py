@@ -1,42 +1,76 @@
-"""The claims of Ethayarajh (2019) as tests that were fixed before any run was looked at.
-
-A claim's verdict is holds, holds only under a reading, fails, open, or not run, and comes from runs of the paper's own
-weights, text and protocol alone. Other runs, and the figures that the authors released, go through the same tests and
-are reported as what they are. Intervals decide: of released points it is only said on which side they lie.
-"""
+"""A paper and its claims: what it says and where, on what protocol, and how each claim is tested."""
 
 from __future__ import annotations
 
-from ctxexp_papers.claims import contexts, static, words
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 from ctxexp_papers.claims.checks import Check
-from ctxexp_papers.claims.evidence import Evidence, Family, families, own_weights
-from ctxexp_papers.claims.verdict import Claim, Finding, judge
-
-CLAIMS: tuple[Claim, ...] = (*contexts.CLAIMS, *words.CLAIMS, *static.CLAIMS)
-"""Every claim, in the paper's order; those of its abstract are in ABSTRACT."""
-
-ABSTRACT = ("anisotropic", "same-word-closer", "self-similarity-falls", "variance-below-5", "finite-senses")
-"""The five sentences of the abstract that report results."""
+from ctxexp_papers.claims.protocol import Protocol
+from ctxexp_papers.claims.source import Inputs, Source
 
 
-def evaluate(family: Family) -> list[Finding]:
-    """A finding for each claim on this family, the runs that are judged together, in the order of CLAIMS."""
-    findings: list[Finding] = []
-    for claim in CLAIMS:
-        findings.append(judge(claim, family, findings))
-    return findings
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of a paper, where it stands there, and its test, fixed before the evidence was looked at.
+
+    `check` tests it on a source of one of the types `on`: checks by model and variant. A claim is decided over all
+    `models` (on other models it is reported, and decides nothing) and over all `variants`, its defensible
+    specifications, in the order of reporting ("" if there is one): it holds where it does in each model under each
+    specification, and is open where that hangs on the choice. With no `models` every model that a source has counts.
+    `needs` names the claims of the same paper it follows from, whose outcome it takes.
+
+    `quote`: the paper's own words, checked against `quote_source`; without one the statement is a paraphrase that
+    couldn't be checked. `null`: what the test must not call an effect. `reason`: why the threshold is where it is.
+    `reversal`: what would change the verdict. `contradicts`: claims that say otherwise, as "paper/claim".
+    """
+
+    id: str
+    section: str
+    statement: str
+    test: str
+    null: str
+    reason: str
+    reversal: str
+    check: Callable[[Any], list[Check]]
+    on: tuple[type[Source], ...]
+    evidence: str  # what it needs, with the command or folder that gives it, as in "not run: needs ..."
+    models: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ("",)
+    needs: tuple[str, ...] = ()
+    quote: str = ""
+    quote_source: str = ""
+    contradicts: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where the claim stands in the paper: "section 4.2", "figure 2"."""
+        return f"section {self.section}" if self.section[:1].isdigit() else self.section
 
 
-__all__ = [
-    "ABSTRACT",
-    "CLAIMS",
-    "Check",
-    "Claim",
-    "Evidence",
-    "Family",
-    "Finding",
-    "evaluate",
-    "families",
-    "judge",
-    "own_weights",
-]
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """A paper with claims. `name` is that of its module ("skean_2025"), `title` heads its report.
+
+    `sources` turns what a user offers into evidence, the paper's own first; `released` says where the authors' results
+    are had. `labels` are the models' names in reports, `abstract` the claims that its abstract makes, `rule` says what
+    a reader must know of the tests as a whole, `notes` gives further sentences for the end of its report.
+    """
+
+    name: str
+    title: str
+    citation: str
+    url: str
+    protocol: Protocol
+    claims: tuple[Claim, ...]
+    sources: Callable[[Inputs], Sequence[Source]]
+    released: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    abstract: tuple[str, ...] = ()
+    rule: str = ""
+    notes: Callable[[], Sequence[str]] = tuple
+
+    def claim(self, id: str) -> Claim:
+        """The claim of this name; raises KeyError."""
+        return {claim.id: claim for claim in self.claims}[id]

@@ -1,235 +1,191 @@
-"""The report: verdicts on the paper's claims, the same tests elsewhere, and what the released figures imply."""
+"""The report on papers' claims: counts, verdicts, the tests behind them; as text and Markdown."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
-from ctxexp.files.templates import render_page
-from ctxexp.files.writing import write_text
-from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
-from ctxexp_papers.claims import released
 from ctxexp_papers.claims.checks import Check
-from ctxexp_papers.claims.paper import ABSTRACT, CLAIMS, Family, Finding, evaluate, own_weights
-from ctxexp_papers.claims.verdict import OUTCOME_TEXTS, Claim, Outcome, reasons
+from ctxexp_papers.claims.court import Trial
+from ctxexp_papers.claims.paper import Claim, Paper
+from ctxexp_papers.claims.source import Source
+from ctxexp_papers.claims.verdict import RULINGS, Finding, Verdict, reasons
 
-TITLE = "The claims of Ethayarajh (2019), tested"
-RULE = (
-    "Tests and thresholds were fixed before any run of the paper's own weights was looked at, and with the released "
-    "figures in view, but for those on trends and on the room above chance, which were made stricter later. Intervals "
-    "decide: one that spans the bound leaves its test open; a trend over layers is decided only beyond what walks of "
-    "the same steps give. A verdict is on the paper's claim and comes from runs of the paper's own weights "
-    "(bert-base-cased, gpt2, the original ELMo, by the SHA-256 of their files), own text and own protocol alone; the "
-    "same tests on anything else say what came out there."
-)
-NO_RUN = (
-    "no finished run of the paper's own weights, text and protocol "
-    "(python -m ctxexp -m experiment=ethayarajh_2019 weights=published model=bert,gpt2,elmo)"
+TONE = (
+    "A verdict is on a sentence and its test, not on a paper or its authors: a claim that fails under a stricter test "
+    "may have been well founded by the methods of its day. Authors are asked before a verdict on their paper is "
+    "published with a release."
 )
 HERE = "measured here, not a verdict"
-PILLS: dict[Outcome, str] = {"pass": "yes", "only": "part", "fail": "no", "open": "open", "none": "open"}
-Row = tuple[list[str], str]  # cells of a check, and the link to its run
 
 
-class Verdict(NamedTuple):
-    """On one claim: the outcome, the same in words, why it isn't another, what the released figures say of it, and
-    what came out on the runs nearest to the paper's where these are none."""
-
-    claim: Claim
-    outcome: Outcome
-    words: str
-    why: str
-    figures: str
-    here: str = ""
-
-
-@dataclass(frozen=True)
-class ClaimsReport:
-    """A verdict a claim (all "not run" unless `ran`: there are runs of the paper's own weights), the findings of every
-    family, and derivations from the released figures."""
-
-    verdicts: tuple[Verdict, ...]
-    ran: bool
-    findings: tuple[tuple[Family, tuple[Finding, ...]], ...]
-    derived: tuple[released.Derivation, ...]
+def table(trials: Sequence[Trial]) -> str:
+    """For a terminal: a row a paper with its counts."""
+    rows: list[tuple[str, ...]] = [("paper", "claims", *RULINGS)]
+    rows += [(t.paper.name, str(len(t.verdicts)), *map(str, t.counts().values())) for t in trials]
+    width = max(len(row[0]) for row in rows)
+    lines = [f"{name:<{width}}  " + "  ".join(f"{cell:>7}" for cell in cells) for name, *cells in rows]
+    totals = [sum(t.counts()[ruling] for t in trials) for ruling in RULINGS]
+    lines.append(f"{'all':<{width}}  " + "  ".join(f"{n:>7}" for n in (sum(totals), *totals)))
+    return "\n".join([*lines, "", "each paper's verdicts, tests and needs: ctxexp claims paper=NAME", TONE])
 
 
-def build(families: Sequence[Family]) -> ClaimsReport:
-    """The report on these families, the released figures added at the end."""
-    every = [*families, released.family()]
-    findings = tuple((family, tuple(evaluate(family))) for family in every)
-    deciding = own_weights(families)
-    own = next((result for family, result in findings if family is deciding), None)
-    nearest = next(((family, result) for family, result in findings if family.kind == "other"), None)
-    verdicts = []
-    for i, figures in enumerate(findings[-1][1]):
-        result: tuple[Outcome, str, str] = ("none", OUTCOME_TEXTS["published"]["none"], "")
-        if own:
-            result = own[i].outcome, own[i].words, own[i].why
-        here = ""
-        if result[0] == "none" and nearest:
-            family, others = nearest
-            here = _here(family, others[i])
-            lacks = _departures(family, figures.claim.models) if here else ""
-            result = "none", f"{OUTCOME_TEXTS['published']['none']}{': ' if lacks else ''}{lacks}", result[2]
-        verdicts.append(Verdict(figures.claim, *result, released.says(figures), here))
-    return ClaimsReport(tuple(verdicts), own is not None, findings, tuple(released.derivations()))
+def says(paper: Paper, finding: Finding) -> str:
+    """The outcome of a claim's tests in a few words, model by model under the first reading: "GPT-2: 6 of 12"; empty
+    where none was measured."""
+    reading = finding.claim.variants[0]
+    by_name: dict[str, list[str]] = {}
+    for check in finding.checks:
+        if check.is_measured and check.variant == reading and check.brief:
+            by_name.setdefault(paper.labels.get(check.model, check.model), []).append(check.brief)
+    return "; ".join(f"{name}: {', '.join(briefs)}" if name else ", ".join(briefs) for name, briefs in by_name.items())
 
 
-def _here(family: Family, finding: Finding) -> str:
-    """The outcome on runs that give no verdict, in a few words; empty where nothing was measured."""
-    values = released.says(finding)
-    return f"{finding.words} ({family.title}{': ' if values else ''}{values})" if _is_measured(finding) else ""
+def figures(paper: Paper, verdict: Verdict) -> str:
+    """What released points say of the claim, empty where they say nothing."""
+    points = [f for f in verdict.beside if f.source.kind == "points"]
+    return "; ".join(filter(None, (says(paper, finding) for finding in points)))
 
 
-def _is_measured(finding: Finding) -> bool:
-    return any(check.is_measured for check in finding.checks)
+def beside(paper: Paper, verdict: Verdict) -> str:
+    """What came out on the nearest evidence that gives no verdict; empty where nothing was measured."""
+    other = next((f for f in verdict.beside if f.source.kind == "other" and f.is_measured), None)
+    if other is None:
+        return ""
+    values = says(paper, other)
+    return f"{other.words} ({other.source.title}{': ' if values else ''}{values})"
 
 
-def _departures(family: Family, models: Sequence[str]) -> str:
-    """Reasons why a family's runs of these models give no verdict, each once with its models."""
-    by_reason: dict[str, list[str]] = {}
-    for model, reasons_ in family.departures.items():
-        if any(model in name for name in models):
-            for reason in reasons_:
-                by_reason.setdefault(reason, []).append(model)
-    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+def lacks(trial: Trial, verdict: Verdict) -> str:
+    """Why there is no verdict, or why it is open: departures of the runs that there are, then what is missing."""
+    why = [verdict.why]
+    if verdict.outcome == "none":
+        nearest = next((source for source, _ in trial.findings if source.kind == "other" and source.departures), None)
+        why.insert(0, _departures(nearest, verdict.claim.models) if nearest else "")
+    return "; ".join(filter(None, why))
 
 
-def text(report: ClaimsReport) -> str:
+def text(trial: Trial) -> str:
     """For a terminal: the verdicts, then a line a test."""
-    width = max(len(claim.id) for claim in CLAIMS)
-    lines = [TITLE, "", "verdicts (* in the abstract)"]
-    if unrun := _unrun(report):
-        lines.append(f"  {unrun}" + " Tests on your own runs stand below." * (len(report.findings) > 1))
-    for claim, _, words, why, figures, here in report.verdicts:
-        lines.append(
-            f"  {_starred(claim):<{width + 1}}  {words.partition(':')[0]:<9} {claim.statement} ({_place(claim)})"
-        )
-        why = "; ".join(filter(None, [words.partition(": ")[2], why]))
-        if why:
-            lines.append(f"  {'':<{width + 1}}  {'':<9} ({why})")
-        if here:
-            lines.append(f"  {'':<{width + 1}}  {'':<9} {HERE}: {here}")
-        if figures:
-            lines.append(f"  {'':<{width + 1}}  {'':<9} released figures: {figures}")
-    for family, findings in report.findings:
-        lines += ["", _heading(family)]
-        untold: dict[str, list[str]] = {}
-        for finding in findings:
-            test_lines = [f"    {_line(check)}" for check in finding.checks if check.is_measured]
-            if test_lines:
-                lines += [f"  {finding.claim.id:<{width}}  {finding.words}", *test_lines]
-            else:
-                untold.setdefault(finding.words, []).append(finding.claim.id)
-        for words, ids in untold.items():
-            sentence = f"{words}: all of them" if len(ids) == len(findings) else f"{words}: {', '.join(ids)}"
-            lines += textwrap.wrap(sentence, 110, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-        if family.controls:
-            lines += ["  without context", *(f"    {line}" for line in family.controls)]
-        links = dict.fromkeys(f"{m.label or m.model}: {m.link}" for m in family.members if m.link)
-        lines += ["  runs", *(f"    {link}" for link in links)] if links else []
-    lines += ["", "what follows from the released figures"]
-    lines += [f"  {derivation.text}" for derivation in report.derived]
-    return "\n".join(lines)
+    paper = trial.paper
+    width = max(len(claim.id) for claim in paper.claims)
+    starred = " (* in the abstract)" if paper.abstract else ""
+    counts = ", ".join(f"{n} {ruling}" for ruling, n in trial.counts().items())
+    lines = [paper.title, "", f"verdicts{starred}: {counts}"]
+    for verdict in trial.verdicts:
+        claim = verdict.claim
+        lines.append(f"  {_starred(paper, claim):<{width + 1}}  {verdict.words:<9} {claim.statement} ({claim.place})")
+        notes = [f"({lacks(trial, verdict)})"] if lacks(trial, verdict) else []
+        notes += [f"{HERE}: {here}"] if (here := beside(paper, verdict)) else []
+        notes += [f"released figures: {said}"] if (said := figures(paper, verdict)) else []
+        lines += [f"  {'':<{width + 1}}  {'':<9} {note}" for note in notes]
+    for source, findings in trial.findings:
+        lines += ["", heading(source), *_tests(findings, width)]
+        if source.controls:
+            lines += ["  without context", *(f"    {line}" for line in source.controls)]
+        lines += ["  runs", *(f"    {link}" for link in links)] if (links := source.links()) else []
+    if notes := list(paper.notes()):
+        lines += ["", "notes", *(f"  {note}" for note in notes)]
+    return "\n".join([*lines, "", TONE])
 
 
-def markdown(report: ClaimsReport) -> str:
+def _tests(findings: Sequence[Finding], width: int) -> list[str]:
+    """A line a test that was made; then, in one sentence an outcome, the claims without one."""
+    lines: list[str] = []
+    untold: dict[str, list[str]] = {}
+    for finding in findings:
+        test_lines = [f"    {_line(check)}" for check in finding.checks if check.is_measured]
+        if test_lines:
+            lines += [f"  {finding.claim.id:<{width}}  {finding.words}", *test_lines]
+        else:
+            untold.setdefault(finding.words, []).append(finding.claim.id)
+    for words, ids in untold.items():
+        sentence = f"{words}: all of them" if len(ids) == len(findings) else f"{words}: {', '.join(ids)}"
+        lines += textwrap.wrap(sentence, 110, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return lines
+
+
+def markdown(trials: Sequence[Trial]) -> str:
     """For a repository or a note: the same as tables, with statements, tests and links."""
-    lines = [
-        f"# {TITLE}",
-        "",
-        RULE,
-        "",
-        "## Verdicts",
-        "",
-        *([unrun, ""] if (unrun := _unrun(report)) else []),
-        f"| claim | section | statement | verdict | why | the released figures | {HERE} |",
+    lines = ["# Papers' claims, tested", "", TONE, "", *counts_table(trials)]
+    for trial in trials:
+        lines += ["", *_paper_lines(trial)]
+    return "\n".join([*lines, ""])
+
+
+def counts_table(trials: Sequence[Trial]) -> list[str]:
+    """A Markdown table: a row a paper with its counts."""
+    lines = ["| paper | " + " | ".join(RULINGS) + " |", "|---|" + "---|" * len(RULINGS)]
+    return lines + [f"| `{t.paper.name}` | " + " | ".join(map(str, t.counts().values())) + " |" for t in trials]
+
+
+def _paper_lines(trial: Trial) -> list[str]:
+    paper = trial.paper
+    lines = [f"## {paper.title}", "", f"{paper.citation}. <{paper.url}>", "", f"Protocol: {paper.protocol.scope}.", ""]
+    lines += [paper.rule, ""] if paper.rule else []
+    lines += [
+        f"| claim | place | statement | verdict | why | the released figures | {HERE} |",
         "|---|---|---|---|---|---|---|",
     ]
+    for verdict in trial.verdicts:
+        claim = verdict.claim
+        cells = (claim.place, claim.statement, verdict.words, lacks(trial, verdict), figures(paper, verdict))
+        lines.append(
+            f"| `{claim.id}`{'*' * (claim.id in paper.abstract)} | "
+            + " | ".join(map(_cell, (*cells, beside(paper, verdict))))
+            + " |"
+        )
+    lines += ["", "\\* in the abstract", ""] if paper.abstract else [""]
     lines += [
-        f"| `{c.id}`{'*' * (c.id in ABSTRACT)} | {c.section} | {_cell(c.statement)} | {_cell(words)} | {_cell(why)} "
-        f"| {_cell(figures)} | {_cell(here)} |"
-        for c, _, words, why, figures, here in report.verdicts
+        "| claim | test | null | threshold | what would change the verdict | quote |",
+        "|---|---|---|---|---|---|",
     ]
-    lines += ["", "\\* in the abstract", "", "## Tests", "", "| claim | test |", "|---|---|"]
-    lines += [f"| `{claim.id}` | {_cell(claim.test)} |" for claim in CLAIMS]
-    for family, findings in report.findings:
-        lines += ["", f"## {_heading(family).capitalize()}", ""]
+    lines += [
+        f"| `{c.id}` | " + " | ".join(map(_cell, (c.test, c.null, c.reason, c.reversal, quotation(c)))) + " |"
+        for c in paper.claims
+    ]
+    for source, findings in trial.findings:
+        lines += ["", f"### {heading(source)[:1].upper()}{heading(source)[1:]}", ""]
+        lines += [f"`{source.command}`", ""] if source.command else []
         lines += ["| claim | outcome | model | reading | as claimed | effect | 95% interval | n | | run |",
                   "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
         for finding in findings:
-            outcomes = [check for check in finding.checks if check.is_measured]
-            rest = reasons(finding.checks) or ([finding.why] if not finding.checks else [])
-            for check in [*outcomes, *(Check("", text=why) for why in rest)]:
-                cells = [f"`{finding.claim.id}`", finding.words, *_cells(check)]
+            for check in [*(c for c in finding.checks if c.is_measured), *(Check("", text=w) for w in rest(finding))]:
+                row = (f"`{finding.claim.id}`", finding.words, *check_cells(check))
                 link = f"[run]({check.link})" if check.link.startswith("http") else _cell(check.link)
-                lines.append("| " + " | ".join([*map(_cell, cells), link]) + " |")
-        if family.controls:
-            lines += ["", "Without context:", "", *(f"- {_cell(line)}" for line in family.controls)]
-    lines += ["", "## What follows from the released figures", ""]
-    lines += [f"- {derivation.text}" for derivation in report.derived]
-    lines += ["", f"Source: {reference.SOURCE}; {reference.CAVEAT}.", ""]
-    return "\n".join(lines)
+                lines.append("| " + " | ".join([*map(_cell, row), link]) + " |")
+        if source.controls:
+            lines += ["", "Without context:", "", *(f"- {_cell(line)}" for line in source.controls)]
+    notes = [f"- {note}" for note in paper.notes()]
+    return [*lines, "", "### Notes", "", *notes] if notes else lines
 
 
-def page(report: ClaimsReport) -> str:
-    """One HTML page that fetches nothing."""
-    return render_page(
-        "ctxexp_papers.claims",
-        "page.html",
-        title=TITLE,
-        rule=RULE,
-        why=_unrun(report),
-        verdicts=[(*verdict, PILLS[verdict.outcome], _place(verdict.claim)) for verdict in report.verdicts],
-        abstract=ABSTRACT,
-        sections=[(*_section(family, findings), family.controls) for family, findings in report.findings],
-        here=HERE,
-        derived=[derivation.text for derivation in report.derived],
-        source=f"Released figures: {reference.SOURCE}; {reference.CAVEAT}.",
-    )
+def quotation(claim: Claim) -> str:
+    """The paper's own words and where they were checked, or that they weren't."""
+    if not claim.quote:
+        return "a paraphrase, not checked against the paper's words"
+    source = f"checked: {claim.quote_source}" if claim.quote_source else "not checked against the paper"
+    return f'"{claim.quote}" ({source})'
 
 
-def write(report: ClaimsReport, folder: Path) -> list[Path]:
-    """claims.md and claims.html in the folder, which is made if need be; their paths."""
-    pages = {"claims.md": markdown(report), "claims.html": page(report)}
-    return [write_text(folder / name, content) for name, content in pages.items()]
+def heading(source: Source) -> str:
+    """A source in a line: what it is, and whether it gives verdicts."""
+    models = ", ".join(source.models())
+    if source.kind == "points":
+        return f"the same tests on {source.title} (points without intervals: no verdict)"
+    once = f" ({ONE_TRAINING_RUN.lower()})" if len(source.models()) > 1 and source.links() else ""
+    prefix = "" if source.kind == "protocol" else "the same tests on "
+    return f"{prefix}{source.title}{': ' if models else ''}{models}{once}"
 
 
-def _heading(family: Family) -> str:
-    if family.kind == "released":
-        return f"the same tests on {family.title} (points without intervals: no verdict)"
-    models = ", ".join(family.models())
-    once = f" ({ONE_TRAINING_RUN.lower()})" if len(family.models()) > 1 else ""
-    return f"{'' if family.kind == 'published' else 'the same tests on '}{family.title}: {models}{once}"
+def rest(finding: Finding) -> list[str]:
+    """Why checks of a finding were not made."""
+    return reasons(finding.checks) or ([finding.why] if not finding.checks and finding.why else [])
 
 
-def _unrun(report: ClaimsReport) -> str:
-    """Why no verdict could be reached; empty if some could."""
-    return "" if report.ran else f"Not run: {NO_RUN}."
-
-
-def _place(claim: Claim) -> str:
-    """Where the claim stands in the paper: "section 4.2", "figure 2"."""
-    return f"section {claim.section}" if claim.section[0].isdigit() else claim.section
-
-
-def _starred(claim: Claim) -> str:
-    return claim.id + "*" * (claim.id in ABSTRACT)
-
-
-def _line(check: Check) -> str:
-    model, reading, passed, effect, interval, n, text = _cells(check)
-    row = f"{model:<10} {passed:<4} {effect:>7} {interval:<18}"
-    return f"{row} {'n ' + n if n else '':<9} {reading + ': ' if reading else ''}{text}".rstrip()
-
-
-def _cells(check: Check) -> list[str]:
+def check_cells(check: Check) -> list[str]:
     """model, reading, as claimed, effect, interval, n, in words."""
     passed = {True: "yes", False: "no", None: "open" if check.is_measured else ""}[check.passed]
     interval = f"[{check.low:.3f}, {check.high:.3f}]" if math.isfinite(check.low) else ""
@@ -238,18 +194,26 @@ def _cells(check: Check) -> list[str]:
     return [check.model, check.variant, passed, effect, interval, n, check.text]
 
 
+def _departures(source: Source, models: Sequence[str]) -> str:
+    """Reasons why a source of these models gives no verdict, each once with its models."""
+    by_reason: dict[str, list[str]] = {}
+    for model, reasons_ in source.departures.items():
+        if not models or any(model in name for name in models):
+            for reason in reasons_:
+                by_reason.setdefault(reason, []).append(model)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+
+
+def _starred(paper: Paper, claim: Claim) -> str:
+    return claim.id + "*" * (claim.id in paper.abstract)
+
+
+def _line(check: Check) -> str:
+    model, reading, passed, effect, interval, n, text = check_cells(check)
+    row = f"{model:<10} {passed:<4} {effect:>7} {interval:<18}"
+    return f"{row} {'n ' + n if n else '':<9} {reading + ': ' if reading else ''}{text}".rstrip()
+
+
 def _cell(words: str) -> str:
     """A table cell of Markdown: one line, its bars escaped."""
     return " ".join(words.split()).replace("|", "\\|")
-
-
-def _section(family: Family, findings: Sequence[Finding]) -> tuple[str, list[tuple[Finding, str, list[Row], str]]]:
-    """A family's title, and of each finding its pill, the cells and link of each check, and why there are no more."""
-    heading = _heading(family)
-    rows = [(f, PILLS[f.outcome], [(_cells(c), c.link) for c in f.checks if c.is_measured], _rest(f)) for f in findings]
-    return heading[0].upper() + heading[1:], rows
-
-
-def _rest(finding: Finding) -> str:
-    """Why checks of a finding were not made."""
-    return "; ".join(reasons(finding.checks) or ([finding.why] if not finding.checks else []))

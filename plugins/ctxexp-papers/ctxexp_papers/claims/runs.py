@@ -12,8 +12,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.jobs.finished_runs import finished_results
 from ctxexp.progress import show
 from ctxexp.results import Results
-
-LinkedResults = tuple[Results, str]  # and a link to the run
+from ctxexp_papers.claims.source import LinkedResults
 
 
 def on_disk(folder: Path) -> Iterator[LinkedResults]:

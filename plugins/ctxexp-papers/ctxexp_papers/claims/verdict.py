@@ -1,97 +1,141 @@
-"""From tests to a verdict: claims, and the findings of their tests."""
+"""From tests to a verdict: the finding of a claim's tests on a source, and the claim's verdict over all sources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ctxexp_papers.claims.checks import Check
-from ctxexp_papers.claims.evidence import Family
+from ctxexp_papers.claims.paper import Claim
+from ctxexp_papers.claims.source import Kind, Source
 
 Outcome = Literal["pass", "only", "fail", "open", "none"]
-OUTCOME_TEXTS: dict[str, dict[Outcome, str]] = {
-    "published": {"pass": "holds", "only": "holds only under", "fail": "fails", "open": "open", "none": "not run"},
+OUTCOME_TEXTS: dict[Kind, dict[Outcome, str]] = {
+    "protocol": {"pass": "holds", "only": "open: holds only under", "fail": "fails", "open": "open", "none": "not run"},
     "other": {
         "pass": "as claimed", "only": "as claimed only under", "fail": "not as claimed", "open": "open",
         "none": "not measured",
     },
-    "released": {
+    "points": {
         "pass": "figures agree", "only": "figures agree only under", "fail": "figures disagree", "open": "figures open",
         "none": "not released",
     },
 }  # fmt: skip
-"""By kind of evidence: on the paper's claim itself, which only its own weights, text and protocol decide; what came out
-of the same test on anything else; and on which side the released figures lie, which have no intervals to decide by."""
+"""By kind of source: on the paper's claim itself, which only its own protocol or released results decide; what came out
+of the same test on anything else; and on which side released points lie, which have no intervals to decide by."""
 
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper, where it stands there, and its test, fixed before any run was looked at.
-
-    `check` tests it on a family: checks by model and variant. `variants` are the readings under which it is tested, in
-    the order of reporting ("" if there is one); `needs` names the claims it follows from, whose outcome it takes.
-    """
-
-    id: str
-    section: str
-    statement: str
-    test: str
-    check: Callable[[Family], list[Check]]
-    models: tuple[str, ...]
-    variants: tuple[str, ...] = ("",)
-    needs: tuple[str, ...] = ()
+RULINGS = ("holds", "fails", "open", "not run")
+RULING_OF: dict[Outcome, str] = {"pass": "holds", "fail": "fails", "open": "open", "only": "open", "none": "not run"}
+"""A verdict in a word: one that hangs on a choice is open."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim's outcome on a family; `variants` those it is as claimed under, `open` how many others weren't measured,
-    `why` what was missing."""
+    """A claim's outcome on a source.
+
+    `variants`: specifications it is as claimed under, where others differ; `failed`: those it isn't under, where no
+    other decides; `open`: how many others are open or weren't measured. `why`: what was missing.
+    """
 
     claim: Claim
-    family: Family
+    source: Source
     outcome: Outcome
     variants: tuple[str, ...]
     checks: tuple[Check, ...]
     why: str = ""
     open: int = 0
+    failed: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
         """The outcome in words: a verdict only on the paper's own experiment."""
-        text = OUTCOME_TEXTS[self.family.kind][self.outcome]
+        text = OUTCOME_TEXTS[self.source.kind][self.outcome]
+        if self.outcome == "open" and self.failed:
+            no = OUTCOME_TEXTS[self.source.kind]["fail"]
+            return f"{text}: {no} under {' and '.join(self.failed)}, {self.open} other{_s(self.open)} not decided"
         if self.outcome != "only":
             return text
-        rest = f" ({self.open} other reading{'s' if self.open > 1 else ''} open or not measured)" if self.open else ""
+        rest = f" ({self.open} other reading{_s(self.open)} open or not measured)" if self.open else ""
         return f"{text} {' or '.join(self.variants)}{rest}"
 
+    @property
+    def is_measured(self) -> bool:
+        return any(check.is_measured for check in self.checks)
 
-def judge(claim: Claim, family: Family, known: Sequence[Finding] = ()) -> Finding:
-    """The finding of the claim's tests on this family; `known` are the findings on claims that it follows from."""
+
+@dataclass(frozen=True)
+class Verdict:
+    """On a claim: the finding that decides (None: nothing does), and those beside it, which are no verdict.
+
+    `why` says what a claim without a verdict needs, or why two of the paper's own sources leave it open.
+    """
+
+    claim: Claim
+    finding: Finding | None
+    beside: tuple[Finding, ...] = ()
+    why: str = ""
+    is_split: bool = False  # the paper's own sources decide differently
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.is_split:
+            return "open"
+        return self.finding.outcome if self.finding else "none"
+
+    @property
+    def ruling(self) -> str:
+        """holds, fails, open or not run."""
+        return RULING_OF[self.outcome]
+
+    @property
+    def words(self) -> str:
+        """The verdict in words, with the choice that it hangs on."""
+        if self.is_split or self.finding is None:
+            return self.ruling
+        return self.finding.words
+
+
+def judge(claim: Claim, source: Source, known: Sequence[Finding] = ()) -> Finding:
+    """The finding of the claim's tests on this source; `known` are the findings on claims that it follows from."""
     if claim.needs:
-        return _follow(claim, family, known)
-    checks = tuple(claim.check(family))
+        return _follow(claim, source, known)
+    checks = tuple(claim.check(source)) if isinstance(source, claim.on) else ()
+    models = claim.models or tuple(dict.fromkeys(check.model for check in checks))
     passed: list[str] = []
     failed: list[str] = []
     open_: list[str] = []
     for variant in claim.variants:
-        states = {model: _state(checks, model, variant) for model in claim.models}
-        (failed if False in states.values() else open_ if None in states.values() else passed).append(variant)
+        states = {model: _state(checks, model, variant) for model in models}
+        undecided = None in states.values() or not states
+        (failed if False in states.values() else open_ if undecided else passed).append(variant)
     outcome: Outcome = "none"
     if passed:
         outcome = "pass" if len(passed) == len(claim.variants) else "only"
     elif not open_:
         outcome = "fail"
-    elif any(check.is_measured and check.passed is None and check.model in claim.models for check in checks):
+    elif any(check.is_measured and check.model in models for check in checks) and (failed or _is_open(checks, models)):
         outcome = "open"
     variants = tuple(passed) if outcome == "only" else ()
-    return Finding(claim, family, outcome, variants, checks, _why(claim, checks, open_), len(open_))
+    why = _why(claim, models, checks, open_)
+    return Finding(claim, source, outcome, variants, checks, why, len(open_), tuple(failed))
 
 
-def _state(checks: Sequence[Check], model: str, variant: str) -> bool | None:
-    """False once a test of the model failed, True if all passed, None where one is open."""
-    states = [check.passed for check in checks if check.model == model and check.variant == variant]
-    return False if False in states else None if not states or None in states else True
+def decide(claim: Claim, findings: Sequence[Finding]) -> Verdict:
+    """The claim's verdict from its findings on every source, in the paper's order: the first of its own protocol that
+    says anything decides, and leaves it open where another of them says otherwise. Off-protocol nothing decides."""
+    own = [f for f in findings if f.source.kind == "protocol" and (f.outcome != "none" or f.is_measured)]
+    deciding = [f for f in own if f.outcome != "none"]
+    sides = {f.outcome for f in deciding} & {"pass", "fail"}
+    best = next((f for f in deciding if f.outcome in sides), deciding[0] if deciding else None)
+    beside = tuple(f for f in findings if f is not best and (f.is_measured or f.outcome != "none"))
+    if len(sides) == 2:
+        why = "; ".join(f"{f.source.title}: {f.words}" for f in deciding)
+        return Verdict(claim, best, beside, f"the paper's own results don't agree: {why}", is_split=True)
+    if best is None:
+        reasons_ = [f"{f.source.title}: {f.why}" for f in own if f.why]
+        return Verdict(claim, None, beside, "; ".join(reasons_) or f"needs {claim.evidence}")
+    return Verdict(claim, best, beside, best.why if best.outcome in ("open", "only") or claim.needs else "")
 
 
 def reasons(checks: Sequence[Check]) -> list[str]:
@@ -103,20 +147,37 @@ def reasons(checks: Sequence[Check]) -> list[str]:
     return [": ".join(filter(None, [", ".join(models), why])) for why, models in by_reason.items()]
 
 
-def _why(claim: Claim, checks: Sequence[Check], open_: Sequence[str]) -> str:
+def _state(checks: Sequence[Check], model: str, variant: str) -> bool | None:
+    """False once a test of the model failed, True if all passed, None where one is open."""
+    states = [check.passed for check in checks if check.model == model and check.variant == variant]
+    return False if False in states else None if not states or None in states else True
+
+
+def _is_open(checks: Sequence[Check], models: Sequence[str]) -> bool:
+    return any(check.is_measured and check.passed is None and check.model in models for check in checks)
+
+
+def _why(claim: Claim, models: Sequence[str], checks: Sequence[Check], open_: Sequence[str]) -> str:
     """The reasons for an open claim: models without a run, then curves that runs lack."""
-    absent = [m for m in claim.models if not any(c.model == m for c in checks)]
+    absent = [m for m in models if not any(c.model == m for c in checks)]
     lacks = reasons([check for check in checks if check.variant in open_])
     return "; ".join([*([f"no run of {', '.join(absent)}"] if absent else []), *lacks])
 
 
-def _follow(claim: Claim, family: Family, known: Sequence[Finding]) -> Finding:
-    """An inference stands where everything that it rests on stands; the weakest of those decides."""
+def _follow(claim: Claim, source: Source, known: Sequence[Finding]) -> Finding:
+    """An inference stands where everything that it rests on stands; the weakest of those decides. Where one of them
+    fails it is left without support, which doesn't make it false: open."""
     order: list[Outcome] = ["fail", "none", "open", "only", "pass"]
     basis = [finding for finding in known if finding.claim.id in claim.needs]
     if len(basis) < len(claim.needs):
-        return Finding(claim, family, "none", (), (), f"rests on {' and '.join(claim.needs)}")
+        return Finding(claim, source, "none", (), (), f"rests on {' and '.join(claim.needs)}")
     weakest = min(basis, key=lambda finding: order.index(finding.outcome))
     grounds = " and on ".join(f"{finding.claim.id} ({finding.words})" for finding in basis)
     why = f"an inference, no better founded than the weaker of what it rests on: {grounds}"
-    return Finding(claim, family, weakest.outcome, weakest.variants, (), why, weakest.open)
+    if weakest.outcome == "fail":
+        return Finding(claim, source, "open", (), (), why)
+    return Finding(claim, source, weakest.outcome, weakest.variants, (), why, weakest.open, weakest.failed)
+
+
+def _s(n: int) -> str:
+    return "s" * (n != 1)

@@ -10,11 +10,11 @@ import numpy as np
 from ctxexp.maths.chance import chance_corrected
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.results.values import Estimates, Key
-from ctxexp_papers.claims.contexts import ANISOTROPY, INTRA, SELF
-from ctxexp_papers.claims.evidence import PAPER, Evidence, Family
-from ctxexp_papers.claims.static import BENCHMARKS, MEASURE
-from ctxexp_papers.claims.verdict import Finding
-from ctxexp_papers.claims.words import VARIANCE
+from ctxexp_papers.claims.evidence import Evidence, Family
+from ctxexp_papers.papers.ethayarajh_2019.contexts import ANISOTROPY, INTRA, SELF
+from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
+from ctxexp_papers.papers.ethayarajh_2019.static import BENCHMARKS, MEASURE
+from ctxexp_papers.papers.ethayarajh_2019.words import VARIANCE
 
 LENGTHS = (10.7, 14.0)  # words per sentence: at the first, unrelated words score what ELMo's context-free layer 0 does
 RELEASED_VARIANCE = f"{VARIANCE}_released"
@@ -37,7 +37,7 @@ def family() -> Family:
     The length-matched level of intra-sentence similarity is not released: `length_null` at 10.7 words stands for it.
     """
     members = []
-    for model in PAPER:
+    for model in MODELS:
         curves = reference.published_curves(model)
         level = length_null(curves[ANISOTROPY], LENGTHS[0])
         curves[Key.of(INTRA, "size_matched_adjusted")] = curves[Key(INTRA, "raw")] - level
@@ -48,22 +48,11 @@ def family() -> Family:
         curves[Key.of(INTRA, "size_matched_corrected")] = chance_corrected(adjusted, level)
         members.append(_points(model, NAMES[model], curves | _static(NAMES[model])))
     members += [_points(name.lower(), name, _static(name)) for name in ("GloVe", "FastText")]
-    return Family("released", "the authors' released per-layer figures, and Table 1", members=members)
+    return Family("points", "the authors' released per-layer figures, and Table 1", members=members)
 
 
 def _points(model: str, label: str, curves: Mapping[Key, np.ndarray]) -> Evidence:
     return Evidence(model, {key: Estimates(*[curve.round(3)] * 3) for key, curve in curves.items()}, label, points=True)
-
-
-def says(finding: Finding) -> str:
-    """The outcome of a claim's tests on the released figures in a few words, model by model under the first reading:
-    "GPT-2: 6 of 12"; empty where none was measured."""
-    reading = finding.claim.variants[0]
-    by_name: dict[str, list[str]] = {}
-    for check in finding.checks:
-        if check.is_measured and check.variant == reading and check.brief:
-            by_name.setdefault(NAMES.get(check.model, ""), []).append(check.brief)
-    return "; ".join(f"{name}: {', '.join(briefs)}" if name else ", ".join(briefs) for name, briefs in by_name.items())
 
 
 def length_null(mean_cosine: np.ndarray, n: float) -> np.ndarray:
@@ -85,17 +74,17 @@ def least_variance(self_similarity: np.ndarray, n: float = np.inf) -> np.ndarray
 
 def derivations() -> list[Derivation]:
     """Consequences of the released per-layer figures; the last one lists what doesn't follow."""
-    curves = {model: reference.published_curves(model) for model in PAPER}
+    curves = {model: reference.published_curves(model) for model in MODELS}
     results = [_definition(curves), _vacuous(curves)]
-    results += [_length(model, curves[model]) for model in PAPER]
+    results += [_length(model, curves[model]) for model in MODELS]
     results += [_steps(curves), _neighbours(curves), _missing()]
     return results
 
 
 def _definition(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
-    even = [m for m in PAPER if m != "gpt2"]  # GPT-2's first positions are far longer than the rest
+    even = [m for m in MODELS if m != "gpt2"]  # GPT-2's first positions are far longer than the rest
     bounds = {m: float(np.nanmin(least_variance(curves[m][Key(SELF, "raw")][1:]))) for m in even}
-    ranges = {m: _ends(curves[m][Key(RELEASED_VARIANCE, "raw")][1:]) for m in PAPER}
+    ranges = {m: _ends(curves[m][Key(RELEASED_VARIANCE, "raw")][1:]) for m in MODELS}
     text = (
         "Definition 3 as printed can't be below 5%: for vectors of equal length it is at least the raw "
         "self-similarity, "
@@ -110,7 +99,7 @@ def _definition(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
 
 def _vacuous(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
     gpt2 = _ends(curves["gpt2"][Key(RELEASED_VARIANCE, "adjusted")][2:12])
-    most = max(float(np.nanmax(curves[m][Key(RELEASED_VARIANCE, "adjusted")][1:])) for m in PAPER)
+    most = max(float(np.nanmax(curves[m][Key(RELEASED_VARIANCE, "adjusted")][1:])) for m in MODELS)
     base = _ends(curves["gpt2"][Key(RELEASED_VARIANCE, "baseline")][2:12])
     text = (
         f"By the released code's estimator adjusted values are at most {most:.3f}, below the 5%. In GPT-2's layers 2 "
@@ -141,14 +130,14 @@ def _steps(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
     """Steps against a trend, and the extremes that the claims' short words pass over."""
     falls = {m: np.flatnonzero(np.diff(c[ANISOTROPY]) < 0) for m, c in curves.items()}
     rises = {m: np.flatnonzero(np.diff(c[Key(SELF, "adjusted")]) > 0) for m, c in curves.items()}
-    parts = [f"{NAMES[m]} {_pairs(falls[m])}" for m in PAPER if len(falls[m])]
-    others = [f"{NAMES[m]} {_pairs(rises[m])}" for m in PAPER if len(rises[m])]
+    parts = [f"{NAMES[m]} {_pairs(falls[m])}" for m in MODELS if len(falls[m])]
+    others = [f"{NAMES[m]} {_pairs(rises[m])}" for m in MODELS if len(rises[m])]
     text = (
         f"Steps against the trends. Anisotropy falls in {'; '.join(parts)}. Adjusted self-similarity rises in "
         f"{'; '.join(others)}."
     )
-    numbers = {f"{m} anisotropy falls": float(len(falls[m])) for m in PAPER}
-    return Derivation("steps", text, numbers | {f"{m} self-similarity rises": float(len(rises[m])) for m in PAPER})
+    numbers = {f"{m} anisotropy falls": float(len(falls[m])) for m in MODELS}
+    return Derivation("steps", text, numbers | {f"{m} self-similarity rises": float(len(rises[m])) for m in MODELS})
 
 
 def _neighbours(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
@@ -167,8 +156,9 @@ def _neighbours(curves: Mapping[str, Mapping[Key, np.ndarray]]) -> Derivation:
 
 def _missing() -> Derivation:
     text = (
-        "Not in the per-layer figures, which hold no single words: the rank of the stop words, the share of words "
-        "below the baseline, and words whose contexts are all duplicates. A run on the published weights measures them."
+        "Not in the per-layer figures: the rank of the stop words and the share of words below the baseline, which the "
+        "released per-word files hold (released=<folder>), and words whose contexts are all duplicates, which a run on "
+        "the published weights measures."
     )
     return Derivation("single words", text, {})
 

@@ -7,10 +7,12 @@ import pandas as pd
 
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.checks import Bound, Check, in_layers
-from ctxexp_papers.claims.contexts import each
-from ctxexp_papers.claims.evidence import PAPER, SAMPLED, Evidence, Family
-from ctxexp_papers.claims.spans import NotMeasuredError, Z, widening
-from ctxexp_papers.claims.verdict import Claim
+from ctxexp_papers.claims.evidence import SAMPLED, Evidence, Family
+from ctxexp_papers.claims.spans import NotMeasuredError
+from ctxexp_papers.claims.statistics.shares import wilson
+from ctxexp_papers.papers.ethayarajh_2019.claim import BOUND, INFERENCE, SHARE, claim
+from ctxexp_papers.papers.ethayarajh_2019.contexts import each
+from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
 
 VARIANCE = "max_explainable_variance"
 DEFINITIONS = {
@@ -33,9 +35,9 @@ LOWEST = 0.10  # of all words, by self-similarity
 
 def _below_line(family: Family) -> list[Check]:
     return [
-        each(family, model, key, in_layers, bound=Bound(below=LINE), ways=len(PAPER)).under(reading)
+        each(family, model, key, in_layers, bound=Bound(below=LINE), ways=len(MODELS)).under(reading)
         for reading, key in READINGS.items()
-        for model in PAPER
+        for model in MODELS
     ]
 
 
@@ -44,7 +46,7 @@ def _raw_figures(family: Family) -> list[Check]:
     for definition, measure in DEFINITIONS.items():
         key = Key(measure, "raw")
         checks += [
-            each(family, model, key, in_layers, bound=Bound(below=LINE), ways=len(PAPER)).under(definition)
+            each(family, model, key, in_layers, bound=Bound(below=LINE), ways=len(MODELS)).under(definition)
             for model in ("elmo", "bert")
         ]
         checks.append(each(family, "gpt2", key, _about_a_third).under(definition))
@@ -70,7 +72,7 @@ def _below_baseline(family: Family) -> list[Check]:
     """Share of words whose raw value is below the sampled baseline, in the hidden layer where that is rarest."""
     checks = []
     for definition, measure in DEFINITIONS.items():
-        for model in PAPER:
+        for model in MODELS:
             evidence, table = _table(family, model, measure, column="adjusted_1")
             if evidence is None or table is None:
                 checks.append(Check(model, definition, text=_no_table(family, model, measure, sampled=True)))
@@ -81,7 +83,7 @@ def _below_baseline(family: Family) -> list[Check]:
                 continue
             layer, (share, n) = min(shares.items(), key=lambda item: item[1][0])
             low, high = wilson(share * n, n)
-            most = wilson(share * n, n, ways=len(PAPER) * len(shares))[1]
+            most = wilson(share * n, n, ways=len(MODELS) * len(shares))[1]
             passed = True if low > MANY else False if most <= MANY else None
             text = f"rarest in layer {layer}, commonest {max(shares.values())[0]:.0%}"
             checks.append(Check(model, definition, passed, share, low, high, n, text, evidence.link, f"{share:.0%}"))
@@ -91,7 +93,7 @@ def _below_baseline(family: Family) -> list[Check]:
 def _stop_words_lowest(family: Family) -> list[Check]:
     """The share of words that the highest of the stop words exceeds, in the hidden layer where that is most."""
     checks = []
-    for model in PAPER:
+    for model in MODELS:
         evidence, table = _table(family, model, "self_similarity")
         if evidence is None or table is None:
             checks.append(Check(model, text=_no_table(family, model, "self_similarity")))
@@ -111,7 +113,7 @@ def _stop_words_lowest(family: Family) -> list[Check]:
             continue
         layer, (share, i, n) = max(worst.items(), key=lambda item: item[1][0])
         low, high = wilson(share * n, n)
-        least = wilson(share * n, n, ways=len(PAPER) * len(worst))[0]
+        least = wilson(share * n, n, ways=len(MODELS) * len(worst))[0]
         passed = True if high < LOWEST else False if least >= LOWEST else None
         within = sum(wilson(s * m, m)[1] < LOWEST for s, _, m in worst.values())
         brief = f"{within} of {len(worst)}"
@@ -131,15 +133,6 @@ def _layers(table: pd.DataFrame, start: str, *, defined: bool = True) -> list[tu
     return layers
 
 
-def wilson(count: float, n: int, *, ways: int = 1) -> tuple[float, float]:
-    """Wilson's 95% interval of a share, `count` of `n`; of the most extreme of so many (`ways`), by Bonferroni."""
-    z = Z * widening(ways)
-    p, middle = count / n, 1 + z**2 / n
-    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    centre = p + z**2 / (2 * n)
-    return max(0.0, float((centre - half) / middle)), min(1.0, float((centre + half) / middle))
-
-
 def _table(family: Family, model: str, name: str, *, column: str = "") -> tuple[Evidence | None, pd.DataFrame | None]:
     """The newest run's word table. With `column`, adjusted values, only of runs whose baseline is the paper's kind."""
     for evidence in family.members:
@@ -153,56 +146,61 @@ def _table(family: Family, model: str, name: str, *, column: str = "") -> tuple[
 def _no_table(family: Family, model: str, name: str, *, sampled: bool = False) -> str:
     if family.find(model) is None:
         return "no run"
-    if family.kind == "released":
+    if family.kind == "points":
         return "the released per-layer file has no single words"
     return f"no word table {name}.csv{' by a sampled baseline' if sampled else ''} in its runs"
 
 
 CLAIMS = [
-    Claim(
+    claim(
         "variance-below-5",
         "4.3",
         "On average less than 5% of the variance in a word's representations can be explained by a static embedding.",
         f"adjusted maximum explainable variance: its interval is below {LINE} in every layer from 1, by definition and "
         "baseline",
         _below_line,
-        PAPER,
+        MODELS,
         tuple(READINGS),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "variance-raw",
         "4.3",
         "Before adjusting it is below 5% in ELMo and BERT, and about 30% in GPT-2's layers 2 to 11.",
         f"raw maximum explainable variance: below {LINE} in every layer from 1 (ELMo, BERT); between {THIRD[0]} and "
         f"{THIRD[1]}, its interval included, as the mean of layers 2 to the last but one (GPT-2)",
         _raw_figures,
-        PAPER,
+        MODELS,
         tuple(DEFINITIONS),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "variance-below-baseline",
         "4.3",
         "For many words the raw maximum explainable variance is below the baseline.",
         f"share of such words: its interval is above {MANY} in every layer from 1",
         _below_baseline,
-        PAPER,
+        MODELS,
         tuple(DEFINITIONS),
+        shape=SHARE,
     ),
-    Claim(
+    claim(
         "stop-words-lowest",
         "4.2",
         "In all layers stop words (the, of, to, and, a) have among the lowest self-similarity of all words.",
         f"share of words below the highest of the five: its interval is below {LOWEST} in every layer from 1",
         _stop_words_lowest,
-        PAPER,
+        MODELS,
+        shape=SHARE,
     ),
-    Claim(
+    claim(
         "finite-senses",
         "4.2 and 4.3",
         "Contextual models do not merely assign one of a finite number of sense representations to a word.",
         "an inference from variance-below-5 and stop-words-lowest: it takes the weaker verdict",
         lambda family: [],
-        PAPER,
+        MODELS,
         needs=("variance-below-5", "stop-words-lowest"),
+        shape=INFERENCE,
     ),
 ]

@@ -9,8 +9,9 @@ from typing import Any
 
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.checks import NONE, Bound, Check, accompanied, below, checked, in_layers, trend
-from ctxexp_papers.claims.evidence import PAPER, Family
-from ctxexp_papers.claims.verdict import Claim
+from ctxexp_papers.claims.evidence import Family
+from ctxexp_papers.papers.ethayarajh_2019.claim import ASSOCIATION, BOUND, DIFFERENCE, TREND, claim
+from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
 
 ANISOTROPY, SELF, INTRA = Key("anisotropy", "mean_cosine"), "self_similarity", "intra_sentence_similarity"
 RAW, ADJUSTED, CORRECTED = (Key(SELF, statistic) for statistic in ("raw", "adjusted", "corrected"))
@@ -48,7 +49,7 @@ def each(family: Family, model: str, key: Key, test: Callable[..., Check], **opt
 
 def lacking(family: Family, model: str, key: Key | str) -> str:
     """Why there is no such curve of the model."""
-    if family.kind == "released":
+    if family.kind == "points":
         return f"{key} was not released"
     return f"no {key} in its runs" if family.find(model) else "no run"
 
@@ -64,7 +65,7 @@ def _trends(family: Family, *, keys: Mapping[str, Key], rises: bool) -> list[Che
     return [
         each(family, model, key, trend, rises=rises, ways=len(MANY_LAYERED)).under(name)
         for name, key in keys.items()
-        for model in PAPER
+        for model in MODELS
     ]
 
 
@@ -93,7 +94,7 @@ def _accompanied(family: Family) -> list[Check]:
     """Mean cosine against *raw* self-similarity: adjusted and corrected ones hold the mean cosine as a subtrahend, and
     would go against it if both were independent."""
     checks = []
-    for model in PAPER:
+    for model in MODELS:
         evidence = family.find(model, ANISOTROPY, RAW)
         if evidence is None:
             checks.append(Check(model, text=lacking(family, model, f"{ANISOTROPY} with {RAW}")))
@@ -143,136 +144,154 @@ def _elmo_and_bert(
 
 
 CLAIMS = [
-    Claim(
+    claim(
         "anisotropic", "4.1", "Representations are anisotropic in every layer but the input layer.",
         f"mean cosine of random occurrences: its interval is above {NONE} in every layer from 1",
-        partial(_per_model, models=PAPER, key=ANISOTROPY, test=in_layers, bound=Bound(above=NONE)),
-        PAPER,
+        partial(_per_model, models=MODELS, key=ANISOTROPY, test=in_layers, bound=Bound(above=NONE)),
+        MODELS,
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "elmo-input-isotropic", "4.1", "The only isotropic layer is ELMo's input layer.",
         f"mean cosine of random occurrences in layer 0: {RANGE} in ELMo, is above it in BERT and GPT-2",
         _input_layers,
-        PAPER,
+        MODELS,
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "anisotropy-rises", "4.1", "They are generally more anisotropic in higher layers.",
         f"mean cosine of random occurrences: {RISES}; ELMo has too few layers to decide",
         partial(_trends, keys={"": ANISOTROPY}, rises=True),
         MANY_LAYERED,
+        shape=TREND,
     ),
-    Claim(
+    claim(
         "hidden-more-anisotropic", "4.1",
         "In all three models nearly all hidden layers are more anisotropic than the input layer.",
         f"mean cosine of random occurrences less the input layer's: its interval is above 0 in {NEARLY_ALL:.0%} of the "
         "hidden layers",
-        partial(_per_model, models=PAPER, key=ANISOTROPY, test=in_layers, bound=POSITIVE, over=0, least=NEARLY_ALL),
-        PAPER,
+        partial(_per_model, models=MODELS, key=ANISOTROPY, test=in_layers, bound=POSITIVE, over=0, least=NEARLY_ALL),
+        MODELS,
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "same-word-closer", "abstract",
         "A word's vectors in different contexts are more similar to each other than those of different words.",
         "adjusted self-similarity: its interval is above 0 in every layer from 1",
-        partial(_per_model, models=PAPER, key=ADJUSTED, test=in_layers, bound=POSITIVE),
-        PAPER,
+        partial(_per_model, models=MODELS, key=ADJUSTED, test=in_layers, bound=POSITIVE),
+        MODELS,
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "self-similarity-falls", "4.2", "Upper layers are more context-specific: self-similarity falls with depth.",
         f"adjusted self-similarity, and as a share of its room, 1 - A: {FALLS}; ELMo has too few layers to decide",
         partial(_trends, keys=SCALES, rises=False),
         MANY_LAYERED,
         tuple(SCALES),
+        shape=TREND,
     ),
-    Claim(
+    claim(
         "always-more-anisotropic", "6", "More context-specific always goes with more anisotropic.",
         f"Spearman's rho of mean cosine and raw self-similarity over layers: its interval is below 0, {WALKS}; fails "
         "only where chance-corrected self-similarity rises with it too; ELMo has too few layers to decide",
         _accompanied,
         MANY_LAYERED,
+        shape=ASSOCIATION,
     ),
-    Claim(
+    claim(
         "gpt2-most-contextual", "4.2", "GPT-2's representations are the most context-specific of the three.",
         "adjusted self-similarity, and as a share of its room, below BERT's and ELMo's, as mean of the hidden layers "
         "and in the last layer: the differences' intervals are below 0",
         _most_contextual,
         ("gpt2",),
         tuple(SCALES),
+        shape=DIFFERENCE,
     ),
-    Claim(
+    claim(
         "gpt2-last-layer", "4.2", "Those of GPT-2's last layer are almost maximally context-specific.",
         f"chance-corrected self-similarity of the last layer: {RANGE}; raw: its interval is below {1 - NONE}, so that "
         "a word's vectors differ at all",
         _last_layer,
         ("gpt2",),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "elmo-sentence-rises", "4.2",
         "In ELMo, words of one sentence become more similar to each other in upper layers.",
         f"adjusted intra-sentence similarity, and as a share of its room: {RISES}; three layers can't decide it",
         partial(_intra, models=("elmo",), test=trend, levels=BOTH_SCALES, rises=True),
         ("elmo",),
         tuple(BOTH_SCALES),
+        shape=TREND,
     ),
-    Claim(
+    claim(
         "bert-sentence-falls", "4.2",
         "In BERT, words of one sentence become more dissimilar to each other in upper layers.",
         f"adjusted intra-sentence similarity, and as a share of its room: {FALLS}",
         partial(_intra, models=("bert",), test=trend, levels=BOTH_SCALES, rises=False),
         ("bert",),
         tuple(BOTH_SCALES),
+        shape=TREND,
     ),
-    Claim(
+    claim(
         "bert-sentence-above", "4.2",
         "In all layers of BERT words of one sentence are more similar to each other than random words.",
         "adjusted intra-sentence similarity: its interval is above 0 in every layer",
         partial(_intra, models=("bert",), test=in_layers, bound=POSITIVE, first=0),
         ("bert",),
         tuple(LEVELS),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "gpt2-sentence-none", "4.2",
         "In most layers of GPT-2 words of one sentence are no more similar to each other than random words.",
         f"adjusted intra-sentence similarity: {SHARE} of 0 in more than half of the layers",
         partial(_intra, models=("gpt2",), test=in_layers, levels=ROOM, bound=Bound(within=NONE), first=0, least=MOST),
         ("gpt2",),
         tuple(LEVELS),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "gpt2-sentence-input", "4.2", "In GPT-2 that similarity is highest in the input layer.",
         "adjusted intra-sentence similarity, and as a share of its room, less the input layer's: its interval below 0 "
         "in every other layer",
         partial(_intra, models=("gpt2",), test=in_layers, levels=BOTH_SCALES, bound=Bound(below=0.0), first=0, over=0),
         ("gpt2",),
         tuple(BOTH_SCALES),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "sentence-above-line", "4.2",
         f"In ELMo and BERT the similarity of a sentence's words is above {ABOUT:.2f} in all layers but one.",
         f"adjusted intra-sentence similarity: its interval is above {ABOUT:.2f} in every layer but at most one",
         partial(_intra, models=("elmo", "bert"), test=in_layers, bound=Bound(above=ABOUT), first=0, spared=1),
         ("elmo", "bert"),
         tuple(LEVELS),
+        shape=BOUND,
     ),
-    Claim(
+    claim(
         "bert-last-below-elmo-2", "figure 2",
         "The self-similarity of BERT's last layer is below that of ELMo's second.",
         "self-similarity of BERT's last layer less ELMo's at layer 2: the difference's interval is below 0",
         partial(_elmo_and_bert, one=("bert", -1), other=("elmo", 2)),
         (BOTH,),
         ("raw", *SCALES),
+        shape=DIFFERENCE,
     ),
-    Claim(
+    claim(
         "bert-last-close-to-elmo-2", "figure 2", "The two are very close.",
         f"the same difference: {RANGE}",
         partial(_elmo_and_bert, one=("bert", -1), other=("elmo", 2), within=NONE),
         (BOTH,),
         ("raw", *SCALES),
+        shape=DIFFERENCE,
     ),
-    Claim(
+    claim(
         "elmo-2-below-bert-2", "figure 2", "The self-similarity of ELMo's second layer is below that of BERT's second.",
         "self-similarity of ELMo at layer 2 less BERT's at layer 2: the difference's interval is below 0",
         partial(_elmo_and_bert, one=("elmo", 2), other=("bert", 2)),
         (BOTH,),
         ("raw", *SCALES),
+        shape=DIFFERENCE,
     ),
 ]  # fmt: skip

@@ -14,9 +14,10 @@ from functools import partial
 
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.checks import Check
-from ctxexp_papers.claims.evidence import PAPER, Evidence, Family
+from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.claims.spans import Z, widening
-from ctxexp_papers.claims.verdict import Claim
+from ctxexp_papers.papers.ethayarajh_2019.claim import WINS, claim
+from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
 
 MEASURE = "static_vectors"
 ITEMS = {  # pairs, questions or words of a benchmark, all of them covered
@@ -151,7 +152,7 @@ def _bert_1_best(family: Family) -> list[Check]:
 def _per_model(better: Callable[[Scores], dict[str, bool | None]], against: str) -> Callable[[Family], list[Check]]:
     def check(family: Family) -> list[Check]:
         checks = []
-        for model in PAPER:
+        for model in MODELS:
             evidence, scores = _scores(family, model)
             if evidence is None or len([i for i in scores if i > 0]) < 2:
                 checks.append(_needs(model, f"two hidden layers of {model}"))
@@ -164,7 +165,7 @@ def _per_model(better: Callable[[Scores], dict[str, bool | None]], against: str)
 
 def _lower_better(scores: Scores) -> dict[str, bool | None]:
     first, last = scores[min(i for i in scores if i > 0)], scores[max(scores)]
-    return {name: score.beats(last[name], ways=len(PAPER)) for name, score in first.items() if name in last}
+    return {name: score.beats(last[name], ways=len(MODELS)) for name, score in first.items() if name in last}
 
 
 def _gpt2_worst(family: Family) -> list[Check]:
@@ -206,47 +207,52 @@ def _inside(score: Score, low: Score, high: Score, ways: int) -> bool | None:
 
 
 CLAIMS = [
-    Claim(
+    claim(
         "static-beats-glove",
         "4.3, table 1",
         "First principal components of BERT's lower layers beat GloVe and fastText as static vectors.",
         "layers 1 and 2 of BERT, each: above both on more than half of the benchmarks",
         partial(_above_files, layers={"bert": (1, 2)}),
         ("bert",),
+        shape=WINS,
     ),
-    Claim(
+    claim(
         "static-others-beat-glove",
         "4.3, table 1",
         "Those of the other layers of BERT and ELMo beat them on most benchmarks too.",
         "layers 1 and 2 of ELMo, the last two of BERT, each: above both on more than half of the benchmarks",
         partial(_above_files, layers={"elmo": (1, 2), "bert": (-2, -1)}),
         ("elmo", "bert"),
+        shape=WINS,
     ),
-    Claim(
+    claim(
         "static-bert-1-best",
         "4.3, table 1",
         "Those of BERT's first layer are the best.",
         "layer 1 of BERT: above every other on more than half of the benchmarks; a tie is no win",
         _bert_1_best,
         ("bert",),
+        shape=WINS,
     ),
-    Claim(
+    claim(
         "static-lower-better",
         "4.3, table 1",
         "Those of lower layers beat those of upper layers.",
         "layer 1 of each model: above its last layer on more than half of the benchmarks",
         _per_model(_lower_better, "above the last layer"),
-        PAPER,
+        MODELS,
+        shape=WINS,
     ),
-    Claim(
+    claim(
         "static-gpt2-worst",
         "4.3, table 1",
         "Those of GPT-2 are the worst.",
         "layer 1 of GPT-2: below layer 1 of ELMo and of BERT on more than half of the benchmarks",
         _gpt2_worst,
         ("gpt2",),
+        shape=WINS,
     ),
-    Claim(
+    claim(
         "static-middle-between",
         "4.3, table 1",
         "Those of layers 3 to 10 lie between those of layers 2 and 11.",
@@ -254,5 +260,6 @@ CLAIMS = [
         "than half of the benchmarks",
         _between,
         ("bert", "gpt2"),
+        shape=WINS,
     ),
 ]

@@ -1,0 +1,1 @@
+"""How often claims are decided where nothing is to decide, and how often rightly where the truth is planted."""

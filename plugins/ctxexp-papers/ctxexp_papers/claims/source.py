@@ -1,0 +1,87 @@
+"""Evidence on a paper's claims: where it comes from, whether it is the paper's own, and what a user offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ctxexp.errors import DataError
+from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    from ctxexp.command.face import Text
+
+Kind = Literal["protocol", "points", "other"]
+"""`protocol`: the paper's own experiment or its released results, which give a verdict; `points`: released figures
+without intervals, of which it is only said on which side they lie; `other`: anything else, which gives no verdict."""
+
+LinkedResults = tuple[Results, str]
+"""A finished run and a link to it."""
+
+
+@dataclass
+class Source:
+    """Evidence that is judged together. A paper's kinds of evidence are subclasses of it.
+
+    `departures`: by model, what keeps it from being the paper's own experiment; none of kind `protocol` has any.
+    `controls`: lines on what there is without context. `command`: a command line that gives it again.
+    """
+
+    kind: Kind
+    title: str
+    departures: dict[str, list[str]] = field(default_factory=dict)
+    controls: list[str] = field(default_factory=list)
+    command: str = ""
+
+    def models(self) -> list[str]:
+        """The models in it, in the order of reporting."""
+        return []
+
+    def links(self) -> list[str]:
+        """The runs in it, each with its link."""
+        return []
+
+
+@dataclass
+class Inputs:
+    """What a user offers as evidence: finished runs, a folder of released results, models to measure."""
+
+    runs: Sequence[LinkedResults] = ()
+    released: Path | None = None
+    models: tuple[str, ...] = ()
+    _results: dict[tuple[object, ...], Results] = field(default_factory=dict, repr=False)
+
+    def released_folder(self, paper: str, *files: str) -> Path | None:
+        """The folder of a paper's released results, which holds all of these files: `<released>/<paper>`, or `released`
+        itself, a clone of the paper's repository; None without one."""
+        if self.released is None:
+            return None
+        folders = (self.released / paper, self.released)
+        return next((folder for folder in folders if all((folder / name).exists() for name in files)), None)
+
+    def measure(
+        self, model: str, text: Text | None = None, *, metrics: str | Sequence[str], options: Iterable[str] = ()
+    ) -> Results:
+        """The results of measuring a model (a name, with arguments as in "minilm dtype=bfloat16"), once for all papers
+        that ask for the same; see `ctxexp.measure`."""
+        from ctxexp.command.arguments import model_args
+        from ctxexp.command.face import measure
+
+        name, args = model_args(model)
+        chosen = (*args, *options)
+        key = (name, text if isinstance(text, str | Path) else id(text), str(metrics), chosen)
+        if key not in self._results:
+            self._results[key] = measure(name, text, metrics=metrics, options=chosen, progress=False)
+        return self._results[key]
+
+
+def check_released(folder: Path | None) -> Path | None:
+    """The folder of released results; raises DataError where there is none."""
+    if folder is not None and not folder.is_dir():
+        raise DataError(
+            f"no folder {folder} (released=): expected a clone of a paper's repository, or a folder with one a paper, "
+            "named as the paper is in `ctxexp claims`"
+        )
+    return folder

@@ -1,0 +1,99 @@
+"""Is a middle layer better than the ends? The best layer is held out, and a verdict covers the search for it.
+
+The layer that is best on average is best in part by luck. So the gain that is shown is held out: for each task the
+layer is chosen on the other tasks, and so is the rival among the ends. Its bootstrap interval over tasks is shown
+beside it but can't decide alone: the choices of all tasks are nearly one choice, so that in worlds without a gain it
+lies beyond 0 in 10% to 30%. What decides is an interval of the true best middle layer's gain over the true best end:
+low, the largest lower bound of any middle layer, by a bound that covers all layers and ends at once (the bootstrap of
+the largest t); high, the largest upper bound of any, each by itself, since all of them must lie below for the claim to
+fail (an intersection-union test; Berger 1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+RESAMPLES = 5000
+MIN_TASKS = 8
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A gain, its bootstrap interval over tasks, the interval that decides, and the layers that were chosen."""
+
+    value: float
+    low: float
+    high: float
+    least: float  # of the true best middle layer's gain over the true best end
+    most: float
+    layers: tuple[int, ...]  # chosen for one task or more, the most often chosen first
+    by_task: np.ndarray
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether there is a gain; None where either interval spans 0."""
+        if min(self.low, self.least) > 0:
+            return True
+        return False if max(self.high, self.most) < 0 else None
+
+
+def best_layer_gain(
+    scores: np.ndarray,
+    *,
+    rivals: Sequence[int],
+    candidates: Sequence[int] | None = None,
+    rng: np.random.Generator,
+    ways: int = 1,
+    resamples: int = RESAMPLES,
+) -> Gain:
+    """The gain of the best candidate layer over the best rival.
+
+    Args:
+        scores: (tasks, layers), all finite; tasks are independent.
+        rivals: Layers to beat, from 0; the best of them counts.
+        candidates: Layers to choose from; None: all between the first and the last.
+        rng: Draws the resamples of tasks.
+        ways: In how many ways a claim can fail, such as one a model: `most` is as large as that needs (Bonferroni).
+        resamples: How many.
+
+    Returns:
+        The gain in the units of the scores.
+
+    Raises:
+        ValueError: With fewer than MIN_TASKS tasks, without a candidate, or with scores that aren't finite.
+    """
+    n, layers = scores.shape
+    middle = np.array(range(1, layers - 1) if candidates is None else candidates)
+    ends = np.array(rivals)
+    if n < MIN_TASKS or not len(middle) or not np.isfinite(scores).all():
+        raise ValueError(
+            f"expected finite scores of {MIN_TASKS} tasks and three layers at the least, got {scores.shape}"
+        )
+    others = (scores.sum(axis=0) - scores) / (n - 1)
+    chosen = middle[others[:, middle].argmax(axis=1)]
+    rival = ends[others[:, ends].argmax(axis=1)]
+    by_task = scores[np.arange(n), chosen] - scores[np.arange(n), rival]
+    weights = rng.multinomial(n, np.full(n, 1 / n), resamples) / n
+    low, high = np.quantile(weights @ by_task, [0.025, 0.975])
+    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways)
+    values, counts = np.unique(chosen, return_counts=True)
+    order = tuple(int(i) for i in values[np.argsort(-counts, kind="stable")])
+    return Gain(float(by_task.mean()), float(low), float(high), least, most, order, by_task)
+
+
+def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int) -> tuple[float, float]:
+    """The interval of max over candidates of min over rivals of the true difference, from those by task (tasks,
+    candidates, rivals) and resamples' weights (resamples, tasks)."""
+    n = len(differences)
+    mean, error = differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
+    means = np.tensordot(weights, differences, 1)
+    spread = np.tensordot(weights, differences**2, 1) - means**2
+    floor = np.finfo(np.float64).tiny
+    t = (means - mean) / np.sqrt(np.maximum(spread / (n - 1), floor))
+    t = np.where(spread > floor, t, 0.0)
+    least = mean - np.quantile(t.max(axis=(1, 2)), 0.975) * error
+    most = mean - np.quantile(t, 0.025 / (mean.shape[1] * ways), axis=0) * error
+    return float(least.min(axis=1).max()), float(most.min(axis=1).max())

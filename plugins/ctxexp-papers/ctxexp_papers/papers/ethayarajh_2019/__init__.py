@@ -1,0 +1,65 @@
+"""Ethayarajh (2019), *How Contextual are Contextualized Word Representations?*: its claims, fixed before any run of
+the paper's own weights was looked at."""
+
+from __future__ import annotations
+
+from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp_papers.claims.evidence import families
+from ctxexp_papers.claims.paper import Paper
+from ctxexp_papers.claims.source import Inputs, Source
+from ctxexp_papers.papers.ethayarajh_2019 import contexts, per_word, released, static, words
+from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL
+
+CLAIMS = (*contexts.CLAIMS, *words.CLAIMS, *static.CLAIMS)
+"""Every claim, in the paper's order."""
+
+RULE = (
+    "Tests and thresholds were fixed before any run of the paper's own weights was looked at, and with the released "
+    "figures in view, but for those on trends and on the room above chance, which were made stricter later. Intervals "
+    "decide: one that spans the bound leaves its test open; a trend over layers is decided only beyond what walks of "
+    "the same steps give. A verdict is on the paper's claim and comes from runs of the paper's own weights "
+    "(bert-base-cased, gpt2, the original ELMo, by the SHA-256 of their files), own text and own protocol, or from "
+    "the authors' released per-word files; the same tests on anything else say what came out there."
+)
+
+
+def sources(inputs: Inputs) -> list[Source]:
+    """Runs by family, the authors' per-word files where their folder is named, and their per-layer figures."""
+    runs = [pair for pair in inputs.runs if not inputs.models or _is_of(pair[0].info.model.name, inputs.models)]
+    every: list[Source] = [*families(runs, PROTOCOL)]
+    per_word_files = per_word.source(inputs)
+    own = sum(source.kind == "protocol" for source in every)
+    every[own:own] = [per_word_files] if per_word_files else []
+    return [*every, released.family()]
+
+
+def _is_of(model: str, models: tuple[str, ...]) -> bool:
+    """Whether a run is of one of these models, or of a file of word vectors."""
+    return model in {text.split()[0] for text in models} or model not in PROTOCOL.checkpoints
+
+
+def notes() -> list[str]:
+    """What follows from the released figures, and where they are from."""
+    source = f"Source of the released figures: {reference.SOURCE}; {reference.CAVEAT}."
+    return [*(derivation.text for derivation in released.derivations()), source]
+
+
+def paper() -> Paper:
+    """The paper's claims."""
+    return Paper(
+        name="ethayarajh_2019",
+        title="The claims of Ethayarajh (2019), tested",
+        citation=(
+            "Kawin Ethayarajh (2019), How Contextual are Contextualized Word Representations? Comparing the Geometry "
+            "of BERT, ELMo, and GPT-2 Embeddings. EMNLP-IJCNLP, pp. 55-65, doi:10.18653/v1/D19-1006"
+        ),
+        url="https://aclanthology.org/D19-1006",
+        protocol=PROTOCOL,
+        claims=CLAIMS,
+        sources=sources,
+        released="github.com/kawine/contextual",
+        labels={**released.NAMES, contexts.BOTH: ""},
+        abstract=("anisotropic", "same-word-closer", "self-similarity-falls", "variance-below-5", "finite-senses"),
+        rule=RULE,
+        notes=notes,
+    )

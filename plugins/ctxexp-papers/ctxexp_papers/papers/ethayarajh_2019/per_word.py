@@ -1,0 +1,64 @@
+"""The authors' released per-word files as evidence: a row a word, a column a layer, rounded to three decimals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ctxexp.errors import DataError
+from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.results.values import Key
+from ctxexp_papers.claims.evidence import Evidence, Family
+from ctxexp_papers.claims.source import Inputs
+from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
+from ctxexp_papers.papers.ethayarajh_2019.released import RELEASED_VARIANCE
+
+FILES = ("self_similarity", "variance_explained")
+
+
+def source(inputs: Inputs) -> Family | None:
+    """The word tables of the three models; None where no folder of released results has them. The explainable variance
+    is the released code's estimator's, less the released level of random words."""
+    folder = inputs.released_folder("ethayarajh_2019", "bert") or inputs.released_folder("ethayarajh_2019")
+    if folder is None or not any(path.exists() for path in _paths(folder, MODELS[0], FILES[0])):
+        return None
+    members = [_member(folder, model) for model in MODELS]
+    return Family(
+        "protocol",
+        "the authors' released per-word files",
+        members=members,
+        command="python -m ctxexp claims paper=ethayarajh_2019 released=<clone of github.com/kawine/contextual>",
+    )
+
+
+def _member(folder: Path, model: str) -> Evidence:
+    similarity, variance = (_read(folder, model, name) for name in FILES)
+    values = variance.to_numpy()
+    variance = variance.where(values < 1.0)  # the released code's min(1.0, nan) is 1.0: of words in no distinct context
+    level = reference.published_curves(model)[Key(RELEASED_VARIANCE, "baseline")]
+    adjusted = {f"adjusted_{i}": variance[f"layer_{i}"] - level[i] for i in range(1, len(level))}
+    tables = {
+        "self_similarity": similarity.rename(columns=lambda name: name.replace("layer", "raw")).reset_index(),
+        RELEASED_VARIANCE: pd.DataFrame(adjusted).reset_index(),
+    }
+    return Evidence(model, {}, "released per-word files", tables=tables)
+
+
+def _read(folder: Path, model: str, name: str) -> pd.DataFrame:
+    """Words by layers; raises DataError for a file that isn't there or isn't one of theirs."""
+    path = next((path for path in _paths(folder, model, name) if path.exists()), None)
+    if path is None:
+        raise DataError(
+            f"no {model}/{name}.csv in {folder} (released=): expected a clone of github.com/kawine/contextual"
+        )
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # "nan", "null" are words
+    if list(table.columns[:1]) != ["word"] or not all(str(c).startswith("layer_") for c in table.columns[1:]):
+        raise DataError(f"{path}: expected columns word, layer_0 or layer_1, ..., got {', '.join(table.columns[:3])}")
+    return table.set_index("word").astype(np.float64)
+
+
+def _paths(folder: Path, model: str, name: str) -> list[Path]:
+    """Where a file may lie: as the authors' repository has it, or in one folder."""
+    return [folder / model / f"{name}.csv", folder / f"{model}_{name}.csv", folder / f"{model}_{name}.csv.xz"]

@@ -1,0 +1,73 @@
+"""Verdicts on what authors released, where the clones are; skipped without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ctxexp_papers.claims.court import Trial, papers, try_paper
+from ctxexp_papers.claims.source import Inputs
+
+FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "released"
+
+
+def trial(name: str) -> Trial:
+    if not (FOLDER / name).is_dir():
+        pytest.skip(f"no {FOLDER / name}: the authors' released results, which are not ours to ship")
+    (paper,) = papers([name])
+    return try_paper(paper, Inputs(released=FOLDER))
+
+
+def words(of: Trial) -> dict[str, str]:
+    return {verdict.claim.id: verdict.words for verdict in of.verdicts}
+
+
+def effects(of: Trial, claim: str, variant: str = "") -> dict[str, tuple[bool | None, float, float, float]]:
+    verdict = next(v for v in of.verdicts if v.claim.id == claim)
+    assert verdict.finding
+    checks = [check for check in verdict.finding.checks if check.variant == variant]
+    return {check.model: (check.passed, check.effect, check.low, check.high) for check in checks}
+
+
+def test_single_words_of_ethayarajh_2019() -> None:
+    made = trial("ethayarajh_2019")
+    said = words(made)
+    assert said["stop-words-lowest"] == "fails"
+    assert said["variance-below-baseline"] == "open: fails under the released code, 2 others not decided"
+    assert said["finite-senses"] == "open"  # nothing false follows from a ground that fails
+    stops = effects(made, "stop-words-lowest")
+    assert {model: round(effect, 3) for model, (_, effect, _, _) in stops.items()} == {
+        "elmo": 0.016, "bert": 0.437, "gpt2": 0.434,
+    }  # fmt: skip
+    below = effects(made, "variance-below-baseline", "the released code")
+    assert {model: round(effect, 3) for model, (_, effect, _, _) in below.items()} == {
+        "elmo": 0.030, "bert": 0.241, "gpt2": 0.731,
+    }  # fmt: skip
+    assert sum(words(made)[c] != "not run" for c in said) == 3
+
+
+def test_middle_layers_of_skean_2025() -> None:
+    """Those of the first trials by hand: the layer chosen on the other 31 tasks."""
+    made = trial("skean_2025")
+    last, ends = (effects(made, claim, "English test sets") for claim in ("middle-above-last", "middle-above-ends"))
+    expected = {"pythia-410m": (5.06, 3.8, 6.4), "pythia-160m": (2.54, -0.2, 5.2), "pythia-70m": (-2.69, -5.4, -0.2),
+                "pythia-14m": (-1.34, -2.5, -0.4)}  # fmt: skip
+    for model, numbers in expected.items():
+        assert ends[model][1:] == pytest.approx(numbers, abs=0.13), model
+    assert last["pythia-410m"][1:] == pytest.approx((5.06, 3.8, 6.4), abs=0.1)
+    assert {model: passed for model, (passed, *_) in ends.items()} == {
+        "pythia-14m": False, "pythia-70m": None, "pythia-160m": None, "pythia-410m": True, "mamba-370m": True,
+    }  # fmt: skip
+    every = effects(made, "middle-above-ends", "all language subsets")
+    assert {model for model, (passed, *_) in every.items() if passed is None} == {
+        "pythia-14m", "pythia-70m", "pythia-160m",
+    }  # fmt: skip
+    learned = effects(made, "gain-is-learned", "English test sets")["pythia-410m"]
+    assert learned[0] is False
+    assert learned[1] == pytest.approx(5.06 - 8.79, abs=0.01)
+    assert words(made) == {
+        "middle-above-last": "holds",
+        "middle-above-ends": "open: fails under English test sets, 1 other not decided",
+        "nearly-every-task": "open",
+        "gain-is-learned": "fails",
+    }
