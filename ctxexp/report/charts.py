@@ -12,10 +12,13 @@ from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.palette import colours
 from ctxexp.report.wording import (
     AVERAGE,
+    LOG_UNITS,
+    UNITS_TO_ONE,
     LabelledResults,
     axis_label,
     baseline_label,
     definition_name,
+    direction,
     figure_name,
     group_size_phrase,
     main_key,
@@ -25,6 +28,7 @@ from ctxexp.report.wording import (
     seeds_suffix,
     title,
     unique_labels,
+    unit_label,
 )
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
@@ -32,6 +36,7 @@ from ctxexp.results.values import Key
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
+LOG = "log"
 PAPER_MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 """The measures of the paper's four figures, in its order."""
 
@@ -69,6 +74,19 @@ class Panel:
     lines: tuple[Line, ...]
     threshold: float | None = None
     baseline: str = ""  # relative to which baseline of the measure the statistic is computed; empty: the first
+    direction: str = ""  # the meaning of low values: "lower = more context-specific"
+    scale: str = ""  # panels of one scale may share an axis; `LOG`: one in logarithms
+
+    @property
+    def key(self) -> Key:
+        """The curves' key."""
+        own = Key.of(self.measure, self.statistic, self.task)
+        return own._replace(baseline=self.baseline) if self.baseline else own
+
+    @property
+    def has_chance_at_zero(self) -> bool:
+        """Whether 0 is what chance gives."""
+        return self.statistic == "adjusted"
 
 
 @dataclass(frozen=True)
@@ -183,7 +201,17 @@ def sweep_panel(
         lines=tuple(lines),
         threshold=reference_line(measure, every) if statistic == "adjusted" else None,
         baseline=baseline,
+        direction=direction(every, measure),
+        scale=scale(every, measure, lines),
     )
+
+
+def scale(runs: Sequence[Results], measure: str, lines: Sequence[Line]) -> str:
+    """The scale of a panel: `LOG` for positive lengths, one name for cosines and shares, else the unit."""
+    unit = unit_label(runs, measure)
+    if unit in LOG_UNITS and all((line.y[np.isfinite(line.y)] > 0).all() for line in lines):
+        return LOG
+    return "to 1" if unit in UNITS_TO_ONE else unit
 
 
 def reference_line(measure: str, runs: Sequence[Results]) -> float | None:

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ctxexp.report import charts, run_facts, wording
+from ctxexp.report.axes import (
+    draw_chance,
+    draw_line,
+    draw_panel,
+    draw_threshold,
+    finish_axes,
+    line_style,
+    share_scales,
+    thin_intervals,
+)
 from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report.findings import chart_finding, finding_of, sweep_finding
 from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
 from ctxexp.report.negative_controls import control_lines, training_runs
-from ctxexp.report.palette import FAINT, GRID, INK, colours
+from ctxexp.report.palette import FAINT, INK, colours
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.values import Key
 
@@ -30,8 +40,6 @@ if TYPE_CHECKING:
 
 CONTROLS = 4  # lines below a figure on what it would show without context
 COLUMN = 3.3  # inches (84 mm): of two-column pages
-_MARKERS = "osD^vPX<>h"
-_DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 
 
 def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
@@ -70,7 +78,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         return None
     figure = empty_figure(7.2, 3.9)
     axes = figure.add_subplot()
-    handles, names = [_draw(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
+    handles, names = [draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
     beside: dict[Key, Style] = {
         Key(measure, "raw", task): {"linestyle": "-", "color": INK, "marker": "^"},
         Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": FAINT, "marker": "v"},
@@ -89,11 +97,15 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     model = charts.paper_model(label, results, all_published=published)
     paper_curve = charts.published_curve(model, results, key)
     if paper_curve is not None:
-        handles.append(_draw(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
+        handles.append(draw_line(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
         names.append(f"published, {wording.readable(key)}")
     if (at := charts.reference_line(measure, [results])) is not None:
-        _threshold(axes, at)
-    _finish(axes, wording.axis_label(measure, "", [results], task))
+        draw_threshold(axes, at)
+    if key.statistic == "adjusted":
+        draw_chance(axes, "chance of\nadjusted")
+    y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
+    finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
+    thin = thin_intervals([(axes, [line])])
     count = wording.group_count_phrase(results, measure, task)
     facts = [wording.measure_definition(measure, results, task), *run_facts.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
@@ -103,7 +115,8 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         facts,
         handles,
         names,
-        _notes([(label, results)], paper_curve is not None, [measure]),
+        thin + _notes([(label, results)], paper_curve is not None, [measure]),
+        finding=finding_of(results, key, label),
     )
     return figure
 
@@ -113,9 +126,11 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     columns = {1: 1, 2: 2, 4: 2}.get(len(chart.panels), 3)
     rows = -(-len(chart.panels) // columns)
     figure = empty_figure(7.6 if columns == 1 else 4.3 * columns + 0.3, 3.7 * rows)
+    drawn = []
     for position, panel in enumerate(chart.panels, start=1):
         axes = figure.add_subplot(rows, columns, position)
-        _panel(axes, panel)
+        draw_panel(axes, panel)
+        drawn.append((axes, panel))
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 46))
             axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
@@ -123,7 +138,9 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     measures = [panel.measure for panel in chart.panels]
-    _dress_sweep(figure, chart.title, facts, chart.lines, runs, measures)
+    share_scales(drawn, columns)
+    finding = chart_finding(runs, chart.panels[0].key)
+    _dress_sweep(figure, chart.title, facts, drawn, runs, measures, finding=finding)
     return figure
 
 
@@ -132,7 +149,7 @@ def column_figure(chart: Chart) -> Figure:
     say, a caption does."""
     figure = empty_figure(COLUMN, 2.5)
     axes = figure.add_subplot()
-    _panel(axes, chart.panels[0])
+    draw_panel(axes, replace(chart.panels[0], direction=""))
     axes.tick_params(labelsize=7)
     for label in (axes.xaxis.label, axes.yaxis.label):
         label.set_fontsize(8)
@@ -152,9 +169,11 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
     columns = min(len(headline_charts), 2)
     rows = -(-len(headline_charts) // columns)
     figure = empty_figure(5.2 * columns + 0.4, 3.3 * rows)
+    drawn = []
     for position, chart in enumerate(headline_charts, start=1):
         axes = figure.add_subplot(rows, columns, position)
-        _panel(axes, chart.panels[0])
+        draw_panel(axes, chart.panels[0])
+        drawn.append((axes, chart.panels[0]))
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
         under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 76)
         pad = 8 + 12 * len(under)
@@ -162,66 +181,9 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
         axes.text(0, 1.025, "\n".join(under), fontsize=8.5, color=FAINT, **style)
     asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
-    everything = Chart("overview", heading, tuple(c.panels[0] for c in headline_charts))
-    _dress_sweep(figure, everything.title, run_facts.shared_facts(runs), everything.lines, runs)
+    share_scales(drawn, columns)
+    _dress_sweep(figure, heading, run_facts.shared_facts(runs), drawn, runs, finding=sweep_finding(runs))
     return figure
-
-
-def _panel(axes: Axes, panel: Panel) -> None:
-    for line in panel.lines:
-        _draw(axes, line)
-    if panel.threshold is not None:
-        _threshold(axes, panel.threshold)
-    _finish(axes, panel.y_label)
-
-
-def _style(line: Line) -> Style:
-    marker = _MARKERS[line.marker % len(_MARKERS)]
-    if line.published:
-        return {
-            "color": line.colour, "linestyle": (0, (4, 2)), "linewidth": 1.2, "marker": marker, "markersize": 4,
-            "markerfacecolor": "white", "zorder": 5,
-        }  # fmt: skip
-    dash = _DASHES[line.dash % len(_DASHES)]
-    return {"color": line.colour, "linestyle": dash, "linewidth": 2, "marker": marker, "markersize": 5, "zorder": 4}
-
-
-def _draw(axes: Axes, line: Line) -> Line2D:
-    """The line with its band; an interval without neighbours, which a band can't show, becomes a whisker."""
-    x = np.array(line.x)
-    (artist,) = axes.plot(x, line.y[x], **_style(line))
-    if line.low is not None and line.high is not None:
-        low, high = line.low[x], line.high[x]
-        axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0, zorder=1)
-        has_interval = np.isfinite(low) & np.isfinite(high)
-        is_isolated = has_interval & ~np.append(has_interval[1:], False) & ~np.append(False, has_interval[:-1])
-        axes.vlines(x[is_isolated], low[is_isolated], high[is_isolated], color=line.colour, linewidth=1.5, zorder=3)
-    return artist
-
-
-def _threshold(axes: Axes, value: float) -> None:
-    axes.update_datalim([(0, 0)], updatex=False)  # the axis holds 0, so that a share's size can be seen
-    axes.axhline(value, color=INK, linestyle="--", linewidth=1, zorder=2.5)
-    place = axes.get_yaxis_transform()
-    axes.text(1.005, value, f"{value:.0%}", transform=place, va="center", fontsize=8.5, color=INK)
-
-
-def _finish(axes: Axes, y_label: str) -> None:
-    """Integer layers, a zero line where values cross it, a quiet grid."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=14, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
-    left, right = axes.dataLim.intervalx
-    axes.set_xlim(min(left, 0) - 0.4, right + 0.4)
-    low, high = axes.get_ylim()
-    if low < 0 < high:
-        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1.5)
-    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9.5)
-    axes.set_ylabel(y_label, fontsize=9.5, parse_math=False)
-    axes.tick_params(labelsize=9, length=3)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] = ()) -> list[str]:
@@ -241,7 +203,7 @@ def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
     from matplotlib.lines import Line2D
 
     own_lines = [line for line in lines if not line.published]
-    handles, names = [Line2D([], [], **_style(line)) for line in own_lines], [line.label for line in own_lines]
+    handles, names = [Line2D([], [], **line_style(line)) for line in own_lines], [line.label for line in own_lines]
     if len(own_lines) < len(lines):
         handles.append(Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
         names.append("published")
@@ -252,9 +214,13 @@ def _dress_sweep(
     figure: Figure,
     title: str,
     facts: Sequence[str],
-    lines: Sequence[Line],
+    drawn: Sequence[tuple[Axes, Panel]],
     runs: Sequence[LabelledResults],
     measures: Sequence[str] = (),
+    *,
+    finding: str,
 ) -> None:
+    lines = Chart("", "", tuple(panel for _, panel in drawn)).lines
     cite = any(line.published for line in lines)
-    add_captions(figure, title, facts, *_legend(lines), _notes(runs, cite, measures))
+    notes = thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + _notes(runs, cite, measures)
+    add_captions(figure, title, facts, *_legend(lines), notes, finding=finding)

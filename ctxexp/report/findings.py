@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ctxexp.results import Results
 
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
+FEW = 3  # runs whose changes a chart says one by one
 
 
 def findings(results: Results, label: str = "") -> list[str]:
@@ -35,6 +36,11 @@ def findings(results: Results, label: str = "") -> list[str]:
 def finding(results: Results, label: str = "") -> str:
     """The sentence on the leading measure's main curve; empty where nothing was measured by layer."""
     return next((finding_of(results, key, label) for key in _keys(results)[:1]), "")
+
+
+def change(results: Results, label: str = "") -> str:
+    """The same without its numbers."""
+    return next((change_of(results, key, label) for key in _keys(results)[:1]), "")
 
 
 def finding_of(results: Results, key: Key, label: str = "") -> str:
@@ -51,30 +57,51 @@ def finding_of(results: Results, key: Key, label: str = "") -> str:
     Returns:
         The sentence, with a full stop.
     """
-    estimates = results.by_key[key]
-    averaged = bool(results.info.seeds)  # whose ends are no interval
-    none = np.full(len(estimates.value), np.nan)
-    course = trend(Estimates(estimates.value, none, none) if averaged else estimates, results.replicates.get(key))
-    label = label or results.info.title or "this run"
-    name = f"{full_title(key.measure, key.task, [results])} in {label}"
+    course, opening = _course(results, key), change_of(results, key, label)[:-1]
     if not course.layers:
-        return f"{name}: undefined in every layer."
+        return f"{opening}."
     first, last = course.layers[0], course.layers[-1]
-    if course.legs:
-        opening = _changes(results, key, course, label)
-        layers = [course.legs[0].start, *(leg.end for leg in course.legs)]
-    else:
-        opening = f"{name}: {_no_change(course)}"
-        layers = list(dict.fromkeys([first, last]))
-    chance = _chance(results, key, course.legs[0].end if course.legs else last, len(course.layers))
+    legs = course.legs
+    layers = [legs[0].start, *(leg.end for leg in legs)] if legs else list(dict.fromkeys([first, last]))
+    chance = _chance(results, key, legs[0].end if legs else last, len(course.layers))
     return f"{opening} ({_values(results, key, layers)}){chance}."
 
 
-def comparison_finding(runs: Sequence[LabelledResults]) -> str:
-    """The sentence that lays runs side by side at their last layer, by the leading measure that all of them have; runs
-    that are controls of others are left out. Empty for fewer than two."""
+def change_of(results: Results, key: Key, label: str = "") -> str:
+    """The same without its numbers: "In bert, words grow more context-specific up to layer 3."; of a measure that says
+    nothing of its direction "Rogue dimensions in bert: a fall up to layer 3."."""
+    course, info = _course(results, key), measure_info(results, key.measure)
+    label = label or results.info.title or "this run"
+    name = f"{full_title(key.measure, key.task, [results])} in {label}"
+    if not course.legs:
+        return f"{name}: {_no_change(course)}."
+    words = {1: info.higher, -1: info.lower} if info.subject else {1: "a rise", -1: "a fall"}
+    clauses = ", then ".join(f"{words[leg.sign]} {_span(leg, course)}" for leg in course.legs)
+    if not info.subject:
+        return f"{name}: {clauses}."
+    which = ", ".join(filter(None, ["mean over tasks" if key.task == AVERAGE else key.task, info.variant]))
+    return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}."
+
+
+def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
+    """What a chart of runs shows of one curve: of one run with its numbers, of up to three their changes, of more their
+    order at the last layer."""
+    runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
+    if runs and not any(_course(results, key).has_interval for _, results in runs):
+        return f"{full_title(key.measure, key.task, [r for _, r in runs])}: without intervals no change is claimed."
+    if len(runs) == 1:
+        return finding_of(runs[0][1], key, runs[0][0])
+    if len(runs) > FEW:
+        return comparison_finding(runs, key)
+    return " ".join(change_of(results, key, label) for label, results in runs)
+
+
+def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) -> str:
+    """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have);
+    runs that are controls of others are left out. Empty for fewer than two."""
     labelled = [(label, r) for label, r in unique_labels(runs) if not is_control(r.info)]
-    shared = [key for key in (_keys(labelled[0][1]) if labelled else []) if all(key in _keys(r) for _, r in labelled)]
+    keys = [key] if key else _keys(labelled[0][1]) if labelled else []
+    shared = [key for key in keys if all(key in r.by_key for _, r in labelled)]
     points = [(label, r, _last(r, shared[0])) for label, r in labelled] if shared else []
     points = [point for point in points if point[2] >= 0]
     if len(points) < 2:
@@ -92,15 +119,24 @@ def comparison_finding(runs: Sequence[LabelledResults]) -> str:
     parts = [f"{label} ({_number(v, ends[0])})" for (label, _, _), v in zip(points, ends[0], strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
-    measured = f"by {full_title(key.measure, key.task, every)}{', less chance' if key.statistic == 'adjusted' else ''}"
+    measured = f"({full_title(key.measure, key.task, every)}{', adjusted' if key.statistic == 'adjusted' else ''})"
     if not above:
         known = np.isfinite(ends[1:]).all()
         why = "these data can't tell the models apart" if known else "without intervals no order of models is claimed"
-        return f"At the last measured layer {why} {measured}: {_listed(parts)}."
+        return f"At the last measured layer {measured} {why}: {_listed(parts)}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
     rest = f"; these data can't tell {_listed([parts[i] for i in beside])} from it" if beside else ""
     than = _listed([parts[i] for i in above])
-    return f"At the last measured layer {meaning} in {parts[lowest]} than in {than}, {measured}{rest}."
+    return f"At the last measured layer {measured} {meaning} in {parts[lowest]} than in {than}{rest}."
+
+
+def sweep_finding(runs: Sequence[LabelledResults]) -> str:
+    """What runs show of the leading measure that all of them have: their changes by layer, where they are few, and
+    their order at the last."""
+    every = [_keys(results) for _, results in runs]
+    key = next((key for key in (every[0] if every else []) if all(key in keys for keys in every)), None)
+    shown = [chart_finding(runs, key), comparison_finding(runs, key)] if key else []
+    return " ".join(dict.fromkeys(filter(None, shown)))
 
 
 def _keys(results: Results) -> list[Key]:
@@ -113,20 +149,19 @@ def _last(results: Results, key: Key) -> int:
     return max(np.flatnonzero(np.isfinite(results.by_key[key].value)).tolist(), default=-1)
 
 
-def _changes(results: Results, key: Key, course: Trend, label: str) -> str:
-    """The certain changes in words: "In bert, words grow more context-specific up to layer 3"; of a measure that says
-    nothing of its direction: "Rogue dimensions in bert: a fall up to layer 3"."""
-    info = measure_info(results, key.measure)
-    words = {1: info.higher, -1: info.lower} if info.subject else {1: "a rise", -1: "a fall"}
-    clauses = ", then ".join(f"{words[leg.sign]} {_span(leg, course)}" for leg in course.legs)
-    if info.subject:
-        which = ", ".join(filter(None, ["mean over tasks" if key.task == AVERAGE else key.task, info.variant]))
-        return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}"
-    return f"{full_title(key.measure, key.task, [results])} in {label}: {clauses}"
+def _course(results: Results, key: Key) -> Trend:
+    """The curve's course; the spread of a mean over seeds is no interval."""
+    estimates = results.by_key[key]
+    if results.info.seeds:
+        none = np.full(len(estimates.value), np.nan)
+        estimates = Estimates(estimates.value, none, none)
+    return trend(estimates, results.replicates.get(key))
 
 
 def _no_change(course: Trend) -> str:
     """Why no change is claimed."""
+    if not course.layers:
+        return "undefined in every layer"
     first, last = course.layers[0], course.layers[-1]
     if first == last:
         return f"one layer, {first}"

@@ -11,6 +11,7 @@ const make = (tag, set = {}, ...children) => {
   element.append(...children);
   return element;
 };
+const WIDTH = 2.2;  // of a curve's line
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];  // a model's twins
 // What a model's curves are drawn with
 const mark = (i, colour) => {
@@ -39,8 +40,9 @@ for (const [i, model] of data.models.entries()) {
 // A headline chart stands open; of the others each is folded, and drawn once it is opened
 const plots = data.charts.map((chart, number) => {
   const plot = make("div", { className: "plot" }), note = make("p"), name = `panel-${number}`;
-  const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot };
-  const parts = [note, plot];
+  const said = make("ul", { className: "findings" });
+  const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot, said };
+  const parts = [note, plot, said];
   entry.baselines = Object.entries(data.baselines).filter(([key]) => chart.panels.some(panel => panel.views[key]))
     .map(([key, label]) => {
       const box = make("input", { type: "checkbox", value: key, onchange: () => show(entry) });
@@ -83,24 +85,48 @@ function band(line, x) {
   return traces;
 }
 
-function show({ chart, name, note, plot, section, baselines }) {
-  const depth = chosen("axis") === "depth", hidden = unseen();
+// What the view of a panel is: of a second baseline, of the chosen statistic, or of the only one
+function shown({ chart, name, baselines }) {
   const panel = chart.panels[chart.panels.length > 1 ? chosen(name) : 0];
   const box = baselines.find(box => box.checked && panel.views[box.value]);
   const own = box && chosen("statistic") === "adjusted" && panel.views[box.value];
-  const view = own || (panel.views[chosen("statistic")] ?? Object.values(panel.views)[0]);
-  note.textContent = panel.definition;
+  return { panel, view: own || (panel.views[chosen("statistic")] ?? Object.values(panel.views)[0]) };
+}
+
+const visible = (view, hidden) => view.lines.filter(line =>
+  !(hidden.has(line.run_label) || (line.published && !by("published").checked)));
+
+// The y axis that all headline charts of one scale have, so that what is higher on the page is more
+function commonRange(scale) {
+  const values = plots.filter(entry => entry.chart.headline).map(shown).filter(({ view }) => view.scale === scale)
+    .flatMap(({ view }) => [...visible(view, unseen()).flatMap(line => [...line.y, ...(line.low ?? []), ...(line.high ?? [])]),
+      ...(view.chance || view.threshold !== null ? [0] : []), view.threshold])
+    .filter(value => value !== null);
+  if (!values.length) return {};
+  const low = Math.min(...values), high = Math.max(...values), room = 0.05 * (high - low || 1);
+  return { range: [low - room, high + room] };
+}
+
+function show(entry) {
+  const { chart, note, plot, section, said } = entry;
+  const depth = chosen("axis") === "depth", hidden = unseen();
+  const { panel, view } = shown(entry);
+  note.textContent = [panel.definition, panel.direction].filter(text => text).join("; ");
+  const sentences = data.models.map((model, i) => ({ ...model, i })).filter(model => !hidden.has(model.label) && panel.findings[model.label]);
+  said.replaceChildren(...sentences.map(model =>
+    make("li", {}, mark(model.i, model.colour), " ", panel.findings[model.label])));
+  plot.role = "img";
+  plot.ariaLabel = [chart.title, ...sentences.map(model => panel.findings[model.label])].join(". ");
   if (section.open === false) return;
   const bands = [], lines = [];
-  for (const line of view.lines) {
-    if (hidden.has(line.run_label) || (line.published && !by("published").checked)) continue;
+  for (const line of visible(view, hidden)) {
     const x = line.layers.map(layer => depth ? layer / Math.max(line.last, 1) : layer);
     if (by("bands").checked && line.low) bands.push(...band(line, x));
     const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
       customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,
       hovertemplate: "%{y:.4f}" + interval,
-      line: { color: line.colour, width: line.published ? 1.3 : 2.2, dash: line.published ? "dash" : DASHES[line.dash % DASHES.length] },
+      line: { color: line.colour, width: line.published ? 1.3 : WIDTH, dash: line.published ? "dash" : DASHES[line.dash % DASHES.length] },
       marker: { size: line.published ? 5 : 7, color: line.colour,
         symbol: symbols[line.marker % symbols.length] + (line.published ? "-open" : "") } });
   }
@@ -108,22 +134,30 @@ function show({ chart, name, note, plot, section, baselines }) {
   const shapes = [], notes = [];
   const rule = (y, width, dash) => shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
     line: { color: ink("--ink"), width, dash } });
-  if (view.negative) rule(0, 1, "solid");
+  const aside = (y, text, yanchor) => notes.push({ xref: "paper", x: 1, y, text, showarrow: false, xanchor: "left", yanchor });
+  if (view.negative || view.chance) rule(0, 1, "solid");
+  if (view.chance) aside(0, "chance", "middle");
   if (view.threshold !== null) {
     rule(view.threshold, 1, "dash");
-    notes.push({ xref: "paper", x: 1, y: view.threshold, text: Math.round(100 * view.threshold) + "%", showarrow: false,
-      xanchor: "left", yanchor: "middle" });
+    aside(view.threshold, Math.round(100 * view.threshold) + "%", "bottom");
   }
+  const log = view.scale === "log", scaled = log ? { type: "log", dtick: 1, minor: { dtick: "D1" } }
+    : chart.headline ? commonRange(view.scale) : view.chance || view.threshold !== null ? { rangemode: "tozero" } : {};
   Plotly.react(plot, [...bands, ...lines], {
-    margin: { l: 56, r: 34, t: 28, b: 44 }, showlegend: false, shapes, annotations: notes,
+    margin: { l: 56, r: view.chance ? 52 : 34, t: 28, b: 44 }, showlegend: false, shapes, annotations: notes,
     modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--faint"), activecolor: ink("--ink") },
     hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: ink("--soft") },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), size: 13 },
     xaxis: { ...axis, showgrid: false, showline: true, title: { text: depth ? "relative depth (1 = last layer)" : data.axis },
       ...(depth ? { range: [-0.04, 1.04] } : { tickformat: "d", hoverformat: "d", range: [-0.4, panel.last + 0.4],
         dtick: Math.max(1, Math.ceil(panel.last / 13)), tick0: 0 }) },
-    yaxis: { ...axis, title: { text: plain(view.y_label) }, ...(view.threshold !== null ? { rangemode: "tozero" } : {}) },
+    yaxis: { ...axis, title: { text: plain(view.y_label) }, ...scaled },
   }, { displaylogo: false, displayModeBar: "hover", responsive: true, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+  const [bottom, top] = plot.layout.yaxis.range, pixels = (plot.clientHeight - 72) / (top - bottom);
+  const thin = log || !by("bands").checked ? [] : visible(view, hidden).filter(line => line.low &&
+    Math.max(...line.low.map((low, i) => low === null ? 0 : line.high[i] - low)) * pixels < 2 * WIDTH);
+  if (thin.length) said.append(make("li", { className: "aside",
+    textContent: `The intervals are thinner than the line, or hardly wider: ${thin.map(line => line.label).join(", ")}.` }));
 }
 const unseen = () =>
   new Set([...document.querySelectorAll("[data-model]:not(:checked)")].map(box => box.dataset.model));

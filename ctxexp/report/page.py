@@ -23,6 +23,7 @@ from ctxexp.report.charts import Line, Panel
 from ctxexp.report.comparison import Comparison
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.explorer import load_explorer
+from ctxexp.report.findings import change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import PALETTE
 from ctxexp.report.seeds import average_seeds
@@ -32,6 +33,7 @@ from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
 
 REPORT, COMPARISON = "report.html", "comparison.csv"
+SPOKEN = 6  # runs of which the page's head has a sentence each
 _STATISTICS = ("adjusted", "raw", "baseline")
 
 
@@ -118,6 +120,8 @@ def write_report(
         "ctxexp.report",
         "page.html",
         title=title or (f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison"),
+        lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),
+        findings=[change(results, label) for label, results in runs] if 1 < len(runs) <= SPOKEN else [],
         facts="; ".join(run_facts.shared_facts(runs)),
         training_runs=training_runs(runs),
         controls=control_lines(runs, most=12),
@@ -145,16 +149,16 @@ def _embedded(path: Path) -> str:
 def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> dict[str, Any]:
     """The data of the page's script in JSON's types: models, charts a view per panel and statistic, and the table."""
     chart_entries: dict[str, dict[str, Any]] = {}
+    labelled_runs = wording.unique_labels(runs)
     for statistic in _STATISTICS:
         for chart in charts.sweep_charts(runs, all_published=published, statistic=statistic):
             entry = chart_entries.setdefault(chart.name, {"title": chart.title, "panels": {}})
             for panel in chart.panels:
-                last = max(len(line.y) for line in panel.lines) - 1
-                fresh = {"name": _choice(panel, runs), "definition": panel.definition, "last": last, "views": {}}
-                views = entry["panels"].setdefault((panel.measure, panel.task), fresh)["views"]
-                views[panel.baseline or statistic] = _view(panel)
+                measure_task = panel.measure, panel.task
+                if measure_task not in entry["panels"]:
+                    entry["panels"][measure_task] = _panel(panel, labelled_runs)
+                entry["panels"][measure_task]["views"][panel.baseline or statistic] = _view(panel)
     headlines = charts.leading_charts(list(chart_entries))
-    labelled_runs = wording.unique_labels(runs)
     models = [{"label": label, "colour": colour} for label, (colour, _) in charts.line_styles(labelled_runs).items()]
     panels = [panel for chart in chart_entries.values() for panel in chart["panels"].values()]
     views = [view for panel in panels for view in panel["views"].values()]
@@ -181,6 +185,19 @@ def _chance_label(baseline: str) -> str:
     return "chance level at each group's own size" if label == SIZE_MATCHED else f"{label} chance level"
 
 
+def _panel(panel: Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
+    """A panel without its views; `findings` are by the runs' labels, of a single run with its numbers."""
+    say = finding_of if len(runs) == 1 else change_of
+    return {
+        "name": _choice(panel, runs),
+        "definition": panel.definition,
+        "direction": panel.direction,
+        "findings": {label: say(results, panel.key, label) for label, results in runs if panel.key in results.by_key},
+        "last": max(len(line.y) for line in panel.lines) - 1,
+        "views": {},
+    }
+
+
 def _choice(panel: Panel, runs: Sequence[LabelledResults]) -> str:
     """The panel's label in the switch of its chart: a task, or a variant of the measure."""
     variant = next((info.variant for _, r in runs if (info := wording.measure_info(r, panel.measure)).variant), "")
@@ -193,6 +210,8 @@ def _view(panel: Panel) -> dict[str, Any]:
     return {
         "y_label": panel.y_label,
         "threshold": panel.threshold,
+        "chance": panel.has_chance_at_zero,
+        "scale": panel.scale,
         "negative": bool(min(float(np.nanmin(y)) for y in curves) < 0),
         "lines": [_line(line) for line in panel.lines],
     }

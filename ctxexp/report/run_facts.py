@@ -73,16 +73,14 @@ def shared_facts(runs: Sequence[LabelledResults], measure: str | None = None, *,
 
 
 def encoder_lines(runs: Sequence[LabelledResults]) -> list[str]:
-    """A line for each encoder with the labels that stand for it: "bert: <encoder>, 5 layers of 128".
+    """A line for each encoder with the labels that stand for it: "bert: BertModel, 5 layers of 128".
 
-    Runs without such metadata are left out.
-
-    An encoder's name is whole, so that it can be looked for, or left out where it would fill the foot. Labels of one
-    encoder share a line: "bert, bert (no first word): <encoder>".
+    Runs without such metadata are left out. The exact encoder, hashes and options, is in the results and in the page's
+    table of runs. Labels of one encoder share a line: "bert, bert (no first word): BertModel".
     """
-    labels_by_line: dict[str, list[str]] = {}
+    labels_by_line: dict[tuple[str, str], list[str]] = {}
     for label, results in unique_labels(runs):
-        name = one_line(results.info.model.encoder)
+        name = one_line(results.info.model.details.get("architecture") or results.info.model.encoder)
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
             name = ""
         size = (
@@ -92,8 +90,9 @@ def encoder_lines(runs: Sequence[LabelledResults]) -> list[str]:
         )
         first = f"first: {first}" if (first := text_start(results)) else ""
         if name or size:
-            labels_by_line.setdefault(", ".join(part for part in (name, size, first) if part), []).append(label)
-    return [f"{', '.join(labels)}: {what}" for what, labels in labels_by_line.items()]
+            line = ", ".join(part for part in (name, size, first) if part)
+            labels_by_line.setdefault((results.info.model.encoder, line), []).append(label)
+    return [f"{', '.join(labels)}: {line}" for (_, line), labels in labels_by_line.items()]
 
 
 def text_start(results: Results) -> str:

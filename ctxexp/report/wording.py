@@ -21,6 +21,8 @@ LabelledResults = tuple[str, "Results"]
 LAYER_AXIS = "layer (0 = input layer)"
 _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
+UNITS_TO_ONE = ("cosine", "share of variance")  # of which 1 is the most, so that they may share an axis
+LOG_UNITS = ("l2 norm",)  # of lengths, which models differ in by factors
 
 
 def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
@@ -59,6 +61,11 @@ def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
     """The measure's title with its variant."""
     variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
     return title(measure, runs, task) + (f", {variant}" if variant else "")
+
+
+def direction(runs: Iterable[Results], measure: str) -> str:
+    """The meaning of the measure's low values, "lower = more context-specific"; empty where no run states it."""
+    return next((f"lower = {one_line(info.lower)}" for r in runs if (info := measure_info(r, measure)).lower), "")
 
 
 def unit_label(runs: Iterable[Results], measure: str) -> str:

@@ -184,6 +184,47 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
         assert panel.definition.endswith("; baseline of each word's own size") is (about is by_size)
 
 
+def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
+    runs = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2))]
+    all_charts = {chart.name: chart for chart in charts.sweep_charts(runs)}
+    overview = figures.overview_figure(list(all_charts.values()), runs)
+    for axes, name in zip(overview.axes, charts.PAPER_MEASURES, strict=True):
+        labels = [text.get_text() for text in axes.texts]
+        assert ("chance" in labels) is (0.0 in rules(axes)) is (name != "anisotropy")
+        assert all_charts[name].panels[0].direction in axes.get_ylabel().replace("\n", " ")
+        assert axes.get_ylim()[0] < 0 or name == "anisotropy"
+    assert "lower = more context-specific" in overview.axes[1].get_ylabel()
+    limits = [axes.get_ylim() for axes in overview.axes]
+    assert limits[0] == limits[1] != limits[2] == limits[3]
+    variants = figures.sweep_figure(all_charts[VARIANCE], runs)
+    assert len({axes.get_ylim() for axes in variants.axes}) == 1
+    assert variants.axes[1].get_ylabel() == ""  # the row's first has it
+    norms = figures.sweep_figure(all_charts["word_norm"], runs).axes[0]
+    assert norms.get_yscale() == "log"
+    assert 0.0 not in rules(norms)
+    single = figures.run_figure(runs[0][1], "word_norm")
+    assert single is not None
+    assert single.axes[0].get_yscale() == "log"
+
+
+def test_every_figure_says_what_it_shows() -> None:
+    falls = np.array([0.9, 0.6, 0.3])
+    ends = {"self_similarity/adjusted_ci_low": falls - 0.001, "self_similarity/adjusted_ci_high": falls + 0.001}
+    run = results_with({"self_similarity/adjusted": falls, **ends}, info=told(title="bert", measures=stated(**METRICS)))
+    single = figures.run_figure(run, "self_similarity")
+    said = "words grow more context-specific up to the last layer, 2"
+    for runs in ([("bert", run)], [("bert", run), ("twin", run)]):
+        (chart,) = charts.sweep_charts(runs)
+        for figure in (single, figures.sweep_figure(chart, runs), figures.overview_figure([chart], runs)):
+            shown = " ".join(texts(figure).split())
+            assert f"In bert, {said}" in shown
+            assert "The intervals are thinner than the lines, or hardly wider." in shown
+    assert f"In twin, {said}" in shown
+    assert "these data can't tell the models apart" in shown  # the overview compares, too
+    wide = replace(run, frame=run.frame.assign(low=run.frame["low"] - 0.2))
+    assert "thinner" not in texts(figures.run_figure(wide, "self_similarity"))
+
+
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     run = results("bert", 5)
     curve = run.by_name["self_similarity/adjusted"].copy()
@@ -338,8 +379,10 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
     name = (
         "GPT2Model untrained:946235b36347237d:fb7072306739705c pooling=mean final_norm=True long=window dtype=float32"
     )
-    foot = figures.run_figure(results("gpt2", 3, encoder=name), "self_similarity").texts[2].get_text()  # type: ignore[union-attr]
-    assert foot.replace("\n", " ").startswith(f"gpt2: {name}, 3 layers of 16 Without context: gpt2, self_similarity/")
+    for details, shown in (({}, name), ({"architecture": "GPT2Model"}, "GPT2Model")):
+        run = results("gpt2", 3, encoder=name, details=details)
+        foot = figures.run_figure(run, "self_similarity").texts[3].get_text()  # type: ignore[union-attr]
+        assert foot.replace("\n", " ").startswith(f"gpt2: {shown}, 3 layers of 16 Without context: gpt2, self_simi")
     for long in ("a plugin's words " * 20, "/a" * 60):
         assert run_facts.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
 

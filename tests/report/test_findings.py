@@ -109,12 +109,12 @@ def test_variants_and_tasks_are_told_apart() -> None:
 def test_models_are_ordered_only_where_intervals_allow() -> None:
     one, two, three = run([0.9, 0.4]), run([0.9, 0.6]), run([0.9, 0.41])
     assert comparison_finding([("a", one), ("b", two), ("c", three)]) == (
-        "At the last measured layer words are more context-specific in a (0.15) than in b (0.35), by Self-similarity "
-        "of words, less chance; these data can't tell c (0.16) from it."
+        "At the last measured layer (Self-similarity of words, adjusted) words are more context-specific in a (0.15) "
+        "than in b (0.35); these data can't tell c (0.16) from it."
     )
     assert comparison_finding([("a", one), ("c", three)]) == (
-        "At the last measured layer these data can't tell the models apart by Self-similarity of words, less chance: a "
-        "(0.15) and c (0.16)."
+        "At the last measured layer (Self-similarity of words, adjusted) these data can't tell the models apart: "
+        "a (0.15) and c (0.16)."
     )
     bare = [(label, run(raw, half=None)) for label, raw in (("a", [0.9, 0.4]), ("b", [0.9, 0.6]))]
     assert "without intervals no order of models is claimed" in comparison_finding(bare)
