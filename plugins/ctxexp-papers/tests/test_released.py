@@ -71,3 +71,21 @@ def test_middle_layers_of_skean_2025() -> None:
         "nearly-every-task": "open",
         "gain-is-learned": "fails",
     }
+
+
+def test_means_of_gari_soler_2021_tell_sides_and_give_no_verdict() -> None:
+    made = trial("gari_soler_2021")
+    assert set(words(made).values()) == {"not run"}
+    ((source, findings),) = made.findings
+    assert source.kind == "points"
+    said = {finding.claim.id: finding.words for finding in findings}
+    assert said == {
+        "mono-above-poly": "figures agree",
+        "mono-above-one-sense": "figures agree",
+        "bands-in-order": "figures agree only under poly-rand or poly-bal",
+        "other-languages": "figures disagree",
+    }
+    greek = [c for c in findings[-1].checks if c.passed is False]
+    assert {c.model for c in greek} == {"el-greekuncased", "el-multicased"}
+    first = source.group("en-bert", "poly-same", "poly-same")  # type: ignore[attr-defined]
+    assert first[0, 1] == pytest.approx(0.7719, abs=1e-4)

@@ -1,0 +1,206 @@
+"""Garí Soler & Apidianaki (2021), *Let's Play Mono-Poly*: is a word's number of senses seen in its self-similarity?
+
+The authors released mean self-similarities by layer, which are points; words' own values, where a source has them,
+give verdicts by the same tests.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.errors import DataError
+from ctxexp_papers.claims.checks import Check
+from ctxexp_papers.claims.paper import Claim, Paper
+from ctxexp_papers.claims.protocol import Protocol
+from ctxexp_papers.claims.source import Inputs, Source
+from ctxexp_papers.claims.statistics.paired import Interval, group_difference
+
+MONO, BANDS = "monosemous", ("low", "mid", "high")
+SAME, MIXED = "poly-same", ("poly-rand", "poly-bal")
+POOLS = (*MIXED, SAME)
+"""Which ten sentences of a polysemous word: drawn at random, balanced over its senses, of one sense."""
+ENGLISH = ("en-bert", "en-bbcased", "en-multicased", "en-elmo", "en-c2v")
+OTHERS = ("fr-flaubertuncased", "fr-multicased", "es-betouncased", "es-multicased", "el-greekuncased", "el-multicased")
+Values = Mapping[tuple[str, str, str], np.ndarray]
+
+
+@dataclass
+class SenseGroups(Source):
+    """Self-similarity by model, pool of sentences and group of words: (words, layers), or (1, layers) of released
+    means. The monosemous words have their only pool, ""."""
+
+    values: Values = field(default_factory=dict)
+
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(model for model, _, _ in self.values))
+
+    def group(self, model: str, pool: str, name: str) -> np.ndarray | None:
+        return self.values.get((model, "" if name == MONO else pool, name))
+
+
+def in_every_layer(
+    source: SenseGroups, pairs: Sequence[tuple[str, str]], *, models: Sequence[str], pools: Sequence[str]
+) -> list[Check]:
+    """A check a model and pool: whether each pair's first group exceeds its second in every layer."""
+    checks = []
+    for pool in pools:
+        for model in models:
+            groups = [(source.group(model, pool, one), source.group(model, pool, other)) for one, other in pairs]
+            if any(one is None or other is None for one, other in groups):
+                checks.append(Check(model, pool, text=f"no self-similarity by layer of {' and '.join(pairs[0])}"))
+                continue
+            looks = sum(one.shape[1] for one, _ in groups if one is not None)
+            differences = [
+                (pair, layer, *_difference(one[:, layer], other[:, layer], looks * len(models)))
+                for pair, (one, other) in zip(pairs, groups, strict=True)
+                if one is not None and other is not None
+                for layer in range(one.shape[1])
+            ]
+            checks.append(_check(model, pool, differences, points=source.kind == "points"))
+    return checks
+
+
+def _difference(one: np.ndarray, other: np.ndarray, ways: int) -> tuple[Interval, Interval]:
+    """The interval of a layer's difference, and that which a failure of any of so many needs."""
+    if len(one) == 1:
+        value = float(one[0] - other[0])
+        return (Interval(value, value, value, 1),) * 2
+    return group_difference(one, other), group_difference(one, other, ways=ways)
+
+
+def _check(
+    model: str, pool: str, differences: list[tuple[tuple[str, str], int, Interval, Interval]], *, points: bool
+) -> Check:
+    """Passed where every interval is above 0, failed where one that is as wide as so many looks need lies below."""
+    above = sum(interval.low > 0 for *_, interval, _ in differences)
+    passed = True if above == len(differences) else None
+    if any(wide.high < 0 for *_, wide in differences):
+        passed = False
+    pair, layer, least, _ = min(differences, key=lambda row: row[2].low)
+    ends = (math.nan, math.nan) if points else (least.low, least.high)
+    n = math.nan if points else float(least.n)
+    brief = f"{above} of {len(differences)}"
+    text = f"{brief} differences above 0; the least: {' less '.join(pair)} in layer {layer}"
+    return Check(model, pool, passed, least.value, *ends, n, text, brief=brief)
+
+
+def sources(inputs: Inputs) -> list[Source]:
+    """The released means, where their folder is named."""
+    folder = inputs.released_folder("gari_soler_2021", "en-bert") or inputs.released_folder("Results", "en-bert")
+    if folder is None:
+        return []
+    values: dict[tuple[str, str, str], np.ndarray] = {}
+    for model in (*ENGLISH, *OTHERS):
+        for path in sorted((folder / model).glob("mono_poly_*.csv")):
+            rows = read_means(path)
+            values[model, "", MONO] = rows[MONO]
+            values |= {(model, pool, pool): rows[pool] for pool in POOLS if pool in rows}
+        for pool in POOLS:
+            for path in sorted((folder / model).glob(f"polysemy_bands_*_{pool}.csv")):
+                values |= {(model, pool, band): row for band, row in read_means(path).items()}
+    return [
+        SenseGroups(
+            "points",
+            "the authors' released mean self-similarities by layer",
+            command="python -m ctxexp claims paper=gari_soler_2021 released=<clone of github.com/ainagari/monopoly>",
+            values=values,
+        )
+    ]
+
+
+def read_means(path: Path) -> dict[str, np.ndarray]:
+    """The rows of a released file: by group, (1, layers). Raises DataError for a file that is none of theirs."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        head, *rows = csv.reader(lines, delimiter="\t")
+    try:
+        return {row[0]: np.array([row[1:]], np.float64) for row in rows if row}
+    except ValueError as error:
+        raise DataError(f"{path}: expected a group and a number a layer, tab-separated, got {head}: {error}") from error
+
+
+def _above_pool(source: SenseGroups, *, models: Sequence[str], pools: Sequence[str]) -> list[Check]:
+    """Monosemous words above the polysemous ones, whose group is named as their pool is."""
+    return [check for pool in pools for check in in_every_layer(source, [(MONO, pool)], models=models, pools=(pool,))]
+
+
+def _bands(source: SenseGroups, *, models: Sequence[str]) -> list[Check]:
+    pairs = [("low", "mid"), ("mid", "high")]
+    return in_every_layer(source, pairs, models=models, pools=POOLS)
+
+
+claim = partial(
+    Claim,
+    on=(SenseGroups,),
+    null="groups of words of equal mean: of so many layers and models one would break or meet the order by chance",
+    reason="0: the paper says above, not by how much",
+    reversal="a layer of one model in which the order is the other way round beyond its interval",
+    evidence="words' own self-similarities: the released ones are means by layer (released=<clone of "
+    "github.com/ainagari/monopoly>), on which only sides can be told",
+)
+TEST = "mean self-similarity of {} less that of {}: the interval over words (Welch) above 0 in every layer"
+CLAIMS = (
+    claim(
+        id="mono-above-poly",
+        section="3",
+        statement="Monosemous words are more self-similar than polysemous ones, in all layers of the English models.",
+        test=TEST.format("monosemous words", "polysemous ones"),
+        check=partial(_above_pool, models=ENGLISH, pools=MIXED),
+        models=ENGLISH,
+        variants=MIXED,
+    ),
+    claim(
+        id="mono-above-one-sense",
+        section="3",
+        statement="They are so even where all sentences of a polysemous word have the same sense.",
+        test=TEST.format("monosemous words", "polysemous ones in sentences of one sense"),
+        check=partial(_above_pool, models=ENGLISH, pools=(SAME,)),
+        models=ENGLISH,
+        variants=(SAME,),
+    ),
+    claim(
+        id="bands-in-order",
+        section="4",
+        statement="The fewer senses, the more self-similar: bands of low, mid and high polysemy are in this order.",
+        test=TEST.format("each band", "the next"),
+        check=partial(_bands, models=ENGLISH),
+        models=ENGLISH,
+        variants=POOLS,
+    ),
+    claim(
+        id="other-languages",
+        section="3",
+        statement="Models of French, Spanish and Greek too tell monosemous words from polysemous ones, in all layers.",
+        test=TEST.format("monosemous words", "polysemous ones"),
+        check=partial(_above_pool, models=OTHERS, pools=MIXED),
+        models=OTHERS,
+        variants=MIXED,
+        quote="models in other languages also manage to establish relevant distinctions between words at different "
+        "polysemy levels",
+        quote_source="the abstract, arXiv 2104.14694",
+    ),
+)
+
+
+def paper() -> Paper:
+    """The paper's claims."""
+    return Paper(
+        name="gari_soler_2021",
+        title="The claims of Garí Soler & Apidianaki (2021), Let's Play Mono-Poly, tested",
+        citation=(
+            "Aina Garí Soler and Marianna Apidianaki (2021), Let's Play Mono-Poly: BERT Can Reveal Words' Polysemy "
+            "Level and Partitionability into Senses. TACL 9, pp. 825-844"
+        ),
+        url="https://arxiv.org/abs/2104.14694",
+        protocol=Protocol("the models and sentences of SemCor and EuroSense whose means the authors released"),
+        claims=CLAIMS,
+        sources=sources,
+        released="github.com/ainagari/monopoly (folder Results)",
+        abstract=("other-languages",),
+    )
