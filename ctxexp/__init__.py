@@ -1,35 +1,32 @@
 """How contextual a model's word representations are, layer by layer.
 
-Functions:
-    measure(model, text)                  Measure a model on a text, as the command does; returns Results.
-    load(folder)                          The Results of one finished run.
-    runs(folder)                          The Results of all finished runs of a tracking folder, by label.
-    compare(results)                      Several Results side by side: a frame, figures, a table in a notebook.
-    from_transformers(model, tokenizer)   A transformers model in memory, for `measure`.
-    from_arrays(vectors, words)           Vectors in memory, for `measure`.
+    measure(model, text)                  measures a model on a text, as the command does; returns Results
+    load(folder)                          the Results of one finished run
+    runs(folder)                          the Results of all finished runs of a tracking folder, by label
+    compare(results)                      several Results side by side: a frame, figures, a table in a notebook
+    from_transformers(model, tokenizer)   a transformers model in memory, for `measure`
+    from_arrays(vectors, words)           vectors in memory, for `measure`
 
-Contracts, to derive from:
-    Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink; `hookimpl` marks a plugin's hooks.
+A model is a name (`gpt2`), a repository of the hub or a folder; a text is sentences, or a file with one a line. Results
+have `curve(measure)`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
 
-Values:
-    Sentence, Corpus, Pair, Sense         the text
-    EncodedSentence                               the vectors of a sentence
-    Group, Block, Pairs, Estimate         arguments and results of metrics
-    Results, Run, CtxexpError             results of runs, a run's description, errors
+For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control and Sink are contracts to derive from,
+`hookimpl` marks hooks; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors; Group, Block, Pairs and
+Estimate what metrics take and give; Run describes a run to a sink; CtxexpError is the base of all errors.
 
 Example:
-    >>> import numpy as np
     >>> import ctxexp
-    >>> words = [["a", "bank"], ["the", "bank"], ["bank", "notes"]]
-    >>> vectors = [np.random.default_rng(i).normal(size=(2, 2, 8)) for i in range(3)]  # two layers of eight columns
-    >>> results = ctxexp.measure(
-    ...     ctxexp.from_arrays(vectors, words), metrics="word_norm", options=["min_contexts=2"], progress=False
-    ... )
-    >>> results.curve("word_norm").round(2).tolist()
-    [2.23, 2.55]
+    >>> text = ["The bank of the river was wet.", "The bank lent us money.", "We sat on the bank."]
+    >>> results = ctxexp.measure("gpt2", text, metrics="self_similarity", options=["min_contexts=2"], progress=False)
+    >>> results.curve("self_similarity").round(1).tolist()  # of the small GPT-2 that ships, less chance, by layer
+    [0.6, 0.4, 0.4, 0.4, 0.6]
 """
 
 from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.face import compare, load, measure, runs
@@ -75,3 +72,23 @@ __all__ = [
     "measure",
     "runs",
 ]
+
+
+class _Package(ModuleType):
+    """Lists the public names alone; pydoc gets neither them nor the modules, so that `help(ctxexp)` is one screen, not
+    every contract written out."""
+
+    def __dir__(self) -> list[str]:
+        return list(self.__all__)
+
+    def _own(self, name: str) -> Any:
+        """The module's own attribute."""
+        if sys._getframe(2).f_globals.get("__name__") == "pydoc":
+            raise AttributeError(name)
+        return vars(self)[name]
+
+    __all__ = property(lambda self: self._own("__all__"))  # it goes before the module's own
+    __path__ = property(lambda self: self._own("__path__"))
+
+
+sys.modules[__name__].__class__ = _Package

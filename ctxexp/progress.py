@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from IPython.display import DisplayHandle
 
 log = logging.getLogger("ctxexp")
+WIDTH = 160  # characters of a line where nobody says how wide the page is
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
@@ -29,6 +31,12 @@ def show(text: str, stream: TextIO | None = None) -> None:
         silence(stream)
         if stream is not sys.stderr:
             show(f"warning: what is printed can't be written: {error.strerror}", sys.stderr)
+
+
+def terminal_width() -> int:
+    """The characters of a line of the terminal that is printed to; `WIDTH` where it is none."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else WIDTH
 
 
 def silence(stream: TextIO) -> None:
@@ -53,7 +61,7 @@ class Progress:
     """
 
     def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None) -> None:
-        self.stream: TextIO | _Cell = stream or (_Cell() if bars is not False and _in_notebook() else sys.stderr)
+        self.stream: TextIO | _Cell = stream or (_Cell() if bars is not False and in_notebook() else sys.stderr)
         self.bars = self.stream.isatty() if bars is None else bars
 
     @contextmanager
@@ -117,7 +125,7 @@ class _Bar:
         self.bar.close()
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether this is a notebook's kernel; other processes have loaded none."""
     if "ipykernel" not in sys.modules:
         return False

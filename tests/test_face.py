@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pydoc
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import Key
 from ctxexp.transforms.center import Center
 
 SENTENCES = [
@@ -218,14 +220,32 @@ def test_the_frame_is_what_a_person_would_filter(command: Path) -> None:
     np.testing.assert_array_equal(rows.value, results.by_name["self_similarity/adjusted"])
     np.testing.assert_array_equal(rows.low, results.by_name["self_similarity/adjusted_ci_low"])
     np.testing.assert_array_equal(rows.n, results.by_name["self_similarity/n"])
-    assert list(results.curve("self_similarity", "adjusted").index) == list(range(results.n_layers))
+    assert list(results.curve("self_similarity").index) == list(range(results.n_layers))
+    assert results.curve("self_similarity").name == "self_similarity/adjusted"  # what figures show
+    assert results.curve("anisotropy").name == "anisotropy/mean_cosine"
     with pytest.raises(MetricError, match=r"no curve 'self_similarity/ra'.*did you mean 'self_similarity/raw'"):
         results.curve("self_similarity", "ra")
+    with pytest.raises(MetricError, match=r"no curve 'self_simlarity' in .*did you mean 'self_similarity'"):
+        results.curve("self_simlarity")
+
+
+def test_help_is_a_screen_and_a_listing_names_what_is_public() -> None:
+    text = pydoc.plain(pydoc.render_doc(ctxexp))
+    assert len(text.splitlines()) < 50
+    assert {name for name in ctxexp.__all__ if not re.search(rf"\b{name}\b", text)} == {"__version__"}
+    assert dir(ctxexp) == sorted(ctxexp.__all__)
+    names: dict[str, object] = {}
+    exec("from ctxexp import *", names)
+    assert {*names} - {"__builtins__"} == {*ctxexp.__all__}
 
 
 def test_results_show_themselves_in_a_notebook(command: Path) -> None:
     (results,) = ctxexp.runs(command / "mlruns").values()
-    assert "self_similarity" in results._repr_html_()
+    html = results._repr_html_()
+    value, low, high = (f"{float(ends[2]):.3f}" for ends in results.by_key[Key("self_similarity", "adjusted")])
+    assert f"<td>{value}<br><small>[{low}, {high}]</small></td>" in html  # and chance in the next row
+    assert f"<td>{results.curve('self_similarity', 'baseline')[2]:.3f}</td>" in html.partition(value)[2]
+    assert "&lt;b&gt;" in ctxexp.compare({"<b>": results})._repr_html_()
     both = ctxexp.compare([results, results])
     assert "bert #2" in both._repr_html_()
     assert set(both.frame.run) == {"bert", "bert #2"}

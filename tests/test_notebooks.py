@@ -81,6 +81,30 @@ def test_bars_move_in_a_cell_and_leave_it_empty(tmp_path: Path) -> None:
     assert [o.data for o in book.cells[0].outputs] == [{"text/plain": ""}]
 
 
+@pytest.mark.slow
+def test_a_figure_is_shown_once_a_cell(tmp_path: Path) -> None:
+    """With a semicolon, in a loop and as the last value."""
+    cells = [
+        """
+        import numpy as np
+        import ctxexp
+        from ctxexp.results.values import Key, Values
+        values = Values()
+        values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
+        results = ctxexp.Results.of(values)
+        """,
+        "results.plot();",
+        "results.plot('self_similarity')",
+        "figures = [results.plot(), ctxexp.compare([results, results]).plot()]",
+        "figures[0]",
+        "1",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(re.sub("^ +", "", c, flags=re.M)) for c in cells])
+    run(book, tmp_path)
+    pictures = [sum("image/png" in o.get("data", ()) for o in cell.outputs) for cell in book.cells]
+    assert pictures == [0, 1, 1, 2, 1, 0]
+
+
 if __name__ == "__main__":
     for path in BOOKS:
         book = nbformat.read(path, as_version=4)

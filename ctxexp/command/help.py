@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -22,8 +21,8 @@ from ctxexp.errors import UnknownName
 from ctxexp.plugins import COMMAND, Offer, arguments
 from ctxexp.plugins.published import install_hint
 from ctxexp.plugins.types import type_text, value_text
+from ctxexp.progress import terminal_width
 
-WIDTH = 160  # where nobody says how wide the page is
 FLAGS = {
     "-m": "a sweep: a run for every combination of values with commas",
     "--open": "open the report in the browser once it is made",
@@ -170,9 +169,8 @@ def _sentence(offer: Offer, key: str) -> str:
 
 def columns(rows: Iterable[tuple[str, str]]) -> str:
     """Two columns as text, the second one folded to the terminal's width."""
-    terminal = sys.stdout is not None and sys.stdout.isatty()
     buffer = io.StringIO()
-    console = Console(file=buffer, width=shutil.get_terminal_size().columns if terminal else WIDTH, color_system=None)
+    console = Console(file=buffer, width=terminal_width(), color_system=None)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()

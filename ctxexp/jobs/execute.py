@@ -6,11 +6,10 @@ import hashlib
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
 
 from ctxexp.command.build import Built
 from ctxexp.command.names import registry
@@ -24,12 +23,13 @@ from ctxexp.jobs.key import key_of
 from ctxexp.jobs.page import show_page
 from ctxexp.jobs.process import reraise_interrupts
 from ctxexp.measuring.study import Study
-from ctxexp.progress import show
+from ctxexp.progress import show, terminal_width
 from ctxexp.report.figures import run_figures
+from ctxexp.report.findings import finding
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
-from ctxexp.report.wording import main_keys
+from ctxexp.report.terminal import curve_table, fitted_markdown
 from ctxexp.results import Results
 
 _printed_errors: set[str] = set()  # errors that this process has printed
@@ -118,7 +118,9 @@ def _execute(spec: JobSpec) -> float | None:
         show(f"objective {config.objective}: {value:.6g}")
     if not sweep:
         for table in table_texts(folder):
-            show(f"\n{table}")
+            show(f"\n{fitted_markdown(table, terminal_width())}")
+        if sentence := finding(results):
+            show(f"\n{textwrap.fill(sentence, terminal_width())}\n")
         show(f"results:    {folder}" + (f"\nrun:        {running.link}" if running.link else ""))
         show_page(folder)
     return value
@@ -134,16 +136,13 @@ def _load(built: Built) -> Study | CtxexpError:
 
 
 def summary(results: Results) -> str:
-    """The main curve of each measure (its metric's own choice, else adjusted or raw), a line each."""
+    """The main curve of each measure (its metric's own choice, else adjusted or raw) in a table, and what else was
+    noted of the run."""
     some = results.info.model.layers
     layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
     lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
-    for key in main_keys(results):
-        values = " ".join("    nan" if np.isnan(v) else f"{v:7.3f}" for v in results.measured_values(key))
-        for mix in results.info.pooling.mixes:
-            estimates = results.by_key.get(key._replace(place=mix))
-            values += f"  {mix} {estimates.value[0]:.3f}" if estimates else ""
-        lines.append(f"  {key.curve_name + ' ' + key.name:<44}{values}")
+    if table := curve_table(results, terminal_width() - 2):
+        lines.append(textwrap.indent(table, "  ") + "\n")
     text, pooling = results.info.corpus, results.info.pooling
     if note := results.info.control_note:
         lines.append(f"  {results.info.control}: {note}")

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import sys
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,12 +23,13 @@ from ctxexp.jobs.process import defer_signals, end_workers, raise_on_termination
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.progress import show
+from ctxexp.progress import show, terminal_width
+from ctxexp.report.findings import comparison_finding, finding
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page import write_summary
 from ctxexp.report.seeds import average_seeds
-from ctxexp.report.side_by_side import terminal_table
 from ctxexp.report.sweep_tables import table_texts
+from ctxexp.report.terminal import comparison_table, fitted_markdown
 from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.results.objective import Objective
 from ctxexp.sink import Status, Sweep, SweepReport, SweepRow
@@ -236,13 +238,15 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
         show(f"error: {problems}", sys.stderr)
     if report.compared:
         averages = average_seeds(report.compared)
-        show(f"\n{terminal_table(averages)}")
+        show(f"\n{comparison_table(averages, terminal_width())}\n")
         if controls := control_lines(averages, most=12):
             show("\n".join(["without context:", *controls]))
         if sentence := training_runs(averages):
             show(f"{sentence}.")
     for table in table_texts(sweep.summary):
-        show(f"\n{table}")
+        show(f"\n{fitted_markdown(table, terminal_width())}")
+    if report.compared and (sentence := comparison_finding(averages) or finding(averages[0][1], averages[0][0])):
+        show(f"\n{textwrap.fill(sentence, terminal_width())}\n")
     link = sinks.charts_link(sweep)
     show(f"comparison: {sweep.summary}" + (f"\ncharts:     {link}" if link else ""))
     show_page(sweep.summary)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ctxexp.errors import MetricError, near
 from ctxexp.files.paths import user_path
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, sweep_figure
-from ctxexp.report.wording import main_key
+from ctxexp.report.frame import display_in_notebook
+from ctxexp.report.wording import chance_key, main_key
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -22,7 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs by label, each label once."""
+    """Runs by label, each label once.
+
+    Example:
+        >>> import ctxexp
+        >>> both = ctxexp.compare([ctxexp.Results(), ctxexp.Results()])
+        >>> both, list(both.frame.columns[:4])
+        (<Comparison of run, run #2>, ['run', 'measure', 'task', 'statistic'])
+    """
 
     runs: tuple[tuple[str, Results], ...]
 
@@ -35,8 +46,8 @@ class Comparison:
         return pd.concat(parts, ignore_index=True)[["run", *COLUMNS]]
 
     def plot(self, measure: str | None = None) -> Figure:
-        """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. Raises
-        MetricError for an unknown measure, and where there is no value to draw."""
+        """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. A notebook
+        shows it. Raises MetricError for an unknown measure, and where there is no value to draw."""
         charts = sweep_charts(self.runs)
         curve_names = dict.fromkeys(
             Key(m, "", task).curve_name for _, results in self.runs for m, task in results.measure_tasks()
@@ -44,10 +55,10 @@ class Comparison:
         if measure is None:
             if not charts:
                 raise MetricError(_nothing_to_draw(list(curve_names)))
-            return overview_figure(charts, self.runs)
+            return display_in_notebook(overview_figure(charts, self.runs))
         for chart in charts:
             if measure in (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels)):
-                return sweep_figure(chart, self.runs)
+                return display_in_notebook(sweep_figure(chart, self.runs))
         if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
             raise MetricError(_nothing_to_draw([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
@@ -63,19 +74,32 @@ class Comparison:
         return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"
 
     def _repr_html_(self) -> str:
-        """Main curve of each measure by run and layer."""
+        """Main curve of each measure by run and layer, each value above its 95% interval, and the level of chance."""
         import pandas as pd
 
-        rows = {}
+        rows: dict[tuple[str, str, str], list[str]] = {}
         for label, results in self.runs:
             for measure_task in results.measure_tasks():
                 if key := main_key(results, *measure_task, wanted="adjusted"):
-                    rows[key.curve_name, key.name, label] = results.by_key[key].value
+                    rows[key.curve_name, key.name, label] = _html_cells(*results.by_key[key])
+                    if level := chance_key(results, key):
+                        rows[key.curve_name, "chance", label] = _html_cells(*results.by_key[level])
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
-        names = ["measure", "statistic", "run"]
-        table.index = pd.MultiIndex.from_frame(pd.DataFrame(list(rows), columns=names))
-        html: str = table.sort_index(sort_remaining=False).to_html(float_format="{:.3f}".format, na_rep="")
+        order = {measure: i for i, measure in enumerate(dict.fromkeys(measure for measure, *_ in rows))}
+        names = [tuple(map(escape, row)) for row in rows]
+        table.index = pd.MultiIndex.from_tuples(names, names=["measure", "statistic", "run"]) if names else table.index
+        places = sorted(range(len(names)), key=lambda i: (order[list(rows)[i][0]], names[i][1] == "chance"))
+        html: str = table.iloc[places].to_html(escape=False, na_rep="")
         return html
+
+
+def _html_cells(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[str]:
+    """The values, each with its interval below it where there is one."""
+    cells = []
+    for numbers in zip(value, low, high, strict=True):
+        text, *ends = (f"{number:.3f}" if np.isfinite(number) else "" for number in numbers)
+        cells.append(f"{text}<br><small>[{', '.join(ends)}]</small>" if all(ends) else text)
+    return cells
 
 
 def _nothing_to_draw(measures: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.files.writing import atomic_write
+from ctxexp.progress import in_notebook
 from ctxexp.report.palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -20,16 +22,34 @@ Style = dict[str, Any]  # matplotlib's keywords
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """An empty figure that a notebook shows as it is, without pyplot."""
+    """An empty figure that a notebook shows as it is, without pyplot; once a cell, however often it is asked to."""
     from matplotlib.figure import Figure
 
     class NotebookFigure(Figure):
+        cell = -1  # the last one that showed it
+
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
             self.savefig(buffer, format="png", dpi=110)
             return buffer.getvalue()
 
+        def _ipython_display_(self) -> None:
+            from IPython import get_ipython
+            from IPython.display import display
+
+            if (cell := get_ipython().execution_count) != self.cell:
+                self.cell = cell
+                png = base64.b64encode(self._repr_png_()).decode()
+                display({"image/png": png, "text/plain": repr(self)}, raw=True)
+
     return NotebookFigure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def display_in_notebook(figure: Figure) -> Figure:
+    """The figure; a notebook's cell shows it, even where it isn't the cell's last value (`plot();`)."""
+    if in_notebook():
+        figure._ipython_display_()  # type: ignore[attr-defined]  # of `empty_figure`
+    return figure
 
 
 def add_captions(

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.wording import LabelledResults, figure_name, full_title, main_key, unique_labels
+from ctxexp.report.wording import LabelledResults, chance_key, figure_name, full_title, main_key, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Key
 
-WIDTH = 200  # characters of a table on a terminal
 AT = ("last layer", "highest layer", "lowest layer")
 
 
 class ComparisonCell(NamedTuple):
-    """A value at a layer with its interval (None: none is known), and how it is read."""
+    """A value at a layer with its interval and the level of chance there (None: not known), and how it is read."""
 
     layer: int
     value: float
     low: float | None
     high: float | None
+    chance: float | None
     text: str
 
 
@@ -53,24 +52,6 @@ def side_by_side(runs: Sequence[LabelledResults]) -> list[ComparisonRow]:
     return rows
 
 
-def terminal_table(runs: Sequence[LabelledResults]) -> str:
-    """The same as text: each curve's value at the last layer with its interval, and its highest one, with its layer."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("", "", box=SIMPLE_HEAD, show_edge=False)
-    for label, _ in unique_labels(runs):
-        table.add_column(Text(label))
-    for row in side_by_side(runs):
-        for at, name in zip(AT[:2], (f"{row.title}, {row.curve.rpartition('/')[2]}", ""), strict=True):
-            table.add_row(Text(name), at, *(Text(cells[at].text if at in cells else "") for cells in row.cells))
-    console = Console(file=StringIO(), width=WIDTH, record=True, color_system=None)
-    console.print(table)
-    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
-
-
 def _cells(results: Results, key: Key | None) -> dict[str, ComparisonCell]:
     estimates = results.by_key[key] if key else None
     if estimates is None or not np.isfinite(estimates.value).any():
@@ -78,21 +59,24 @@ def _cells(results: Results, key: Key | None) -> dict[str, ComparisonCell]:
     last = max(results.info.model.layers, default=len(estimates.value) - 1)
     places = (last, int(np.nanargmax(estimates.value)), int(np.nanargmin(estimates.value)))
     spread = bool(results.info.seeds)
+    level = chance_key(results, key) if key else None
+    chance = results.by_key[level].value if level else np.full(len(estimates.value), np.nan)
     return {
-        at: _cell(estimates, layer, at, spread)
+        at: _cell(estimates, chance, layer, at, spread)
         for at, layer in zip(AT, places, strict=True)
         if np.isfinite(estimates.value[layer])
     }
 
 
-def _cell(estimates: Estimates, layer: int, at: str, spread: bool) -> ComparisonCell:
-    value, low, high = (float(column[layer]) for column in estimates)
+def _cell(estimates: Estimates, chance: np.ndarray, layer: int, at: str, spread: bool) -> ComparisonCell:
+    value, low, high, level = (float(column[layer]) for column in (*estimates, chance))
     text = number(value)
-    if has_interval := bool(np.isfinite([low, high]).all()):
+    if np.isfinite([low, high]).all():
         text += f" ± {number((high - low) / 2)}" if spread else f" [{number(low)}, {number(high)}]"
     if at != AT[0]:
         text += f" (layer {layer})"
-    return ComparisonCell(layer, value, low if has_interval else None, high if has_interval else None, text)
+    known = [end if np.isfinite(end) else None for end in (low, high, level)]
+    return ComparisonCell(layer, value, known[0], known[1], known[2], text)
 
 
 def number(value: float) -> str:

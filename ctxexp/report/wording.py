@@ -110,6 +110,12 @@ def main_keys(results: Results) -> list[Key]:
     return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
 
 
+def chance_key(results: Results, key: Key) -> Key | None:
+    """The key of the level of chance that a curve's values are taken off from or stand beside; None: it has none."""
+    level = key._replace(statistic="baseline")
+    return level if key.statistic in ("adjusted", "corrected", "raw") and level in results.by_key else None
+
+
 def measure_definition(measure: str, results: Results, task: str = "") -> str:
     """The definition that the run states, of a task with the task; else an empty text."""
     sentence = one_line(measure_info(results, measure).definition)

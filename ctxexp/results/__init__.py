@@ -135,6 +135,12 @@ class Results:
 
         Returns:
             Pairs of measure and task ("": none), in order of appearance.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("sts", "all", task="STS12"), np.array([50.0]))
+            >>> Results.of(values).measure_tasks()
+            [('sts', 'STS12')]
         """
         return list(dict.fromkeys((key.measure, key.task) for key in self.by_key if key.place == LAYER))
 
@@ -176,16 +182,22 @@ class Results:
 
         Returns:
             Low and high ends, (n_layers,) each, (1,) off the layers; None if there are none.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5]), low=np.array([0.4]), high=np.array([0.7]))
+            >>> Results.of(values).interval("anisotropy", "mean_cosine")
+            (array([0.4]), array([0.7]))
         """
         estimates = self.by_key.get(Key.of(measure, statistic, task, place))
         return (estimates.low, estimates.high) if estimates is not None and np.isfinite(estimates.low).any() else None
 
-    def curve(self, measure: str, statistic: str = "raw", *, task: str = "") -> pd.Series:
+    def curve(self, measure: str, statistic: str = "", *, task: str = "") -> pd.Series:
         """One curve by layer.
 
         Args:
             measure: The measure's name.
-            statistic: Its statistic.
+            statistic: Its statistic; "": the one that figures show, `adjusted` where the measure has a baseline.
             task: The task; "": none.
 
         Returns:
@@ -193,13 +205,28 @@ class Results:
 
         Raises:
             MetricError: There is none; the message names the curves that there are.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
+            >>> values.set(Key("self_similarity", "adjusted"), np.array([0.75, 0.25]))
+            >>> results = Results.of(values)
+            >>> results.curve("self_similarity").tolist(), results.curve("self_similarity", "raw").tolist()
+            ([0.75, 0.25], [0.9, 0.5])
         """
         import pandas as pd
 
-        key, values = Key.of(measure, statistic, task), self.values(measure, statistic, task=task)
-        if values is None:
-            curves = [str(each) for each in self.by_key if each.place == LAYER]
-            raise MetricError(f"no curve {str(key)!r} in these results{near(str(key), curves)}")
+        from ctxexp.report.wording import main_key
+
+        key = Key.of(measure, statistic, task)
+        if not statistic:
+            key = main_key(self, measure, task, wanted="adjusted") or key
+        if key not in self.by_key:
+            curves = [each for each in self.by_key if each.place == LAYER]
+            names = {str(each) if statistic else each.curve_name for each in curves}
+            name = str(key) if statistic else key.curve_name
+            raise MetricError(f"no curve {name!r} in these results{near(name, names)}")
+        values = self.by_key[key].value
         return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
 
     def plot(self, measure: str | None = None) -> Figure:
@@ -209,18 +236,24 @@ class Results:
             measure: The measure's name; None: the overview.
 
         Returns:
-            The figure.
+            A matplotlib figure; a notebook shows it.
 
         Raises:
             MetricError: There is none; the message names the measures.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
+            >>> Results.of(values).plot("anisotropy").savefig("anisotropy.png")
         """
         from ctxexp.report.comparison import Comparison
         from ctxexp.report.figures import run_figure
+        from ctxexp.report.frame import display_in_notebook
 
         figure = run_figure(self, measure) if measure else None
         if figure is None:
             return Comparison(((self.info.title or "run", self),)).plot(measure)
-        return figure
+        return display_in_notebook(figure)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.
@@ -269,6 +302,11 @@ class Results:
 
         Raises:
             MetricError: A table couldn't be loaded by its name.
+
+        Example:
+            >>> Results().save("results.csv")
+            >>> Path("results.csv").read_text().strip()
+            'measure,task,statistic,place,layer,value,low,high,n'
         """
         folder = user_path(folder)
         if folder.suffix.lower() == ".csv":

@@ -26,7 +26,6 @@ from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder
 from ctxexp.jobs.sweep import close_sweep, labels, run_application
 from ctxexp.report.palette import colours
-from ctxexp.report.side_by_side import terminal_table
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.notes import job_note, sweep_note
@@ -356,19 +355,6 @@ def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
     figures = "Figures: [word_norm](#/experiments/1/runs/r/artifacts/figures/word_norm.png)."
     assert figures in job_note(found, tmp_path, "1", "r").splitlines()
     assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
-
-
-def test_a_sweep_ends_with_its_runs_side_by_side() -> None:
-    one = results_with({"self_similarity/adjusted": np.array([0.5, 0.25])})
-    other = results_with({"self_similarity/adjusted": np.array([0.125, 0.75]), "word_norm/raw": np.array([3.0, 2.0])})
-    rows = [re.split(r"  +", line.strip()) for line in terminal_table([("bert", one), ("[gpt2]", other)]).splitlines()]
-    assert rows[0] == ["bert", "[gpt2]"]
-    assert rows[2:] == [
-        ["Self similarity, adjusted", "last layer", "0.250", "0.750"],
-        ["highest layer", "0.500 (layer 0)", "0.750 (layer 1)"],
-        ["Word norm, raw", "last layer", "2.000"],
-        ["highest layer", "3.000 (layer 0)"],
-    ]
 
 
 def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,146 @@
+"""Tables on a terminal, no wider than it is: a run's curves by layer, runs side by side, the tables of plugins."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
+from ctxexp.report.wording import LabelledResults, chance_key, main_keys, unique_labels
+from ctxexp.results import Results
+from ctxexp.results.values import Key
+
+GAP = 2  # spaces between columns
+
+
+def stacked_table(
+    stub: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    width: int,
+    *,
+    head: int,
+    titles: Mapping[int, str] = MappingProxyType({}),
+) -> str:
+    """Columns of text beside each other; those that the width doesn't take stand below, after the stub again.
+
+    Args:
+        stub: The first column, (rows,).
+        columns: The others, (rows,) each.
+        width: Characters of a line; a column alone may be wider.
+        head: Rows above the line that divides them from the others.
+        titles: Lines that stand above a row, by its number.
+    """
+    first = max(map(len, stub))
+    blocks: list[list[Sequence[str]]] = []
+    left = 0
+    for column in columns:
+        needed = GAP + max(map(len, column))
+        if not blocks or needed > left:
+            blocks.append([stub])
+            left = width - first
+        blocks[-1].append(column)
+        left -= needed
+    return "\n\n".join("\n".join(_lines(block, head, titles)) for block in blocks)
+
+
+def _lines(columns: Sequence[Sequence[str]], head: int, titles: Mapping[int, str]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in columns]
+    for i, row in enumerate(zip(*columns, strict=True)):
+        if i == head:
+            yield "-" * (sum(widths) + GAP * (len(widths) - 1))
+        if i in titles:
+            yield titles[i]
+        yield (" " * GAP).join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
+
+
+def _joined(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as one column, the cells right-aligned under each other; empty ones take no room."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [" ".join(cell.rjust(n) for cell, n in zip(row, widths, strict=True) if n) for row in rows]
+
+
+def curve_table(results: Results, width: int) -> str:
+    """A run's main curves: a line a layer, in which each value has its 95% interval and the level of chance beside it.
+    Mixes of layers stand below them. Empty where there is no curve."""
+    layers = list(results.info.model.layers or range(results.n_layers))
+    mixes = list(results.info.pooling.mixes)
+    columns = [_curve_column(results, key, layers, mixes) for key in main_keys(results)]
+    return stacked_table(["", "layer", *map(str, layers), *mixes], columns, width, head=2) if columns else ""
+
+
+def _curve_column(results: Results, key: Key, layers: Sequence[int], mixes: Sequence[str]) -> list[str]:
+    level = chance_key(results, key)
+    places = [(key, level, layer) for layer in layers]
+    places += [(key._replace(place=mix), level and level._replace(place=mix), 0) for mix in mixes]
+    rows = [[_at(results, key, at), *_ends(results, key, at), _at(results, level, at)] for key, level, at in places]
+    finite = [abs(value) for row in rows for value in row if math.isfinite(value)]
+    digits = 2 if max(finite, default=0) >= 10 else 3
+
+    def text(value: float) -> str:
+        return f"{value:,.{digits}f}" if math.isfinite(value) else ""
+
+    cells = [
+        (text(v) or "nan", f"[{text(low)}, {text(high)}]" if text(low) else "", text(c)) for v, low, high, c in rows
+    ]
+    has_interval = any(interval for _, interval, _ in cells)
+    heads = (key.name, "95% interval" if has_interval else "", "chance" if level else "")
+    return [key.curve_name, *_joined([heads, *cells])]
+
+
+def _at(results: Results, key: Key | None, at: int) -> float:
+    return float(results.by_key[key].value[at]) if key in results.by_key else math.nan
+
+
+def _ends(results: Results, key: Key, at: int) -> tuple[float, float]:
+    if key not in results.by_key:
+        return math.nan, math.nan
+    _, low, high = results.by_key[key]
+    return float(low[at]), float(high[at])
+
+
+def comparison_table(runs: Sequence[LabelledResults], width: int) -> str:
+    """Runs side by side, a line a run for each measure: its value at the last layer, and its highest one, with their
+    intervals and the levels of chance there."""
+    columns = {at: [(at.removesuffix(" layer"), "interval", "chance")] for at in AT[:2]}
+    stub, above = [""], {}  # labels, and the lines above their rows
+    for row in side_by_side(runs):
+        above[len(stub)] = [f"{row.title}, {row.curve.rpartition('/')[2]}"]
+        for (label, _), cells in zip(unique_labels(runs), row.cells, strict=True):
+            if cells:
+                stub.append(f"  {label}")
+                for at, rows in columns.items():
+                    rows.append(_comparison_cells(cells[at]) if at in cells else ("", "", ""))
+    texts = [_joined(rows) for rows in columns.values()]
+    room = width - GAP - max(len(line) for text in texts for line in text)
+    for i, label in enumerate(stub):
+        if len(label) > room:  # it has a line of its own
+            above.setdefault(i, []).append(label)
+            stub[i] = ""
+    titles = {i: "\n".join(lines) for i, lines in above.items()}
+    return stacked_table(stub, texts, width, head=1, titles=titles)
+
+
+def _comparison_cells(cell: ComparisonCell) -> tuple[str, str, str]:
+    value, _, rest = cell.text.partition(" ")
+    return value, rest, "" if cell.chance is None else number(cell.chance)
+
+
+def fitted_markdown(text: str, width: int) -> str:
+    """A table in Markdown as it stands, or, where it is wider, its columns in blocks below each other."""
+    lines = text.splitlines()
+    if max(map(len, lines), default=0) <= width:
+        return text
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines if line.startswith("|")]
+    notes = [
+        "\n".join(textwrap.wrap(line, width, subsequent_indent="  " if line.startswith("- ") else ""))
+        for line in lines
+        if not line.startswith("|")
+    ]
+    at = next((i for i, line in enumerate(lines) if line.startswith("|")), 0)
+    if not rows or len({len(row) for row in rows}) > 1:
+        return "\n".join(notes)
+    stub, *columns = zip(*(row for i, row in enumerate(rows) if i != 1), strict=True)
+    return "\n".join([*notes[:at], stacked_table(stub, columns, width, head=1), *notes[at:]])

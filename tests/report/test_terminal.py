@@ -1,0 +1,97 @@
+"""Tables on a terminal: every line has its interval and its chance, and none is wider than the terminal."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from made import results_with, told
+
+from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import comparison_table, curve_table, fitted_markdown, stacked_table
+from ctxexp.results import Results
+
+LAYERS = 31
+
+
+def run(n: int = LAYERS, *, title: str = "bert", **facts: object) -> Results:
+    """Three measures: one by chance with an interval, one with neither, and one long one."""
+    x = np.linspace(0.9, 0.1, n)
+    curves = {
+        "self_similarity/adjusted": x, "self_similarity/adjusted_ci_low": x - 0.02,
+        "self_similarity/adjusted_ci_high": x + 0.03, "self_similarity/baseline": 1 - x,
+        "word_norm/raw": 1234.5 * x,
+        "max_explainable_variance_released/adjusted": np.where(x > 0.5, np.nan, x - 0.5),
+        "max_explainable_variance_released/baseline": x / 2,
+    }  # fmt: skip
+    mixes = {"self_similarity.last2/adjusted": 0.25, "self_similarity.last2/baseline": 0.5}
+    return results_with(curves, mixes, info=told(title=title, n_layers=n, **facts))
+
+
+def numbers(line: str) -> list[str]:
+    return re.findall(r"nan|-?[\d,]+\.\d+", line)
+
+
+def test_a_line_a_layer_with_interval_and_chance() -> None:
+    lines = curve_table(run(3, mixes={"last2": "layers 1, 2"}), 200).splitlines()
+    assert lines[0].split() == ["self_similarity", "word_norm", "max_explainable_variance_released"]
+    assert lines[1].split() == ["layer", "adjusted", "95%", "interval", "chance", "raw", "adjusted", "chance"]
+    assert [line.split()[0] for line in lines[3:]] == ["0", "1", "2", "last2"]
+    assert numbers(lines[3]) == ["0.900", "0.880", "0.930", "0.100", "1,111.05", "nan", "0.450"]
+    assert numbers(lines[5]) == ["0.100", "0.080", "0.130", "0.900", "123.45", "-0.400", "0.050"]
+    assert numbers(lines[6]) == ["0.250", "0.500", "nan", "nan"]
+    assert curve_table(results_with({}), 80) == ""
+
+
+def test_layers_that_were_not_measured_have_no_line() -> None:
+    lines = curve_table(run(5, layers=(0, 4)), 200).splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["0", "4"]
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 160, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    """Whatever doesn't fit stands below, with all of its numbers."""
+    results = run()
+    runs = [
+        ("bert", results),
+        ("HuggingFaceTB/SmolLM2", run(13)),
+        ("gpt2", run(13)),
+        ("a name of a model " * 3, run(4)),
+    ]
+    for text in (curve_table(results, width), comparison_table(runs, width)):
+        assert max(map(len, text.splitlines())) <= width
+    wide, narrow = (curve_table(results, n) for n in (1000, width))
+    assert sorted(numbers(narrow)) == sorted(numbers(wide))
+    assert narrow.count("\n30 ") == narrow.count("layer ")
+
+
+def test_runs_stand_below_each_other_under_each_measure() -> None:
+    lines = comparison_table([("bert", run(3)), ("gpt2", run(5)), ("elmo", results_with({}))], 80).splitlines()
+    assert lines[0].split() == ["last", "interval", "chance", "highest", "interval", "chance"]
+    at = lines.index("Self similarity, adjusted")
+    assert lines[at + 1].split() == [
+        *("bert", "0.100", "[0.080,", "0.130]", "0.900", "0.900", "[0.880,", "0.930]", "(layer", "0)", "0.100")
+    ]
+    assert lines[at + 2].startswith("  gpt2 ")
+    assert "elmo" not in "\n".join(lines)
+    assert lines[lines.index("Word norm, raw") + 1].split() == ["bert", "123.5", "1,111.0", "(layer", "0)"]
+
+
+def test_a_markdown_table_fits_too() -> None:
+    columns = ["model", *(f"column {i}" for i in range(12))]
+    table = SweepTable("A table", None, columns, [["bert", *"abcdefghijkl"]], ["a note " * 20])  # type: ignore[arg-type]
+    text = markdown(table)
+    assert fitted_markdown(text, 1000) == text
+    fitted = fitted_markdown(text, 60)
+    assert max(map(len, fitted.splitlines())) <= 60
+    assert fitted.startswith("**A table**\n\n")
+    assert fitted.count("bert") == 3
+    assert " ".join(fitted.split()).endswith("a note a note a note")
+    assert set("abcdefghijkl") < set(fitted.split())
+
+
+def test_a_column_wider_than_the_terminal_stands_alone() -> None:
+    assert stacked_table(["", "a"], [["head", "x" * 30], ["h", "y"]], 20, head=1).split("\n") == [
+        *("   head", "-" * 33, "a  " + "x" * 30, "", "   h", "----", "a  y"),
+    ]
