@@ -6,11 +6,13 @@ Imports that take longest are inside: all verbs are loaded for the help on any.
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
 from ctxexp.command.face import runs
+from ctxexp.command.help import columns
 from ctxexp.command.names import registry
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
@@ -18,6 +20,7 @@ from ctxexp.files.paths import user_path
 from ctxexp.jobs.credentials import VARIABLE
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.listing import main as list_plugins
+from ctxexp.progress import show, terminal_width
 from ctxexp.sinks.mlflow.database import DATABASE, prepare
 from ctxexp.sinks.mlflow.sqlite import is_intact, sqlite_path, sqlite_uri
 from ctxexp.sinks.mlflow.ui import serve
@@ -108,6 +111,23 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
             print(f"{sent.folder}: {'sent' if sent.is_new else 'there already'}, {sent.link}")
 
 
+def models() -> None:
+    """List the models that can be typed, with the size of their files and whether they are here."""
+    from ctxexp.models.listing import cached_models, registered_models
+
+    offers = [registry().find("model", name) for name in registry().names("model")]
+    rows = [*registered_models(offers), *cached_models()]
+    width = max(len(row.typed) for row in rows)
+    lines = []
+    for row in rows:
+        size = size_text(int(row.n_bytes)) if row.n_bytes else ""
+        state = "" if row.is_here is None else "here" if row.is_here else "not here"
+        lines.append((f"{row.typed:<{width}}  {size:>8}  {state:<8}", row.note))
+    show(columns(lines))
+    hint = "ctxexp NAME measures one; ctxexp OWNER/NAME, any other of the hub; ctxexp path/to/folder, one on disk."
+    show("\n" + textwrap.fill(hint, terminal_width()))
+
+
 def plugins(*files: Path, json: bool = False) -> int:
     """List what is installed, what each plugin offers, and what is broken.
 
@@ -130,5 +150,5 @@ def conform(name: str, **arguments: Any) -> int:
 
 @hookimpl
 def register_commands(register: Register) -> None:
-    for verb in (run, ui, report, cache, upload, plugins, conform):
+    for verb in (run, ui, report, models, cache, upload, plugins, conform):
         register(verb.__name__, verb)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ctxexp.model import Encoder
 from ctxexp.models.choices import TransformerOptions, Weights, with_transformer_options
-from ctxexp.models.huggingface import choose
+from ctxexp.models.huggingface import choose, files_of
+from ctxexp.models.listing import with_files
 
 
+@with_files(*files_of("bert", 436e6))
 @with_transformer_options
 def bert(
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, get_args
 
 from ctxexp.errors import UnknownName
@@ -9,7 +10,8 @@ from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import TransformerOptions, Weights, check_weights, with_transformer_options
 from ctxexp.models.lazy import lazy
-from ctxexp.models.transformer.checkpoints import Checkpoint, describe, from_hub, resolve
+from ctxexp.models.listing import ModelFiles
+from ctxexp.models.transformer.checkpoints import Checkpoint, cached_folder, describe, from_hub, resolve
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
 
 
@@ -41,6 +43,21 @@ def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **ch
     if choices.get("trust_remote_code") or options.quantization:  # code from elsewhere decides
         return load()
     return lazy((checkpoint, options, choices), load, device=options.device)
+
+
+def files_of(kind: str, published_bytes: float) -> tuple[ModelFiles, ModelFiles]:
+    """The files of `model=bert` or `model=gpt2`: those that ship, and the published ones."""
+    paper = PUBLISHED_CHECKPOINTS[kind]
+    return (
+        minis.files(kind),
+        ModelFiles(
+            f"{kind} weights=published",
+            published_bytes,
+            f"{paper.ids[0]} of the hub",
+            "downloaded when it is first used",
+            partial(cached_folder, paper.ids, paper.revision),
+        ),
+    )
 
 
 def choose(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 from ctxexp.errors import UnknownName
@@ -10,11 +11,21 @@ from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import Dtype, ElmoState, Weights, check_elmo_files, check_seed, layer_selection
 from ctxexp.models.elmo.files import read_weights, sha256
-from ctxexp.models.elmo.locate import locate, original_files
+from ctxexp.models.elmo.locate import local_original, locate, original_files
 from ctxexp.models.elmo.options import read_options
 from ctxexp.models.lazy import lazy
+from ctxexp.models.listing import ModelFiles, with_files
 
 
+def _original() -> Path | None:
+    files = local_original()
+    return files[1] if files else None
+
+
+@with_files(
+    minis.files("elmo"),
+    ModelFiles("elmo weights=published", 374e6, "AllenNLP's original", "downloaded when it is first used", _original),
+)
 def elmo(
     *,
     weights: Weights = "mini",

@@ -16,6 +16,8 @@ log = logging.getLogger("ctxexp")
 
 ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M parameters, 1 Billion Word benchmark
 ORIGINAL_URL = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway"
+_NAMES = f"{ORIGINAL}_options.json", f"{ORIGINAL}_weights.hdf5"
+_URLS = [f"{ORIGINAL_URL}/{name}" for name in _NAMES]
 TIMEOUT = 20.0  # seconds without a byte
 
 
@@ -47,24 +49,27 @@ def locate(given: str, key: str) -> Path:
 
 def original_files(hub: Path | None = None) -> tuple[Path, Path]:
     """Options and weights of the original ELMo: from the hub's cache (`hub`), ctxexp's cache, or AllenNLP's server."""
-    hub = hub or hub_cache()
-    names = f"{ORIGINAL}_options.json", f"{ORIGINAL}_weights.hdf5"
-    for snapshot in sorted(hub.glob("models--*/snapshots/*")):
-        if all((snapshot / name).is_file() for name in names):
-            return snapshot / names[0], snapshot / names[1]
-    urls = [f"{ORIGINAL_URL}/{name}" for name in names]
-    targets = [_target(url) for url in urls]
-    if not all(path.is_file() for path in targets):
-        try:
-            for url, key in zip(urls, ("options_file", "weight_file"), strict=True):
-                _fetch(url, key)
-        except ModelError as error:
-            raise ModelError(
-                f"weights=published: no {names[0]} and {names[1]} in the hub's cache ({hub}) or in "
-                f"{targets[0].parent}, and {error}. Either run once with a network, or give copies of both files with "
-                "model.options_file=<path> model.weight_file=<path>"
-            ) from None
+    if files := local_original(hub):
+        return files
+    targets = [_target(url) for url in _URLS]
+    try:
+        for url, key in zip(_URLS, ("options_file", "weight_file"), strict=True):
+            _fetch(url, key)
+    except ModelError as error:
+        raise ModelError(
+            f"weights=published: no {' and '.join(_NAMES)} in the hub's cache ({hub or hub_cache()}) or in "
+            f"{targets[0].parent}, and {error}. Either run once with a network, or give copies of both files with "
+            "model.options_file=<path> model.weight_file=<path>"
+        ) from None
     return targets[0], targets[1]
+
+
+def local_original(hub: Path | None = None) -> tuple[Path, Path] | None:
+    """Its options and weights in the hub's cache (`hub`) or ctxexp's; None where neither has both."""
+    for folder in (*sorted((hub or hub_cache()).glob("models--*/snapshots/*")), _target(_URLS[0]).parent):
+        if all((folder / name).is_file() for name in _NAMES):
+            return folder / _NAMES[0], folder / _NAMES[1]
+    return None
 
 
 def _target(url: str) -> Path:

@@ -6,9 +6,11 @@ in the same order, GPT-2 on the first 12 million of them. `CARD.md` says what th
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from ctxexp.errors import ModelError, UnknownName
+from ctxexp.models.listing import ModelFiles
 
 NAMES = ("bert", "elmo", "gpt2")
 
@@ -35,3 +37,8 @@ def folder(name: str, *, weights: Path | None = None) -> Path:
             f"ctxexp train model={name} text=<folder of *.txt.xz>"
         )
     return path
+
+
+def files(name: str) -> ModelFiles:
+    """The files of a shipped model, for the list of models."""
+    return ModelFiles(name, 0, "a small model that ships with ctxexp", "reinstall ctxexp", partial(folder, name))

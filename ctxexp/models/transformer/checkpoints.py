@@ -101,6 +101,15 @@ def from_hub(ids: tuple[str, ...], revision: str | None, *, verified: bool = Fal
 
 
 def _cached(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Checkpoint | None:
+    for name in ids:
+        if folder := cached_folder((name,), revision):
+            return describe(folder, source=name, revision=folder.name, by_name=by_name)
+    return None
+
+
+def cached_folder(ids: tuple[str, ...], revision: str | None) -> Path | None:
+    """The folder of the first of `ids` that the hub's cache has whole; None if it has none. Raises ModelError for what
+    is no hub id."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -112,7 +121,7 @@ def _cached(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Che
         except HFValidationError as error:
             raise ModelError(f"checkpoint={name!r} is not a hub id: {error}") from error
         if is_complete(folder):
-            return describe(folder, source=name, revision=folder.name, by_name=by_name)
+            return folder
     return None
 
 

