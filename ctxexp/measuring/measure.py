@@ -61,7 +61,8 @@ def measure(
             for place in rows.places:
                 work.measure(place)
                 stage.advance(1)
-        tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap) | rows.own_tables()
+        tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
+        tables |= rows.own_tables(tables)
         measures = {
             label: describe(label, prototype, rows.baseline_source(label))
             for label, prototype in work.prototypes.items()

@@ -98,8 +98,8 @@ class Rows(ABC):
         """The indices of the groups of its kind that the metric gets, ascending; None: all."""
         return None
 
-    def own_tables(self) -> dict[str, pd.DataFrame]:
-        """Further result tables by name, beside the metrics' own, once every place was read."""
+    def own_tables(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+        """Further result tables by name, beside the metrics' own (`tables`), once every place was read."""
         return {}
 
     def info(self) -> RunInfo:

@@ -27,9 +27,14 @@ log = logging.getLogger("ctxexp")
 
 
 class Observer(Protocol):
-    """Takes each layer's rows, and has a table in the end."""
+    """Takes each layer's rows, and has a table in the end.
+
+    `follow_up` gives the observer, if any, that the word tables of the measures call for; it takes every layer anew,
+    and its table's rows come after the first's.
+    """
 
     def take(self, reader: WordReader) -> None: ...
+    def follow_up(self, tables: Mapping[str, pd.DataFrame]) -> Observer | None: ...
     def table(self) -> pd.DataFrame: ...
 
 
@@ -98,8 +103,19 @@ class WordRows(Rows):
             with plugin_call("observer", name):
                 observer.take(self.reader)
 
-    def own_tables(self) -> dict[str, pd.DataFrame]:
-        return {name: observer.table() for name, observer in self.observers.items()}
+    def own_tables(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+        import pandas as pd
+
+        own: dict[str, pd.DataFrame] = {}
+        for name, observer in self.observers.items():
+            with plugin_call("observer", name):
+                parts, more = [observer.table()], observer.follow_up(tables)
+                if more is not None:
+                    for place in self.places:
+                        more.take(self.at(place))
+                    parts.append(more.table())
+                own[name] = pd.concat(parts, ignore_index=True)
+        return own
 
     def group_indices(self, metric: Metric) -> np.ndarray | None:
         if metric.sample is None or metric.over == "sample":

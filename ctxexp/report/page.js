@@ -11,6 +11,7 @@ const make = (tag, set = {}, ...children) => {
   element.append(...children);
   return element;
 };
+const DRAG = matchMedia("(pointer: coarse)").matches ? false : "zoom";  // a finger on a chart scrolls the page
 const WIDTH = 2.2;  // of a curve's line
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];  // a model's twins
 // What a model's curves are drawn with
@@ -146,7 +147,7 @@ function show(entry) {
   Plotly.react(plot, [...bands, ...lines], {
     margin: { l: 56, r: view.chance ? 52 : 34, t: 28, b: 44 }, showlegend: false, shapes, annotations: notes,
     modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--faint"), activecolor: ink("--ink") },
-    hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: ink("--soft") },
+    dragmode: DRAG, hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: ink("--soft") },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), size: 13 },
     xaxis: { ...axis, showgrid: false, showline: true, title: { text: depth ? "relative depth (1 = last layer)" : data.axis },
       ...(depth ? { range: [-0.04, 1.04] } : { tickformat: "d", hoverformat: "d", range: [-0.4, panel.last + 0.4],

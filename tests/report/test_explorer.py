@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from ctxexp_words.explorer.page_section import explorer_data
+from ctxexp_words.explorer.page_section import excerpt, explorer_data, fitting, spread_layers
 from ctxexp_words.explorer.word_map import WordMap
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -90,7 +91,8 @@ def test_the_page_is_told_what_the_tables_hold() -> None:
         for at, row in zip(model["at"], table.itertuples(), strict=True):
             word, text, start, end, sense, _ = told["occurrences"][at]
             assert (told["words"][word], told["texts"][text][start:end], sense) == (row.word, row.word, row.sense)
-    assert len(told["occurrences"]) == len(runs()[0][1].tables["word_map"])  # one corpus: each is told once
+    tables = [results.tables["word_map"][["word", "text", "start"]] for _, results in runs()]
+    assert len(told["occurrences"]) == len(pd.concat(tables).drop_duplicates())  # one corpus: each is told once
     assert len(set(told["texts"])) == len(told["texts"])
     counts = runs()[0][1].tables["self_similarity"].set_index("word")["count"]
     assert told["counts"] == counts[told["words"]].tolist()
@@ -109,6 +111,40 @@ def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.Monkey
     for label, results in runs():
         last = results.tables["self_similarity"].set_index("word")[f"adjusted_{LAYERS[label] - 1}"].sort_values()
         assert set(told["words"]) >= {*last.index[:10], *last.index[-10:]}
+        # the ends of every layer's ranking are projected: those of the first choice, and what followed up
+        projected = results.tables["word_map"].groupby("word").size()
+        scores = results.tables["self_similarity"].set_index("word")
+        for layer in range(1, LAYERS[label]):
+            ranking = scores[f"adjusted_{layer}"].sort_values()
+            assert set(projected.index) >= {*ranking.index[:10], *ranking.index[-10:]}
+        assert projected.max() == 48
+        assert 12 in set(projected)  # as many of a word that is listed alone
+
+
+def test_many_models_and_long_texts_fit_the_page() -> None:
+    _, results = runs()[0]
+    table = results.tables["word_map"]
+    assert fitting([table], [range(5)])[0].equals(table)
+    some = fitting([table] * 12, [range(8)] * 12)
+    assert all(set(each["word"]) == set(table["word"]) for each in some)
+    assert 2 < some[0].groupby("word").size().max() < table.groupby("word").size().max()
+    long = table.assign(text=[f"{i} " + "x" * 9000 for i in range(len(table))])
+    assert len(fitting([long], [range(5)])[0]) < len(table)
+    deep = [list(range(31))] * 8
+    assert spread_layers(deep[:3]) == deep[:3]
+    (layers,) = {tuple(some) for some in spread_layers(deep)}
+    assert len(layers) == 12
+    assert (layers[0], layers[-1]) == (0, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "start"), [("a bank", 2), ("x" * 2000 + "bank" + "y" * 2000, 2000), ("bank" + "z" * 999, 0)]
+)
+def test_an_excerpt_holds_the_word_in_its_place(text: str, start: int) -> None:
+    shown, a, b = excerpt(text, start, start + 4)
+    assert shown[a:b] == text[start : start + 4] == "bank"
+    assert len(shown) < 460
+    assert shown.startswith("…") is (start > 150)
 
 
 def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
@@ -159,6 +195,19 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     def shown() -> str:
         return str(run("return document.getElementById('word').selectedOptions[0].textContent"))
 
+    def slide(layer: str) -> None:
+        set_layer = "const at = document.getElementById('layer'); at.value = arguments[0];"
+        run(f"{set_layer} at.dispatchEvent(new Event('input'))", layer)
+        wait_until(lambda: run("return document.getElementById('at').textContent") == layer)
+
+    # a takeaway against the table: of the other words, those that are less context-specific
+    words, word = explorer_data(runs())["words"], shown().split(" (")[0]  # type: ignore[index]
+    last = runs()[0][1].tables["self_similarity"].set_index("word")["adjusted_4"].loc[words]
+    share = round(100 * float((last.drop(word) > last[word]).mean()))
+    takeaway = browser.find_element("css selector", "#takeaways li").text
+    assert f"more context-specific than {share}% of the {len(last) - 1} other words" in takeaway
+    assert f"(self-similarity {last[word]:.2f} above chance)" in takeaway
+
     choose("bank")
     assert "bank.money" in browser.find_element("id", "key").text
     table = runs()[0][1].tables["word_map"]
@@ -202,18 +251,29 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     assert axis["ticktext"] == sorted(set(tags))
     assert len(run("return document.querySelector('#scatters .plot').data[1].x")) == len(tags)
 
-    # of the most and least contextual words those on the map can be explored, and the others say why they can't
-    bar = """const plot = document.querySelector('#bars .plot'), {ids, marker, customdata} = plot.data[0];
-        const i = marker.color.findIndex(colour => (colour === 'rgba(0,0,0,0)') === arguments[0]);
-        return [ids[i], customdata[i], i, plot.querySelectorAll('.bars .point path')[i]]"""
-    before = shown()
-    assert run(bar, True)[1][3].endswith("its occurrences aren't on this page")
-    ActionChains(browser).move_to_element(run(bar, True)[3]).click().perform()
-    assert shown() == before
-    number, said, *_, path = run(bar, False)
-    assert said[3] == ""
+    # each of the most and least contextual words can be explored: its bar, or its button, leads up to its occurrences
+    for layer in ("0", "3"):
+        slide(layer)
+        filled_bars = """return [...document.querySelectorAll('#bars .plot')].every(
+            plot => !plot.data[0].marker.color.includes('rgba(0,0,0,0)'))"""
+        assert run(filled_bars)
+    number, path = run(
+        """const plot = document.querySelector('#bars .plot');
+        return [plot.data[0].ids[3], plot.querySelectorAll('.bars .point path')[3]]"""
+    )
+    above = "const at = document.getElementById('explorer').getBoundingClientRect().top; return at > -5 && at < 200"
     ActionChains(browser).move_to_element(path).click().perform()
     wait_until(lambda: run("return Number(document.getElementById('word').value)") == number)
+    wait_until(lambda: run(above))
+    assert run("return document.querySelectorAll('#clouds .plot')[0].data.at(-2).x.length") > 1
+    button = browser.find_elements("css selector", "#bars .words button")[-1]
+    run("arguments[0].focus()", button)
+    name = button.text
+    button.send_keys(Keys.ENTER)
+    wait_until(lambda: shown().split(" (")[0] == name)
+    said = [each.text for each in browser.find_elements("css selector", "#takeaways li")]
+    assert [f"In {label}, layer" in one and name in one for label, one in zip(LAYERS, said, strict=True)] == [True] * 3
+    slide("4")
     bars = run("const {x, error_x} = document.querySelector('#bars .plot').data[0]; return [x, error_x.array]")
     assert len(bars[0]) == 20
     assert bars[0] == sorted(bars[0])

@@ -36,7 +36,9 @@ function explore() {
   // The words to choose from: ambiguous ones first, then by frequency
   const order = words.map((_, i) => i).filter(i => projected[i])
     .sort((a, b) => senses[b] - senses[a] || counts[b] - counts[a] || (words[a] < words[b] ? -1 : 1));
-  const told = i => [pos[i], senses[i] ? `${senses[i]} senses` : "", counts[i]].filter(part => part).join(", ");
+  const first = i => models.some(model => model.constant.has(i));
+  const told = i => [pos[i], senses[i] ? `${senses[i]} senses` : "", counts[i], first(i) ? "stands only first" : ""]
+    .filter(part => part).join(", ");
   const option = i => make("option", { value: i, textContent: `${words[i]} (${told(i)})` });
   for (const [label, some] of [["with labelled senses", order.filter(i => senses[i])],
     ["others, by frequency", order.filter(i => !senses[i])]])
@@ -44,10 +46,10 @@ function explore() {
   let word = order[0], focused = null;
 
   const grid = id => models.map(model => {
-    const plot = make("div", { className: "plot" }), note = make("p");
-    const part = make("section", {}, make("h4", {}, mark(model.symbol, model.colour), " ", model.label), note, plot);
+    const plot = make("div", { className: "plot" }), note = make("p"), list = make("div", { className: "words" });
+    const part = make("section", {}, make("h4", {}, mark(model.symbol, model.colour), " ", model.label), note, plot, list);
     by(id).append(part);
-    return { part, note, plot };
+    return { part, note, plot, list };
   });
   const clouds = grid("clouds"), scatters = grid("scatters"), bars = grid("bars");
   const number = (values, at) => values && Number.isFinite(values[at]) ? values[at].toFixed(3) : "undefined";
@@ -77,10 +79,24 @@ function explore() {
   const look = (sense, i) => sense ? { color: data.hues[i % data.hues.length], symbol: symbols[i % symbols.length] }
     : { color: ink("--faint"), symbol: "circle-open" };
 
+  // One sentence a model on the chosen word: where it lies among the words of this page
+  function takeaway(model) {
+    const layer = indexOf(model), y = i => model.adjusted[i * model.layers.length + layer];
+    const name = `In ${model.label}, layer ${model.layers[layer]}, ${words[word]}`;
+    if (!model.adjusted || !Number.isFinite(y(word))) return `${name} isn't measured.`;
+    if (model.constant.has(word)) return `${name} has one vector by construction: it stands only where nothing is to its left.`;
+    const others = words.map((_, i) => i).filter(i => i !== word && Number.isFinite(y(i)) && !model.constant.has(i));
+    const less = others.filter(i => y(i) > y(word)).length, share = Math.round(100 * less / Math.max(others.length, 1));
+    return `${name} is more context-specific than ${share}% of the ${others.length} other words here ` +
+      `(self-similarity ${y(word).toFixed(2)} above chance).`;
+  }
+
   function cloud(model, { part, note, plot }) {
     part.hidden = unseen().has(model.label);
     const layer = indexOf(model), own = chosen("plane") === "own", points = own ? model.own : model.common;
     const at = word * model.layers.length + layer, rows = model.rows.get(word) ?? [];
+    plot.role = "img";
+    plot.ariaLabel = `${rows.length} occurrences of ${words[word]}. ${takeaway(model)}`;
     const spread = points => rows.reduce((sum, [, row]) => {
       const k = 2 * (row * model.layers.length + layer);
       return sum + points[k] ** 2 + points[k + 1] ** 2;
@@ -90,7 +106,8 @@ function explore() {
     const share = Math.min(spread(points) / whole, 1);
     note.textContent = `layer ${model.layers[layer]}: self-similarity ${number(model.raw, at)} (${number(model.adjusted, at)} above chance), ` +
       `explained variance ${number(model.variance, at)}` +
-      (Number.isFinite(share) && whole > 1e-4 ? `; the plane shows ${Math.round(100 * share)}% of the spread` : "");
+      (Number.isFinite(share) && whole > 1e-4 ? `; the plane shows ${Math.round(100 * share)}% of the spread` : "") +
+      (rows.length ? `; ${rows.length} of ${counts[word]} occurrences` : "; its occurrences in this model aren't on the page");
     const value = (row, l, axis) => points[2 * (row * model.layers.length + l) + axis];
     const far = Math.max(1e-3, ...rows.flatMap(([, row]) => (own ? [layer] : [...model.layers.keys()])
       .flatMap(l => [0, 1].map(axis => Math.abs(value(row, l, axis))))));
@@ -110,12 +127,12 @@ function explore() {
     const axis = { range: [-1.12 * far, 1.12 * far], zeroline: true, zerolinecolor: ink("--line"), gridcolor: ink("--line"),
       nticks: 5, tickfont: { size: 10 } };
     paint(plot, traces, { xaxis: axis, yaxis: { ...axis, scaleanchor: "x" }, hovermode: "closest", margin: { l: 40, r: 8, t: 8, b: 30 } },
-      { hover: event => attend(Number(event.points[0].id)) });
+      { hover: event => attend(Number(event.points[0].id)), click: event => attend(Number(event.points[0].id)) });
   }
 
   function paint(plot, traces, layout, events) {
     const first = !plot.data;
-    Plotly.react(plot, traces, { showlegend: false, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    Plotly.react(plot, traces, { showlegend: false, dragmode: DRAG, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: ink("--ink"), size: 12 }, hoverlabel: { bgcolor: ink("--soft"), align: "left" }, ...layout },
       { displayModeBar: false, responsive: true });
     if (first) for (const [name, call] of Object.entries(events)) plot.on(`plotly_${name}`, call);
@@ -148,8 +165,9 @@ function explore() {
       hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{y:.3f}%{customdata[2]}<extra></extra>" });
     note.textContent = `layer ${model.layers[layer]}, ${some.length} words`;
     paint(plot, [
-      trace(some.filter(i => !projected[i]), { size: 6, symbol: "circle-open", color: ink("--faint") }),
-      trace(some.filter(i => projected[i]), { size: 7, symbol: symbols[model.symbol % symbols.length], color: model.colour }),
+      trace(some.filter(i => !projected[i] && !model.constant.has(i)), { size: 6, symbol: "circle-open", color: ink("--faint") }),
+      trace(some.filter(i => projected[i] && !model.constant.has(i)), { size: 7, symbol: symbols[model.symbol % symbols.length], color: model.colour }),
+      trace(some.filter(i => model.constant.has(i)), { size: 7, symbol: "x-thin-open", color: ink("--faint") }),
       { ...trace(some.filter(i => i === word), { size: 15, symbol: "circle-open", color: ink("--ink"), line: { width: 2.5 } }),
         mode: "markers+text", text: plain(words[word]), textposition: "top center", textfont: { size: 14 }, hoverinfo: "skip", hovertemplate: null },
     ], { xaxis: across === "pos" ? { title: { text: "part of speech" }, showgrid: false, tickvals: tags.map((_, i) => i + 1), ticktext: tags.map(plain) }
@@ -158,13 +176,13 @@ function explore() {
       margin: { l: 50, r: 8, t: 8, b: 44 } }, { click: explored });
   }
 
-  function ranks(model, { part, note, plot }) {
+  function ranks(model, { part, note, plot, list }) {
     part.hidden = unseen().has(model.label) || !model.adjusted;
     if (part.hidden) return;
     const layer = indexOf(model), y = i => model.adjusted[i * model.layers.length + layer];
     const all = words.map((_, i) => i).filter(i => Number.isFinite(y(i)));
-    const known = all.filter(i => !model.constant.has(i)).sort((a, b) => y(a) - y(b)), out = all.length - known.length;
-    const n = Math.min(explorer.listed, Math.floor(known.length / 2)), mine = [...known.slice(0, n), ...known.slice(-n)];
+    const out = all.filter(i => model.constant.has(i)).length;
+    const mine = model.listed[indexOf(model)], n = mine.length / 2;
     const error = i => model.half ? model.half[i * model.layers.length + layer] : NaN;
     note.textContent = `layer ${model.layers[layer]}: the ${n} most contextual words below, the ${n} least contextual above` +
       (out ? `; ${out} that stand only where nothing is to their left, so that this model gives them one vector, are left out` : "");
@@ -176,12 +194,24 @@ function explore() {
     { xaxis: { title: { text: "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") },
       yaxis: { tickvals: mine.map((_, rank) => rank), ticktext: mine.map(i => plain(words[i])), automargin: true },
       margin: { l: 80, r: 8, t: 8, b: 44 } }, { click: explored });
+    // The same words as buttons: for keys, and for fingers that a bar is too thin for
+    const buttons = some => some.map(i => make("button", { type: "button", textContent: words[i], disabled: !projected[i],
+      onclick: () => reveal(i) }));
+    list.replaceChildren(make("p", { textContent: "most contextual" }), ...buttons(mine.slice(0, n)),
+      make("p", { textContent: "least contextual" }), ...buttons(mine.slice(n).reverse()));
   }
 
   const explored = event => {
     const i = Number(event.points[0].id);
-    if (projected[i]) choose(i);
+    if (projected[i]) reveal(i);
   };
+
+  // Choose a word from farther down the page, and go to where its occurrences are
+  function reveal(i) {
+    choose(i);
+    by("explorer").scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    by("word").focus({ preventScroll: true });
+  }
 
   function choose(i) {
     word = i;
@@ -206,6 +236,8 @@ function explore() {
   function move() {
     by("at").textContent = chosen("axis") === "depth"
       ? `${Math.round(100 * depth())}% of the depth` : by("layer").value;
+    by("takeaways").replaceChildren(...models.filter(model => !unseen().has(model.label)).map(model =>
+      make("li", {}, mark(model.symbol, model.colour), " ", takeaway(model))));
     models.forEach((model, i) => { cloud(model, clouds[i]); scatter(model, scatters[i]); ranks(model, bars[i]); });
   }
   by("word").addEventListener("change", () => choose(Number(by("word").value)));

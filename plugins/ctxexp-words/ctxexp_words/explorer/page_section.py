@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,15 @@ import numpy as np
 from ctxexp.report.explorer import TABLE, PageSection
 from ctxexp.report.wording import LabelledResults, definition_name, unique_labels
 from ctxexp.results import Results
+from ctxexp_words.explorer.word_map import extremes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 2000  # words in the scatter
-LISTED = 10  # words in the lists of the most and least contextual
+LAYERS = 96  # of all models together; of more, evenly spaced ones
+POINT_BYTES, SCORE_BYTES, TEXT_BYTES = 1_300_000, 900_000, 500_000  # of the page, which is to be sent by mail
+AROUND = 150  # characters of a long text that are shown on either side of the word
 UNIT, FINE = 16000, 10000  # steps of one: of points, which are less than 2 from their mean, and of scores
 _MISSING = -(2**15)  # NaN
 
@@ -40,18 +43,24 @@ def explorer_data(runs: Sequence[LabelledResults]) -> Numbers | None:
     labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
     if not labelled_runs:
         return None
-    scores = [_scores(results) for _, results in labelled_runs]
-    constant = [_constant_words(results) for _, results in labelled_runs]
-    words = _explorer_words([results.tables[TABLE] for _, results in labelled_runs], scores, constant)
+    maps = [results.tables[TABLE] for _, results in labelled_runs]
+    layers_of = spread_layers([_layers(table) for table in maps])
+    scores = [_scores(results, layers) for (_, results), layers in zip(labelled_runs, layers_of, strict=True)]
+    maps = fitting(maps, layers_of)
+    bytes_a_word = 8 / 3 * sum(frame.shape[1] for score in scores for frame in score.values())
+    listed = [extremes(results.tables, layers) for (_, results), layers in zip(labelled_runs, layers_of, strict=True)]
+    words = _explorer_words(maps, scores, listed, min(MOST, int(SCORE_BYTES / max(bytes_a_word, 1))))
     number = {word: i for i, word in enumerate(words)}
     occurrences: dict[tuple[str, str, int, int], list[Any]] = {}
     texts: dict[str, int] = {}
     models = []
-    for (label, results), score in zip(labelled_runs, scores, strict=True):
-        table, at = results.tables[TABLE], []
-        layers = [int(name.rpartition("_")[2]) for name in table if name.startswith("own_x_")]
+    for (label, results), layers, table, score, by_layer in zip(
+        labelled_runs, layers_of, maps, scores, listed, strict=True
+    ):
+        at = []
         columns = (table[name] for name in ("word", "text", "start", "end", "sense", "sentence"))
         for word, text, start, end, sense, sentence in zip(*columns, strict=True):
+            text, start, end = excerpt(text, start, end)
             entry = [len(occurrences), number[word], texts.setdefault(text, len(texts)), start, end, sense, sentence]
             at.append(occurrences.setdefault((word, text, start, end), entry)[0])
         models.append(
@@ -61,6 +70,7 @@ def explorer_data(runs: Sequence[LabelledResults]) -> Numbers | None:
                 "last": results.n_layers - 1,
                 "at": at,
                 "constant": _constant(results, words),
+                "listed": [[number[word] for word in by_layer.get(layer, ())] for layer in layers],
                 **{name: _base64_integers(_points(table, name, layers), UNIT) for name in ("own", "common")},
                 **{name: _base64_integers(_in_order(x, words), FINE) for name, x in score.items()},
             }
@@ -86,9 +96,44 @@ def explorer_data(runs: Sequence[LabelledResults]) -> Numbers | None:
         "occurrences": [entry[1:] for entry in occurrences.values()],
         "texts": list(texts),
         "models": models,
-        "listed": LISTED,
         "steps": [UNIT, FINE],
     }
+
+
+def spread_layers(layers_of: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The layers of each model that the page can hold: all, or of many deep models evenly spaced ones."""
+    if sum(map(len, layers_of)) <= LAYERS:
+        return [list(layers) for layers in layers_of]
+    most = max(3, LAYERS // len(layers_of))
+    at = [
+        np.unique(np.linspace(0, len(layers) - 1, min(most, len(layers))).round().astype(int)) for layers in layers_of
+    ]
+    return [[layers[i] for i in some.tolist()] for layers, some in zip(layers_of, at, strict=True)]
+
+
+def fitting(tables: Sequence[pd.DataFrame], layers_of: Sequence[Sequence[int]]) -> list[pd.DataFrame]:
+    """The tables of points with the first occurrences of each word, as many as fit on the page with these layers."""
+    for most in (48, 32, 24, 16, 12, 8, 5, 3, 2):
+        some = [table[table.groupby("word").cumcount() < most] for table in tables]
+        points = sum(32 / 3 * len(table) * len(layers) for table, layers in zip(some, layers_of, strict=True))
+        texts = {text for table in some for text in table["text"]}
+        if points < POINT_BYTES and sum(min(len(text), 3 * AROUND) for text in texts) < TEXT_BYTES:
+            break
+    return some
+
+
+def excerpt(text: str, start: int, end: int) -> tuple[str, int, int]:
+    """The text about the word from `start` to `end`, and where the word stands in it; a short text is whole."""
+    if len(text) <= 3 * AROUND:
+        return text, start, end
+    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
+    before, after = "… " if first else "", " …" if last < len(text) else ""
+    shift = len(before) - first
+    return f"{before}{text[first:last]}{after}", start + shift, end + shift
+
+
+def _layers(table: pd.DataFrame) -> list[int]:
+    return [int(name.rpartition("_")[2]) for name in table if name.startswith("own_x_")]
 
 
 def _tables(results: Results, measure: str) -> list[pd.DataFrame]:
@@ -96,7 +141,7 @@ def _tables(results: Results, measure: str) -> list[pd.DataFrame]:
     return [table for label, table in results.tables.items() if definition_name(results, label) == measure][:1]
 
 
-def _scores(results: Results) -> dict[str, pd.DataFrame]:
+def _scores(results: Results, layers: Sequence[int]) -> dict[str, pd.DataFrame]:
     """Every word's measures (words, layers), their index the words: raw, adjusted, half (of a listed word's
     interval) and variance."""
     frames: dict[str, pd.DataFrame] = {}
@@ -106,14 +151,16 @@ def _scores(results: Results) -> dict[str, pd.DataFrame]:
         ("variance", "max_explainable_variance", "raw"),
     ):
         for table in _tables(results, measure):
-            frames[name] = _by_layer(table, column)
+            frames[name] = _by_layer(table, column, layers)
             if not frames[name].shape[1]:  # no chance level
                 frames[name] = frames["raw"]
     for label in results.tables:
         if definition_name(results, label) == "self_similarity" and f"{label}_errors" in results.tables:
             errors = results.tables[f"{label}_errors"]
             if "listed_factor" in errors:  # not in runs of versions before it
-                frames["half"] = _by_layer(errors, "error").mul(errors.set_index("word")["listed_factor"], axis=0)
+                frames["half"] = _by_layer(errors, "error", layers).mul(
+                    errors.set_index("word")["listed_factor"], axis=0
+                )
     return frames
 
 
@@ -129,26 +176,24 @@ def _constant(results: Results, words: Sequence[str]) -> list[int]:
     return [i for i, word in enumerate(words) if word in constant_words]
 
 
-def _by_layer(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The columns name_0, name_1, ... by word."""
-    columns = [column for column in table.columns if column.removeprefix(f"{name}_").isdigit()]
-    return table.set_index("word")[columns]
+def _by_layer(table: pd.DataFrame, name: str, layers: Sequence[int]) -> pd.DataFrame:
+    """The columns of the layers, name_0, name_1 ..., by word; those that there are."""
+    return table.set_index("word")[[column for layer in layers if (column := f"{name}_{layer}") in table]]
 
 
 def _explorer_words(
-    maps: Sequence[pd.DataFrame], scores: Sequence[dict[str, pd.DataFrame]], constant: Sequence[set[str]]
+    maps: Sequence[pd.DataFrame],
+    scores: Sequence[dict[str, pd.DataFrame]],
+    listed: Sequence[Mapping[int, Sequence[str]]],
+    most: int,
 ) -> list[str]:
-    """The words of the explorer: the projected ones, the extremes of every layer, and others evenly, at most `MOST`."""
-    words = dict.fromkeys(word for table in maps for word in table["word"])
+    """The words of the explorer: the projected ones, the listed extremes, and others evenly, at most `most` in all."""
+    ends = (word for by_layer in listed for some in by_layer.values() for word in some)
+    words = dict.fromkeys([*(word for table in maps for word in table["word"]), *ends])
     every = [score["adjusted"] for score in scores if "adjusted" in score]
-    exclusions = [words for words, score in zip(constant, scores, strict=True) if "adjusted" in score]
-    for frame, some in zip(every, exclusions, strict=True):
-        for column in frame:
-            ranking = frame[column].drop(index=list(some)).dropna().sort_values(kind="stable").index
-            words |= dict.fromkeys([*ranking[:LISTED], *ranking[::-1][:LISTED]])
     rest = [word for frame in every for word in frame.index if word not in words]
     rest = list(dict.fromkeys(rest))
-    room = min(len(rest), max(0, MOST - len(words)))
+    room = min(len(rest), max(0, most - len(words)))
     return [*words, *(rest[i] for i in np.linspace(0, len(rest) - 1, room).round().astype(int).tolist())]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,8 @@ from ctxexp.measuring.reader import WordReader
 if TYPE_CHECKING:
     import pandas as pd
 
-OCCURRENCES = 48  # of a word
+OCCURRENCES, FEW = 48, 12  # of a word; of one that stands at the end of a list alone
+LISTED = 10  # words at each end of the page's lists
 RANK = 6  # directions of each layer that the common plane is fitted on
 LEVELS = 40  # unlabelled words from the most to the least frequent, denser where frequent
 NOISE = 16  # rounding errors of the rows, in their epsilon, that are no spread
@@ -28,14 +30,26 @@ class WordMap:
     senses before, then words over the whole range of frequency; at most `most` rows of them, 48 of one word.
     """
 
-    def __init__(self, store: Shelf, occurrences: Occurrences, corpus: Corpus, *, dim: int, most: int) -> None:
-        self.store, self.corpus = store, corpus
+    def __init__(
+        self,
+        store: Shelf,
+        occurrences: Occurrences,
+        corpus: Corpus,
+        *,
+        dim: int,
+        most: int,
+        words: Sequence[str] | None = None,
+    ) -> None:
+        self.store, self.occurrences, self.corpus, self.most = store, occurrences, corpus, most
         self.sense = {
             row: label
             for labels, rows in zip(occurrences.by_sense.labels, _split(occurrences.by_sense), strict=True)
             for row, label in zip(rows.tolist(), labels, strict=True)
         }
-        self.groups = _chosen(occurrences, self.sense, most)
+        if words is None:
+            self.groups = _groups(occurrences, self.sense, _by_senses_and_frequency(occurrences), most)
+        else:
+            self.groups = _groups(occurrences, self.sense, words, most, each=FEW)
         self.dim, self.layers = dim, list[int]()
         self.own: list[np.ndarray] = []  # a layer each: (rows, 2)
         self.loads: list[np.ndarray] = []  # (rows, RANK) coordinates along the layer's directions, each of length 1
@@ -61,6 +75,16 @@ class WordMap:
         self.own.append(np.concatenate([np.zeros((0, 2), np.float32), *own]))
         self.loads.append(np.concatenate([np.zeros((0, RANK), np.float32), *loads]))
         self.directions.append(np.concatenate([np.zeros((0, RANK, self.dim), np.float32), *directions]))
+
+    def follow_up(self, tables: Mapping[str, pd.DataFrame]) -> WordMap | None:
+        """The map of the most and least self-similar words of each layer that this one leaves out, with at most as many
+        rows and `FEW` of a word; None if there are none."""
+        known = set(self.groups.keys)
+        every = dict.fromkeys(word for words in extremes(tables, self.layers).values() for word in words)
+        listed = [word for word in every if word not in known]
+        if not listed:
+            return None
+        return WordMap(self.store, self.occurrences, self.corpus, dim=self.dim, most=self.most, words=listed)
 
     def table(self) -> pd.DataFrame:
         """One row per occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where
@@ -108,33 +132,60 @@ class WordMap:
         return [first[i] for i in stored.tolist()], at.tolist()
 
 
-def _chosen(occurrences: Occurrences, sense: dict[int, str], most: int) -> Groups:
-    """At most `most` rows of words, each row once: words with senses are taken first, then others of all frequencies.
+def extremes(tables: Mapping[str, pd.DataFrame], layers: Sequence[int]) -> dict[int, list[str]]:
+    """The words of the page's lists by layer, the last layer first: its `LISTED` most contextual words and its `LISTED`
+    least contextual ones, by ascending self-similarity (above chance, where that is known), or fewer where there are
+    few. Words that are constant by construction are in no list. Empty without a measure that has standard errors."""
+    label = next((label for label in tables if f"{label}_errors" in tables), None)
+    if label is None:
+        return {}
+    table = tables[label]
+    varying = (table[~table["constant"].astype(bool)] if "constant" in table else table).set_index("word")
+    name = "adjusted" if any(column.startswith("adjusted_") for column in table) else "raw"
+    words: dict[int, list[str]] = {}
+    for layer in reversed(layers):
+        ranking = varying[f"{name}_{layer}"].dropna().sort_values(kind="stable").index
+        n = min(LISTED, len(ranking) // 2)
+        words[layer] = [*ranking[:n], *ranking[len(ranking) - n :]]
+    return words
 
-    They are returned by ascending number of rows.
-    """
+
+def _by_senses_and_frequency(occurrences: Occurrences) -> list[str]:
+    """Words with senses, those with most before, then others of all frequencies."""
     senses = {
         word: len(set(labels))
         for word, labels in zip(occurrences.by_sense.keys, occurrences.by_sense.labels, strict=True)
     }
-    words, groups = occurrences.words, occurrences.by_word
+    words = occurrences.words
     order = sorted(range(len(words)), key=lambda i: (-senses.get(words[i], 0), -int(occurrences.counts[i]), words[i]))
-    labelled = [i for i in order if words[i] in senses]
-    others = order[len(labelled) :]
+    labelled = [words[i] for i in order if words[i] in senses]
+    others = [words[i] for i in order[len(labelled) :]]
     levels = np.unique(np.geomspace(1, max(len(others), 1), LEVELS).astype(int)) - 1
-    taken: dict[int, np.ndarray] = {}
-    for i in [*labelled, *(others[level] for level in levels.tolist() if others)]:
+    return [*labelled, *(others[level] for level in levels.tolist() if others)]
+
+
+def _groups(
+    occurrences: Occurrences, sense: dict[int, str], words: Sequence[str], most: int, *, each: int = OCCURRENCES
+) -> Groups:
+    """At most `most` rows of these words, the first first, and `each` of one word, labelled ones before; each row once.
+
+    They are returned by ascending number of rows.
+    """
+    groups, number = occurrences.by_word, {word: i for i, word in enumerate(occurrences.words)}
+    taken: dict[str, np.ndarray] = {}
+    for word in words:
+        i = number[word]
         rows = np.unique(groups.rows[groups.starts[i] : groups.starts[i + 1]])
-        if len(rows) > OCCURRENCES:
-            known = np.array([row for row in rows.tolist() if row in sense], np.int64)[:OCCURRENCES]
+        if len(rows) > each:
+            known = np.array([row for row in rows.tolist() if row in sense], np.int64)[:each]
             rest = np.setdiff1d(rows, known)
-            rest = rest[np.linspace(0, len(rest) - 1, OCCURRENCES - len(known)).round().astype(int)]
+            rest = rest[np.linspace(0, len(rest) - 1, each - len(known)).round().astype(int)]
             rows = np.union1d(known, rest)
-        if len(rows) > 2 and sum(map(len, taken.values())) + len(rows) <= most:
-            taken[i] = rows
-    kept = sorted(taken, key=lambda i: (len(taken[i]), words[i]))
-    starts = np.cumsum([0, *(len(taken[i]) for i in kept)])
-    return Groups([words[i] for i in kept], starts, np.concatenate([groups.rows[:0], *(taken[i] for i in kept)]))
+        if len(rows) > 1 and sum(map(len, taken.values())) + len(rows) <= most:
+            taken[word] = rows
+    kept = sorted(taken, key=lambda word: (len(taken[word]), word))
+    starts = np.cumsum([0, *(len(taken[word]) for word in kept)])
+    return Groups(kept, starts, np.concatenate([groups.rows[:0], *(taken[word] for word in kept)]))
 
 
 def _split(groups: Groups) -> list[np.ndarray]:
