@@ -108,26 +108,32 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
         return ""
     key, every = shared[0], [results for _, results, _ in points]
     info = measure_info(every[0], key.measure)
-    ends = np.array([[part[at] for part in r.by_key[key]] for _, r, at in points]).T
-    if any(results.info.seeds for results in every):
-        ends[1:] = np.nan
-    draws = [r.replicates[key][at] for _, r, at in points if key in r.replicates]
-    paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
-    paired = paired and all(share_resamples(every[0], results) for results in every)
-    order = certain_changes(Estimates(*ends), np.stack(draws) if paired else None)
-    lowest = int(np.argmin(ends[0]))
-    parts = [f"{label} ({_number(v, ends[0])})" for (label, _, _), v in zip(points, ends[0], strict=True)]
+    values, order = certain_order([(results, key, at) for _, results, at in points])
+    lowest = int(np.argmin(values))
+    parts = [f"{label} ({_number(v, values)})" for (label, _, _), v in zip(points, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
     measured = f"({full_title(key.measure, key.task, every)}{', adjusted' if key.statistic == 'adjusted' else ''})"
     if not above:
-        known = np.isfinite(ends[1:]).all()
+        known = all(_course(results, key).has_interval for results in every)
         why = "these data can't tell the models apart" if known else "without intervals no order of models is claimed"
         return f"At the last measured layer {measured} {why}: {_listed(parts)}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
     rest = f"; these data can't tell {_listed([parts[i] for i in beside])} from it" if beside else ""
     than = _listed([parts[i] for i in above])
     return f"At the last measured layer {measured} {meaning} in {parts[lowest]} than in {than}{rest}."
+
+
+def certain_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The values (n,) of curves at a layer each, and the signs (n, n) of their certain differences (`certain_changes`):
+    by replicates where all are of the same resamples."""
+    ends = np.array([[part[at] for part in results.by_key[key]] for results, key, at in points]).T
+    if any(results.info.seeds for results, _, _ in points):
+        ends[1:] = np.nan
+    draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
+    paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
+    paired = paired and all(share_resamples(points[0][0], results) for results, _, _ in points)
+    return ends[0], certain_changes(Estimates(*ends), np.stack(draws) if paired else None)
 
 
 def sweep_finding(runs: Sequence[LabelledResults]) -> str:

@@ -215,13 +215,15 @@ def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> N
     runs.append(("h", made("center", (31, 41, 36), cosine=0.5, name="gpt2", title="gpt2 + center", encoder="g")))
     figure = league_figure(runs)
     assert figure is not None
-    assert len(figure.axes) == 4  # last layer and best of none, by mean cosine and by IsoScore
-    marks = [line for line in figure.axes[0].lines if line.get_marker() not in ("None", "")]
-    assert len({line.get_marker() for line in marks}) == 2
+    assert len(figure.axes) == 8  # of two models: last layer and best of none, by mean cosine and by IsoScore
+    marks = [line for axes in figure.axes[:2] for line in axes.lines if line.get_marker() not in ("None", "")]
+    assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == ["bert (mini)", "gpt2 (mini)", ""]
+    assert len({axes.get_ylim() for axes in figure.axes[:2]}) == 1
+    assert "gains of Spearman are above 0 with their whole interval" in figure.texts[1].get_text().replace("\n", " ")
     points = {(round(float(x), 6), round(float(y), 6)) for line in marks for x, y in zip(*line.get_data(), strict=True)}
     assert points == {(0.8, 4.0), (0.7, 0.0), (0.6, 0.0), (0.3, 1.0)}
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["bert (mini)", "gpt2 (mini)", "center", "flow", "whitening"]
+    assert names == ["center", "flow", "whitening"]
     paths = write_figures(runs, tmp_path, compose.registry())
     assert [path.name for path in paths] == ["isotropy_against_spearman.png", "isotropy_against_spearman.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
@@ -240,7 +242,7 @@ def test_every_transform_has_a_colour_of_its_own(n: int) -> None:
     figure = league_figure(runs)
     assert figure is not None
     handles = [h for h in figure.legends[0].legend_handles if h is not None]
-    colours = [str(handle.get_color()) for handle in handles[1:]]  # type: ignore[attr-defined]
+    colours = [str(handle.get_color()) for handle in handles]  # type: ignore[attr-defined]
     assert len(colours) == len(set(colours)) == n + 2
 
 

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from ctxexp_compare.measure import Null
 
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
+TICKS = (0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)  # of the colours, on a scale of square roots
 MANY = 26  # places up to which each cell has its number
 
 
 def heat_map(comparison: Similarities, name: str) -> Figure:
     """The measure adjusted for chance, 0 (chance, or below) to 1 (as a space with itself); a dot where the 95% interval
     holds 0."""
+    from matplotlib.colors import PowerNorm
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
     matrix = comparison.matrices[name]
     value, low, _ = matrix.adjusted
@@ -33,7 +36,8 @@ def heat_map(comparison: Similarities, name: str) -> Figure:
     size = float(np.clip(0.3 * p, 3.6, 9.5))
     figure = empty_figure(size + 2.1, size + 0.9)
     axes = figure.add_subplot()
-    image = axes.imshow(np.clip(value, 0, 1), vmin=0, vmax=1, cmap=COLOURS, interpolation="nearest")
+    scale = PowerNorm(0.5, vmin=0, vmax=1)  # most spaces are little alike: there the eye needs the steps
+    image = axes.imshow(np.clip(value, 0, 1), norm=scale, cmap=COLOURS, interpolation="nearest")
     _ticks(axes, comparison)
     axes.tick_params(labelsize=7 if p <= 40 else 5.5, length=2, pad=2)
     for i, j in np.ndindex(p, p):
@@ -41,9 +45,9 @@ def heat_map(comparison: Similarities, name: str) -> Figure:
             axes.plot(j + 0.34, i - 0.34, "o", color="white", markersize=1.8)
         if p <= MANY and np.isfinite(value[i, j]):
             text = f"{value[i, j]:.2f}".replace("0.", ".").replace("-.00", ".00")
-            axes.text(j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.55 else INK)
-    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    bar.set_label("adjusted: 0 chance, 1 as a space with itself", fontsize=8.5)
+            axes.text(j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.3 else INK)
+    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, ticks=TICKS)
+    bar.set_label("likeness above chance: 0 = chance, 1 = as a space with itself", fontsize=8.5)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
     if not matrix.measure.symmetric:
@@ -62,8 +66,11 @@ def heat_map(comparison: Similarities, name: str) -> Figure:
         for note in (control_note(comparison, name), training_run_note(comparison), *comparison.warnings)
         if note
     ]
-    dot = Line2D([], [], color=FAINT, marker="o", markersize=3, linestyle="")
-    add_captions(figure, title(comparison, name), facts, [dot], ["the 95% interval holds 0"], notes)
+    dot = Line2D([], [], color="white", marker="o", markersize=3, linestyle="")  # as on the map, on its dark end
+    key = [(Patch(color=image.cmap(0.0)), dot)]
+    add_captions(
+        figure, title(comparison, name), facts, key, ["can't be told from chance: the interval holds 0"], notes
+    )
     return figure
 
 

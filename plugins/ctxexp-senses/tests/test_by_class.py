@@ -213,8 +213,9 @@ def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_pa
     for draw in (figures.self_similarity, figures.sense_separation, figures.variance_components):
         figure = draw(runs)
         assert figure is not None
-        assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == list(TITLES.values())
-        named = [label.get_text() for label in figure.axes[0].get_legend().get_texts()]
+        assert [axes.get_ylabel() for axes in figure.axes[::2]] == list(TITLES.values())
+        assert [axes.get_title(loc="left") for axes in figure.axes[:2]] == ["a", "b"]
+        named = [label.get_text().replace("\n", " ") for label in figure.axes[1].get_legend().get_texts()]
         assert "ADV: 2 words, left out" in named
         assert any(line.startswith("NOUN: 1") and line.endswith(" occurrences") for line in named)
         assert draw([]) is None

@@ -372,14 +372,20 @@ def test_the_floor_is_printed_and_impossible_variance_flagged() -> None:
     assert texts.count("†") == 1
     assert drawn.axes[0].get_title(loc="right") == "floor 2.0%"
     said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
-    for words in ("bars reach above 100% by what hangs below 0", "floor: context in layer 0", "isn't additive after a"):
+    assert max(bar.get_y() + bar.get_height() for bar in drawn.axes[0].patches) == pytest.approx(1)
+    for words in (
+        "scaled to end at 100%, by at most 1.0%",
+        "In the last layer context makes",
+        "floor: context in layer 0",
+        "isn't additive after a",
+    ):
         assert words in said
     sound = planted_results()
     frame_ = sound.frame.assign(**{end: sound.frame[end].abs() for end in ("value", "low", "high")})
     plain = figure([("m", replace(sound, frame=frame_))])
     assert plain is not None
     assert "†" not in " ".join(text.get_text() for text in plain.texts)
-    assert "above 100%" not in " ".join(text.get_text() for text in plain.texts)
+    assert "scaled to end" not in " ".join(text.get_text() for text in plain.texts)
     row = what_is_context.table(frame(runs).assign(corpus="made"))
     assert "| 2.0% [1.6, 2.4] |" in row
     assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row

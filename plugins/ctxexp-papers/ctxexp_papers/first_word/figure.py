@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.report import run_facts, wording
+from ctxexp.report.axes import draw_chance
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, colours
 from ctxexp.report.wording import LabelledResults
@@ -70,9 +71,8 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     handles = [Line2D([], [], color=colour[one], linewidth=_width(one), marker="o", markersize=3) for one in conditions]
     bases = list({effect.model: effect.base for effect in all_effects}.items())
     facts = [f"{name}: {phrase}" for name, phrase in words.tops(numbers).items()]
-    add_captions(
-        canvas, words.title(numbers), facts, handles, conditions, [words.NOTE, *run_facts.encoder_lines(bases)]
-    )
+    notes = [words.NOTE, words.BAND, *run_facts.encoder_lines(bases)]
+    add_captions(canvas, words.title(numbers), [], handles, conditions, notes, finding="; ".join(facts) + ".")
     return canvas
 
 
@@ -101,7 +101,7 @@ def _panel(axes: Axes, panel: Sequence[Effect], column: Column, colour: dict[str
         axes.fill_between(layers, low, high, color=hue, alpha=0.12, linewidth=0)
     if column.metric != "sts":
         axes.axhspan(-words.MATTERS[column.metric], words.MATTERS[column.metric], color=FAINT, alpha=0.18, linewidth=0)
-        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1.5)
+        draw_chance(axes, "chance")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axes.tick_params(labelsize=9, length=3)
     axes.grid(axis="y", color=GRID, linewidth=0.6)

@@ -13,6 +13,10 @@ NOTE = (
     "What stands first is encoded and never measured. Differences: each condition less the text as tokenized, in the "
     "layer where they are largest; 95% intervals of that layer alone, over the same resamples of the text."
 )
+BAND = (
+    "Grey band: within .05 of chance. Lower: the words of a sentence are less alike, or its vector ranks pairs worse. "
+    "Shaded: 95% intervals, of words mostly thinner than the lines."
+)
 NAMES = {"intra_sentence_similarity": "intra-sentence similarity", "sts": "sentence similarity"}
 MATTERS = {"intra_sentence_similarity": 0.05, "sts": 2.0}  # what a curve must move by to be spoken of
 _LIMITS = {"intra_sentence_similarity": ".05", "sts": "2 points"}

@@ -1,14 +1,16 @@
-"""Figure of a measure by class of word: a row a model, a column a kind of classes, a line a class."""
+"""Figure of a measure by class of word: a column a model, a row a kind of classes, a line a class."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.report import run_facts, wording
+from ctxexp.report.findings import certain_order
 from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
 from ctxexp.report.wording import LabelledResults
@@ -112,22 +114,56 @@ def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
         return None
     curves = [classes_of(results, measure, of.statistic) for _, measure, results in entries]
     kinds = [kind for kind in TITLES if any(kind in each for each in curves)]
-    most = max((len(classes) for each in curves for classes in each.values()), default=0)
-    canvas = empty_figure(3.5 * len(kinds) + 0.4, (2.5 + 0.15 * most) * len(entries))
-    grid = canvas.subplots(len(entries), len(kinds), squeeze=False, sharey="row")
+    canvas = empty_figure(2.5 * len(entries) + 2.6, 2.2 * len(kinds) + 0.2)
+    grid = canvas.subplots(len(kinds), len(entries), squeeze=False, sharey="row")
     levels = [results.by_key.get(Key(measure, "baseline")) for _, measure, results in entries]
-    for i, (label, *_) in enumerate(entries):
-        for j, kind in enumerate(kinds):
-            _panel(grid[i, j], curves[i].get(kind, {}), levels[i], of)
-            if i == 0:
-                grid[i, j].set_title(TITLES[kind], loc="left", fontsize=10.5, color=INK, parse_math=False)
-        grid[i, 0].set_ylabel(label, fontsize=9.5, parse_math=False)
+    for i, kind in enumerate(kinds):
+        by_model = [each.get(kind, {}) for each in curves]
+        names = sorted({name for classes in by_model for name in classes}, key=_order)
+        for j, (label, *_) in enumerate(entries):
+            _panel(grid[i, j], names, by_model[j], levels[j], of)
+            grid[i, j].set_title(label if i == 0 else "", loc="left", fontsize=10.5, color=INK, parse_math=False)
+            grid[i, j].set_xlabel(wording.LAYER_AXIS if i == len(kinds) - 1 else "", fontsize=9)
+        grid[i, 0].set_ylabel(TITLES[kind], fontsize=9.5, parse_math=False)
+        _class_legend(grid[i, -1], names, by_model)
     every = [one for each in curves for classes in each.values() for one in classes.values()]
     labelled = [(label, results) for label, _, results in entries]
     facts = [of.facts, FEW_WORDS_NOTE if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
-    add_captions(canvas, of.title, facts, list(key.values()), list(key), run_facts.encoder_lines(labelled))
+    feet = run_facts.encoder_lines(labelled)
+    add_captions(canvas, of.title, facts, list(key.values()), list(key), feet, finding=finding(entries, curves, of))
     return canvas
+
+
+def finding(
+    entries: Sequence[tuple[str, str, Results]],
+    curves: Sequence[dict[str, dict[str, WordClass]]],
+    of: ClassFigure,
+) -> str:
+    """The sentence on the last layers: of each kind the two classes farthest apart of those whose order is certain, and
+    the same, in every run that has both."""
+    texts = []
+    for kind, title in TITLES.items():
+        gaps: dict[tuple[str, str], list[float]] = {}
+        for (_, measure, results), classes in zip(entries, curves, strict=True):
+            drawn = {name: one.curve for name, one in classes.get(kind, {}).items() if one.curve is not None}
+            names = [name for name, curve in drawn.items() if np.isfinite(curve.value).any()]
+            if len(names) < 2:
+                continue
+            keys = [Key(measure, of.statistic, f"{kind} {name}") for name in names]
+            at = [int(np.flatnonzero(np.isfinite(results.by_key[key].value))[-1]) for key in keys]
+            values, order = certain_order([(results, key, last) for key, last in zip(keys, at, strict=True)])
+            for i, j in permutations(range(len(names)), 2):
+                gap = float(values[j] - values[i]) if order[i, j] > 0 else 0.0
+                gaps.setdefault((names[i], names[j]), []).append(gap)
+        certain = {pair: min(each) for pair, each in gaps.items() if min(each) > 0}
+        if certain:
+            lower, higher = max(certain, key=lambda pair: certain[pair])
+            texts.append(f"by {title}, {higher} lies above {lower}")
+        elif gaps:
+            texts.append(f"by {title}, no two classes lie in one order")
+    models = "in each model that has both" if len(entries) > 1 else f"in {entries[0][0]}"
+    return f"For certain at the last layer, {models}: {'; '.join(texts)}." if texts else ""
 
 
 def _key(*, level: bool, permuted: bool) -> dict[str, object]:
@@ -149,20 +185,46 @@ def _order(name: str) -> tuple[int, str]:
     return (int(first) if first.isdigit() else -1, name)
 
 
-def _panel(axes: Axes, classes: dict[str, WordClass], level: Estimates | None, of: ClassFigure) -> None:
+def _class_legend(axes: Axes, names: Sequence[str], by_model: Sequence[dict[str, WordClass]]) -> None:
+    """The classes of a row at its right, with their sizes; of models that differ in these, the range."""
+    from matplotlib.lines import Line2D
+
+    handles, texts = [], []
+    for i, name in enumerate(names):
+        own = [classes[name] for classes in by_model if name in classes]
+        has_curve = any(one.curve is not None for one in own)
+        words, occurrences = _range([one.words for one in own]), _range([one.occurrences for one in own])
+        handles.append(Line2D([], [], **_line(i)) if has_curve else Line2D([], [], linestyle=""))
+        texts.append(f"{name}: {words} words,\n{f'{occurrences} occurrences' if has_curve else 'left out'}")
+    axes.legend(
+        handles, texts, fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(1, 1.05), handlelength=1.6
+    )
+
+
+def _range(sizes: Sequence[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def _line(i: int) -> Style:
+    return {"color": PALETTE[i % len(PALETTE)], "linewidth": 1.8, "marker": "o", "markersize": 3}
+
+
+def _panel(
+    axes: Axes, names: Sequence[str], classes: dict[str, WordClass], level: Estimates | None, of: ClassFigure
+) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    for i, (name, one) in enumerate(classes.items()):
-        colour, label = PALETTE[i % len(PALETTE)], f"{name}: {one.words:,} words, {one.occurrences:,} occurrences"
-        style: Style = {"color": colour, "linewidth": 1.8, "marker": "o", "markersize": 3}
-        if one.curve is None:
-            axes.plot([], [], " ", label=f"{name}: {one.words:,} words, left out")
+    for i, name in enumerate(names):
+        one = classes.get(name)
+        if one is None or one.curve is None:
             continue
         x = np.flatnonzero(np.isfinite(one.curve.value))  # a model's chosen layers
-        axes.plot(x, one.curve.value[x], label=label, **style)
-        axes.fill_between(x, one.curve.low[x], one.curve.high[x], color=colour, alpha=0.15, linewidth=0)
+        style = _line(i)
+        axes.plot(x, one.curve.value[x], **style)
+        axes.fill_between(x, one.curve.low[x], one.curve.high[x], color=style["color"], alpha=0.15, linewidth=0)
         for ends in (one.permuted.low, one.permuted.high) if one.permuted else ():
-            axes.plot(x, ends[x], color=colour, **_DOTTED)
+            axes.plot(x, ends[x], color=style["color"], **_DOTTED)
     if level is not None:
         axes.plot(np.arange(len(level.value)), level.value, **_DASHED)
         axes.set_ylim(top=1.02)
@@ -171,10 +233,7 @@ def _panel(axes: Axes, classes: dict[str, WordClass], level: Estimates | None, o
     if of.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
-    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
     axes.tick_params(labelsize=9, length=3)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    if classes:
-        axes.legend(fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.2), handlelength=1.6)

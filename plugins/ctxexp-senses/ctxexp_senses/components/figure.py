@@ -33,7 +33,7 @@ PARTS = {  # from the foot up: what is of the word alone, its place, then what i
 DECIMALS = 4
 FLOOR = "floor: context in layer 0, which sees no other word"
 ADDITIVE = "position isn't additive after a layer norm (BERT's layer 0), which is part of the floor"
-ABOVE = "bars reach above 100% by what hangs below 0: shares add up to 100%"
+SCALED = "estimates below 0 are drawn as 0, and the others of that layer scaled to end at 100%, by at most {:.1%}"
 BELOW = "†: a component's whole interval lies below 0 there, which no variance can: the rows don't follow the model"
 
 
@@ -120,14 +120,28 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     handles = [_patch(PARTS[part][0]) for part in there]
     facts = ["share of the variance of the vectors, all dimensions together", "whiskers: 95% interval of all context"]
     facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}", FLOOR, ADDITIVE]
-    facts += [ABOVE] if (numbers[there] < -ROUNDING).any(axis=None) else []
+    excess = float(-np.minimum(numbers[there].fillna(0), 0).sum(axis=1).min())
+    facts += [SCALED.format(excess / (1 + excess))] if excess > ROUNDING else []
     facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
     labelled = models(runs)
     facts.append(controls(labelled))
     labelled = list({results.info.model.encoder: (label, results) for label, results in labelled}.values())
-    add_captions(canvas, title, facts, handles, [PARTS[part][1] for part in there], run_facts.encoder_lines(labelled))
+    names = [PARTS[part][1] for part in there]
+    add_captions(canvas, title, facts, handles, names, run_facts.encoder_lines(labelled), finding=finding(numbers))
     return canvas
+
+
+def finding(numbers: pd.DataFrame) -> str:
+    """The sentence on the first text's last layers: the share of context of each model, with its interval."""
+    rows = numbers[(numbers.corpus == numbers.corpus.iloc[0]) & (numbers.words == numbers.words.iloc[0])]
+    last = rows[rows.layer == rows.groupby("model").layer.transform("max")].dropna(subset=["context"])
+    if last.empty:
+        return ""
+    shares = [
+        f"{row.context:.0%} [{row.context_low:.0%}, {row.context_high:.0%}] in {row.model}" for row in last.itertuples()
+    ]
+    return f"In the last layer context makes {', '.join(shares)} ({rows.corpus.iloc[0]}, {rows.words.iloc[0]} words)."
 
 
 def controls(runs: Sequence[LabelledResults]) -> str:
@@ -151,7 +165,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     if first:
-        axes.set_title(model, loc="left", fontsize=10.5, color=INK, parse_math=False)
+        axes.set_title(model, loc="left", fontsize=10.5, color=INK, pad=14, parse_math=False)
     if side:
         axes.set_ylabel(side, fontsize=9.5, parse_math=False)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -161,21 +175,20 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=9, color=FAINT)
         return
     x = rows.layer.to_numpy()
-    top, foot = np.zeros(len(x)), np.zeros(len(x))
-    for part, (colour, _) in PARTS.items():
-        if part not in rows or rows[part].isna().all():
-            continue
-        height = rows[part].fillna(0).to_numpy()
-        axes.bar(x, height, 0.86, bottom=np.where(height < 0, foot, top), color=colour, linewidth=0)
-        top, foot = top + np.maximum(height, 0), foot + np.minimum(height, 0)
+    heights = {part: np.maximum(rows[part].fillna(0).to_numpy(), 0) for part in PARTS if part in rows}
+    whole = np.maximum(np.sum(list(heights.values()), axis=0), 1)  # above 1 by what lies below 0
+    top = np.zeros(len(x))
+    for part, height in heights.items():
+        axes.bar(x, height / whole, 0.86, bottom=top, color=PARTS[part][0], linewidth=0)
+        top = top + height / whole
     for at, row in zip(x, rows.to_dict("records"), strict=True):
         if below_zero(row):
-            axes.text(at, float(top.max()) + 0.01, "†", ha="center", va="bottom", fontsize=9, color=INK)
+            axes.text(at, 1.01, "†", ha="center", va="bottom", fontsize=9, color=INK)
     if floor := _floor(rows, "floor {:.1%}"):
-        axes.set_title(floor, loc="right", fontsize=8.5, color=FAINT)
+        axes.set_title(floor, loc="right", fontsize=8.5, color=FAINT, pad=14)
     low, high = (1 - rows[f"context_{end}"].to_numpy() for end in ("high", "low"))
     axes.vlines(x, low, high, color=INK, linewidth=1.4, zorder=4)
     axes.axhline(0, color=INK, linewidth=0.6)
-    axes.set_ylim(min(-0.02, float(foot.min()) - 0.01), max(1.02, float(top.max()) + 0.01))
+    axes.set_ylim(0, 1)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
