@@ -17,6 +17,7 @@ from ctxexp_papers.multiverse.specifications import CHOICES
 from docs.numbers import (
     by_class,
     first_word,
+    label_probe,
     league,
     multiverse,
     precision,
@@ -69,6 +70,7 @@ def test_the_multiverse_is_quoted_as_counted() -> None:
     (usages.PART, {"50%", "5%", "95%", "57.7%", "59.3%", "65.5%", "2019"}),  # chance, and what others published
     (what_is_context.PART, {"0"}),
     (two_spaces.PART, {"0", "1"}),
+    (label_probe.PART, {"2"}),  # GPT-2
 ])  # fmt: skip
 def test_sentences_quote_numbers_of_their_table(part: Part, known: set[str]) -> None:
     said = numbers_in(quoted(part.page, part.mark))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults, definition_name, main_keys
+from ctxexp.report.wording import LabelledResults, definition_name, main_keys, measure_info
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -78,6 +78,8 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
         name = control_of(results.info, other.info)
         if name is None or key not in other.by_key or (name == "vector_a_word" and exact is not None):
             continue
+        if measure_info(other, key.measure).definition != measure_info(results, key.measure).definition:
+            continue  # an option of the metric differs
         curves = [_as_long(part, n) if name == "vector_a_word" else part for part in other.by_key[key]]
         label = LABELS.get(name) or other.info.control.replace("_", " ")
         value, low, high = curves

@@ -197,6 +197,9 @@ def baseline_phrase(results: Results, measure: str | None = None) -> str:
     chance = results.info.baseline
     names_size = not chance.matched or (measure is not None and measure_info(results, measure).over == "sample")
     kinds = {info.level for label, info in results.info.measures.items() if measure in (None, label)}
+    own = kinds - {"", "exact", "drawn", SIZE_MATCHED}
+    if own and kinds - {""} == own:
+        return " or ".join(sorted(own))
     matched_phrase = f"random groups of each {group_size_phrase([results], measure or '')}"
     if kinds == {SIZE_MATCHED} and names_size:
         return matched_phrase

@@ -16,10 +16,11 @@ class MetricMetadata:
     where its rows lie on one line through the origin). `definition`: one line on what is computed. `variant`:
     distinguishes metrics of the same title, empty for the usual one; variants are panels of one figure, and none is
     compared with published values of another. `main`: the statistic that stands for the metric; empty: `adjusted` (the
-    value less its baseline) where there is one, else `raw` (the value). `line`: value at which figures of its adjusted
-    curves draw a reference line. `subject`, `lower` and `higher` say what a change of the
-    value means, all three or none: the subject, in the plural (`words`), grows `lower` (`more context-specific`) where
-    the value falls, and `higher` where it rises.
+    value less its baseline) where there is one, else `raw` (the value). `own_baseline`: a few words on a `baseline`
+    that the metric computes itself, in place of the run's. `line`: value at which figures of its adjusted curves draw a
+    reference line. `subject`, `lower` and `higher` say what a change of the value means, all three or none: the
+    subject, in the plural (`words`), grows `lower` (`more context-specific`) where the value falls, and `higher` where
+    it rises.
     """
 
     over: ClassVar[str]
@@ -28,6 +29,7 @@ class MetricMetadata:
     definition: str = ""
     variant: str = ""
     main: ClassVar[str] = ""
+    own_baseline: ClassVar[str] = ""
     line: ClassVar[float | None] = None
     subject: ClassVar[str] = ""
     lower: ClassVar[str] = ""
@@ -36,7 +38,7 @@ class MetricMetadata:
 
 def describe(label: str, metric: MetricMetadata, baseline_source: str = "") -> MeasureInfo:
     """The metadata of a metric: its class's name in snake case, its attributes, and how its baseline is found (`exact`,
-    `drawn`, `size-matched`; recorded as `level`)."""
+    `drawn`, `size-matched`, or the metric's own words; recorded as `level`)."""
     return MeasureInfo(
         name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(metric).__name__).lower(),
         title=metric.title,
@@ -46,7 +48,7 @@ def describe(label: str, metric: MetricMetadata, baseline_source: str = "") -> M
         over=metric.over,
         main=metric.main,
         line=metric.line,
-        level=baseline_source,
+        level=baseline_source or metric.own_baseline,
         subject=metric.subject,
         lower=metric.lower,
         higher=metric.higher,

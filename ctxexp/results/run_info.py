@@ -115,8 +115,8 @@ class PoolingInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureInfo:
-    """A metric's metadata (`ctxexp.results.metric_metadata`), and `level`, the source of its baseline: `exact`, `drawn`
-    or `size-matched`."""
+    """A metric's metadata (`ctxexp.results.metric_metadata`), and `level`, the source of its baseline: `exact`,
+    `drawn`, `size-matched`, or a few words on one that the metric computes itself."""
 
     name: str = ""
     title: str = ""

@@ -60,6 +60,7 @@ STEPS = {
         "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
         "probe",
     ),
+    "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
     "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
     "itself": Step("python -m docs.numbers.itself"),
 }

@@ -10,11 +10,13 @@ from ctxexp.plugins import Register
 def register_datasets(register: Register) -> None:
     register("dwug", "ctxexp_senses.corpora.dwug:dwug")
     register("semcor", "ctxexp_senses.corpora.semcor:semcor")
+    register("tagged", "ctxexp_senses.corpora.tagged:tagged")
     register("wic", "ctxexp_senses.corpora.wic:wic")
 
 
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
+    register("probe", "ctxexp_senses.probe.metric:Probe")
     register("self_similarity_by_class", "ctxexp_senses.by_class.metric:SelfSimilarityByClass")
     register("semantic_change", "ctxexp_senses.usages.change:SemanticChange")
     register("sense_separation_by_class", "ctxexp_senses.by_class.metric:SenseSeparationByClass")
@@ -26,8 +28,10 @@ def register_metrics(register: Register) -> None:
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
     register("table_by_class", "ctxexp_senses.by_class.table:table")
+    register("table_probe", "ctxexp_senses.probe.figure:table")
     register("table_what_is_context", "ctxexp_senses.components.figure:table")
     register("by_class_components", "ctxexp_senses.by_class.figure:variance_components")
     register("by_class_self_similarity", "ctxexp_senses.by_class.figure:self_similarity")
     register("by_class_sense_separation", "ctxexp_senses.by_class.figure:sense_separation")
+    register("probe_layers", "ctxexp_senses.probe.figure:figure")
     register("what_is_context", "ctxexp_senses.components.figure:figure")

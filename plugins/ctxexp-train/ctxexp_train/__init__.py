@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +10,9 @@ import ctxexp
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import Weights
 from ctxexp.plugins import Register
+
+PROBE_OPTIONS = ("labels", "classifier", "folds", "most")  # of metric=probe, in ctxexp-senses
+TWINS = ("bert", "gpt2", "elmo")  # models that the group `weights` is of
 
 
 def _train(*words: str) -> int:
@@ -18,7 +22,27 @@ def _train(*words: str) -> int:
     return main(list(words))
 
 
-def _probe(
+def _probe(*words: str) -> int:
+    """Probe a model's layers for labels: model=bert labels=pos dataset=semcor; or ELMo's ways: use=frozen,mix,all."""
+    from ctxexp.command.arguments import call
+    from ctxexp.command.cli import run_or_help
+
+    if any(word.startswith("use=") for word in words) or not any(word.startswith("model=") for word in words):
+        return call("probe", _uses, words)
+    return run_or_help(probe_sweep(words))
+
+
+def probe_sweep(words: Sequence[str]) -> list[str]:
+    """The sweep that measures `metric=probe` of the models that the words name, each beside its untrained twin where it
+    has one."""
+    given = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+    options = [f"metric.probe.{word}" if word.partition("=")[0] in PROBE_OPTIONS else word for word in words]
+    has_twin = all(name in TWINS for name in given["model"].split(","))
+    twin = ["weights=mini,untrained"] if has_twin and "weights" not in given else []
+    return ["-m", *options, *twin, *(["metric=probe"] if "metric" not in given else [])]
+
+
+def _uses(
     *,
     use: str = "frozen,mix,all",
     model: Literal["elmo"] = "elmo",
@@ -35,7 +59,9 @@ def _probe(
     device: str = "cpu",
     out: Path | None = None,
 ) -> None:
-    """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network.
+    """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network. With model=NAME in
+    place of use=, the linear probe of that model's layers for any labels of words: metric=probe, with labels=,
+    classifier=, folds=, most= and all that ctxexp takes.
 
     use: frozen: each layer alone; mix: gamma sum_j s_j h_j, learnt; all: the network too; several with commas
     model: the only one with a mix of its own

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ctxexp_train import _probe
+from ctxexp_train import _probe, probe_sweep
 from ctxexp_train.probe import SenseTask, Settings, folds_of, probe, table, word_bootstrap
 from ctxexp_train.probe.elmo_layers import OccurrenceLayers
 from ctxexp_train.probe.train import Probe, fit, right, tune
@@ -290,7 +290,7 @@ def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.
         (["use=frozne"], "no use 'frozne'; did you mean 'frozen'? (all, frozen, mix)"),
         (["uses=mix"], "ctxexp probe has no argument 'uses'; did you mean 'use'?"),
         (["mix"], "'mix': expected key=value; ctxexp probe --help says which"),
-        (["model=bert"], "model='bert': no such choice. (elmo)"),
+        (["use=mix", "model=bert"], "model='bert': no such choice. (elmo)"),
         (["folds=1"], "folds=1: expected 2 to 1493, the number of different sentences"),
         (["epochs=0"], "epochs=0: expected at least 1"),
         (["rate=0"], "rate=0.0: expected a positive number"),
@@ -303,6 +303,18 @@ def test_mistakes_are_answered_in_a_sentence(arguments: list[str], message: str)
     with pytest.raises(CtxexpError) as caught:
         typed(*arguments)
     assert str(caught.value).startswith(message)
+
+
+def test_a_model_by_name_is_measured_beside_its_twin() -> None:
+    bert = ["-m", "model=bert", "metric.probe.labels=pos", "dataset=semcor", "weights=mini,untrained", "metric=probe"]
+    assert probe_sweep(["model=bert", "labels=pos", "dataset=semcor"]) == bert
+    assert probe_sweep(["model=bert,minilm", "folds=3"]) == [
+        "-m",
+        "model=bert,minilm",
+        "metric.probe.folds=3",
+        "metric=probe",
+    ]
+    assert "weights=mini,untrained" not in probe_sweep(["model=gpt2", "weights=published"])
 
 
 def test_an_output_path_that_is_a_file_is_refused_early(tmp_path: Path) -> None:

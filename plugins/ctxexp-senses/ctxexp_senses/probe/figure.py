@@ -1,0 +1,146 @@
+"""Figure and table of the probe: a panel a model, its curves by layer beside what no layer is needed for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.report import run_facts, wording
+from ctxexp.report.frame import add_captions, empty_figure
+from ctxexp.report.negative_controls import control_of, is_control
+from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
+from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.wording import LabelledResults
+from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "probe"
+LINES = {  # statistic: colour, dash, label
+    "raw": (PALETTE[0], "-", "accuracy on documents or sentences held out"),
+    "held_out_words": (PALETTE[1], "-", "on words held out"),
+    "baseline": (INK, (0, (4, 2)), "control task: labels that hold nothing but the word (of senses: shuffled)"),
+    "random": (PALETTE[3], (0, (1, 1.2)), "a random vector a word"),
+    "majority": (FAINT, (0, (1, 1.2)), "the commonest label"),
+}
+UNTRAINED = (PALETTE[0], (0, (1, 1.2)), "accuracy, untrained twin")
+
+
+def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
+    """Label, results and measure of each probe of a model that is no control of another's."""
+    return [
+        (label, results, measure)
+        for label, results in wording.unique_labels(runs)
+        if not is_control(results.info)
+        for measure, about in results.info.measures.items()
+        if about.name == NAME
+    ]
+
+
+def _twin(results: Results, measure: str, runs: Sequence[LabelledResults]) -> np.ndarray | None:
+    """The accuracy of the run's untrained twin on the same labels."""
+    for _, other in runs:
+        same = wording.measure_info(results, measure) == wording.measure_info(other, measure)
+        if same and control_of(results.info, other.info) == "untrained":
+            return other.values(measure, "raw")
+    return None
+
+
+def figure(runs: Sequence[LabelledResults]) -> Figure | None:
+    """Figure with a panel for each model's probe; None without any."""
+    probes = measures(runs)
+    if not probes:
+        return None
+    by_labels: dict[str, list[tuple[str, Results, str]]] = {}
+    for probe in probes:
+        by_labels.setdefault(wording.measure_info(probe[1], probe[2]).definition, []).append(probe)
+    columns = max(map(len, by_labels.values()))
+    canvas = empty_figure(max(6.4, 3.1 * columns + 0.8), 3.1 * len(by_labels) + 0.5)
+    grid = canvas.subplots(len(by_labels), columns, squeeze=False, sharey="row")
+    for line, of_labels in zip(grid, by_labels.values(), strict=True):
+        for axes, (label, results, measure) in zip(line, of_labels, strict=False):
+            _panel(axes, label, results, measure, _twin(results, measure, runs))
+        for axes in line[len(of_labels) :]:
+            axes.set_axis_off()
+        line[0].set_ylabel("accuracy", fontsize=9.5)
+    names = [name for name in LINES if any(results.values(m, name) is not None for _, results, m in probes)]
+    shown = [LINES[name] for name in names]
+    shown += [UNTRAINED] if any(_twin(results, m, runs) is not None for _, results, m in probes) else []
+    facts = [*by_labels, "bands: 95% intervals; folds, control task and classifiers held"]
+    facts += run_facts.shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
+    handles = [_handle(colour, dash) for colour, dash, _ in shown]
+    add_captions(
+        canvas,
+        "What does a linear probe read out of a layer?",
+        facts,
+        handles,
+        [name for *_, name in shown],
+        run_facts.encoder_lines([(label, results) for label, results, _ in probes]),
+    )
+    return canvas
+
+
+def _handle(colour: str, dash: object) -> object:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=colour, linestyle=dash)  # type: ignore[arg-type]  # a dash is a text or a tuple
+
+
+def _panel(axes: Axes, label: str, results: Results, measure: str, twin: np.ndarray | None) -> None:
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    axes.set_title(label, loc="left", fontsize=10.5, color=INK, parse_math=False)
+    for name, (colour, dash, _) in LINES.items():
+        values = results.values(measure, name)
+        if values is None:
+            continue
+        x = np.flatnonzero(np.isfinite(values))
+        solid = dash == "-"
+        axes.plot(x, values[x], color=colour, linestyle=dash, linewidth=2 if solid else 1.3, marker="o" * solid, ms=4)
+        if solid and (ends := results.interval(measure, name)) is not None:
+            axes.fill_between(x, ends[0][x], ends[1][x], color=colour, alpha=0.2, linewidth=0)
+    if twin is not None:
+        axes.plot(np.arange(len(twin)), twin, color=UNTRAINED[0], linestyle=UNTRAINED[1], linewidth=1.3)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=9, length=3)
+
+
+def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
+    """Table with a row for each probe and layer: its curves, and the selectivity's interval."""
+    import pandas as pd
+
+    rows: list[Cells] = []
+    for label, results, measure in measures(runs):
+        names = ("adjusted", *LINES, "n", "words", "labels")
+        curves = {name: results.values(measure, name) for name in names}
+        low, high = results.interval(measure, "adjusted") or (None, None)
+        curves |= {"untrained": _twin(results, measure, runs), "adjusted_low": low, "adjusted_high": high}
+        for layer in np.flatnonzero(np.isfinite(curves["adjusted"])) if curves["adjusted"] is not None else ():
+            row: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": measure, "layer": int(layer)}
+            rows.append(row | {name: np.nan if y is None else float(y[layer]) for name, y in curves.items()})
+    return pd.DataFrame(rows)
+
+
+def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+    """Table of each probe at its most selective layer and its last; None without any."""
+    numbers, lines = frame(runs), []
+    if numbers.empty:
+        return None
+    for (model, corpus, _), rows in numbers.groupby(["model", "corpus", "measure"], sort=False):
+        for name, row in (("most selective", rows.loc[rows.adjusted.idxmax()]), ("last", rows.iloc[-1])):
+            cells = ["" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in (*LINES, "untrained")]
+            interval = f"{row.adjusted:.3f} [{row.adjusted_low:.3f}, {row.adjusted_high:.3f}]"
+            lines.append([model, corpus, f"{row.layer} ({name})", interval, *cells])
+    columns = ["model", "corpus", "layer", "selectivity [95%]", "accuracy", "words held out", "control task",
+               "random vectors", "commonest", "untrained"]  # fmt: skip
+    notes = ["selectivity: accuracy less that on the control task (Hewitt & Liang 2019)"]
+    return SweepTable("What a linear probe reads out of a layer", numbers, columns, lines, notes)
