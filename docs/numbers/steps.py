@@ -63,4 +63,5 @@ STEPS = {
     "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
     "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
     "itself": Step("python -m docs.numbers.itself"),
+    "known_model": Step("python -m docs.numbers.known_model"),
 }

@@ -1,0 +1,48 @@
+"""Make the README's first figure and output anew: one command on a model that everyone knows.
+
+`python -m docs.numbers.known_model`; the model comes from the hub, or from its cache. What is printed stands in the
+README but for paths, and its numbers lie beside the picture.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import ctxexp
+from docs.numbers.marked import write_marked, write_small
+from docs.numbers.part import ROOT
+
+MODEL, METRIC = "sentence-transformers/all-MiniLM-L6-v2", "self_similarity"
+WORDS = [MODEL, f"metric={METRIC}"]
+MARK = "known model"
+NUMBERS, PICTURE = ROOT / "docs" / "known_model.csv", ROOT / "docs" / "known_model.png"
+WIDTH = 100  # of a line in the README
+PATHS = ("results:", "run:", "report:")  # lines that end with a place on this machine
+
+
+def shown(printed: str) -> str:
+    """What the README shows of what was printed: no paths, lines broken at the page's width."""
+    kept = "\n".join(line for line in printed.splitlines() if not line.startswith(PATHS))
+    lines = kept.strip("\n").splitlines()
+    table = max(i for i, line in enumerate(lines) if line[:1] in ("", " ")) + 1
+    return "\n".join([*lines[:table], *textwrap.wrap(" ".join(lines[table:]), WIDTH)])
+
+
+def make() -> None:
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "ctxexp", *WORDS]
+        done = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+        (found,) = Path(folder).glob("mlruns/results/*/*/results.json")
+        results = ctxexp.load(found.parent)
+        frame = results.frame
+        frame[frame.statistic.isin(("raw", "baseline", "adjusted"))].round(6).to_csv(NUMBERS, index=False)
+        write_small(found.parent / "figures" / f"{METRIC}.png", PICTURE)
+        write_marked(ROOT / "README.md", MARK, f"```text\n{shown(done.stdout)}\n```")
+
+
+if __name__ == "__main__":
+    make()
