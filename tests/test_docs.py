@@ -60,6 +60,12 @@ def stand_in(folder: Path, page: Path) -> dict[str, str]:
     return {**kept, "PATH": path, "HF_HUB_OFFLINE": "1"}
 
 
+def test_the_gallery_holds_every_figure() -> None:
+    docs = ROOT / "docs"
+    shown = set(re.findall(r"^!\[.+\]\((.+)\)$", (docs / "gallery.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert shown == {str(path.relative_to(docs)) for path in docs.rglob("*.png")}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "block"), commands(), ids=lambda v: v.splitlines()[0][:60] if isinstance(v, str) else v.stem

@@ -27,6 +27,9 @@ class SentenceGeometry(Metric):
     over: ClassVar[Over] = "pair"
     title = "Geometry of sentence vectors"
     unit: ClassVar[str] = "cosine"
+    subject: ClassVar[str] = "unrelated sentences"
+    lower: ClassVar[str] = "less alike"
+    higher: ClassVar[str] = "more alike"
     main: ClassVar[str] = "mean_cosine"
     definition: str = "mean cosine over all pairs of distinct sentences"
 

@@ -28,6 +28,9 @@ class IntrinsicDimension(SampleMetric):
     name: ClassVar[str] = "intrinsic_dimension"
     title = "Intrinsic dimension"
     unit: ClassVar[str] = "dimensions"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "spread over fewer dimensions"
+    higher: ClassVar[str] = "spread over more dimensions"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "mle", "duplicates")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 

@@ -21,6 +21,9 @@ class PartitionIsotropy(SampleMetric):
     name: ClassVar[str] = "partition_isotropy"
     title = "Isotropy of the partition function, I(W)"
     unit: ClassVar[str] = "ratio"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less isotropic"
+    higher: ClassVar[str] = "more isotropic"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
 
     def __init__(self, *, unit_norm: bool = False, redraws: int = 0) -> None:

@@ -24,6 +24,9 @@ class RogueDimensions(SampleMetric):
     name: ClassVar[str] = "rogue_dimensions"
     title = "Rogue dimensions"
     unit: ClassVar[str] = "share of the mean cosine"
+    subject: ClassVar[str] = "cosines"
+    lower: ClassVar[str] = "less ruled by one dimension"
+    higher: ClassVar[str] = "more ruled by one dimension"
     statistics: ClassVar[tuple[str, ...]] = (
         "raw", "mean_cosine", *(f"top_{k}" for k in TOP), *(f"without_{k}" for k in TOP), "dimension",
     )  # fmt: skip

@@ -48,6 +48,9 @@ class MatrixEntropy(_OfSentences):
     name: ClassVar[str] = "matrix_entropy"
     title = "Matrix entropy of sentences"
     unit: ClassVar[str] = "nats"
+    subject: ClassVar[str] = "the vectors of a sentence"
+    lower: ClassVar[str] = "spread over fewer directions"
+    higher: ClassVar[str] = "spread over more directions"
 
     def __init__(
         self,
@@ -87,6 +90,9 @@ class Curvature(_OfSentences):
     name: ClassVar[str] = "curvature"
     title = "Curvature of sentences"
     unit: ClassVar[str] = "radians"
+    subject: ClassVar[str] = "sentences"
+    lower: ClassVar[str] = "straighter"
+    higher: ClassVar[str] = "more curved"
     min_rows: ClassVar[int] = 3
 
     def __init__(

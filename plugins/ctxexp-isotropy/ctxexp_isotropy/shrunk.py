@@ -35,6 +35,9 @@ class IsoScoreStar(SampleMetric):
     name: ClassVar[str] = "isoscore_star"
     title = "IsoScore*"
     unit: ClassVar[str] = "isoscore"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less isotropic"
+    higher: ClassVar[str] = "more isotropic"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "isoscore", "all_of")
     invariances = frozenset({"rotation", "scale", "shift"})
 

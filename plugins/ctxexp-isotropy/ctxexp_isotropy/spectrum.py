@@ -50,6 +50,9 @@ class IsoScore(Spectrum):
 
     title = "IsoScore"
     unit: ClassVar[str] = "isoscore"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less isotropic"
+    higher: ClassVar[str] = "more isotropic"
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
     definition = "IsoScore of all occurrences (Rudman et al. 2022)"
 
@@ -68,6 +71,9 @@ class EffectiveRank(Spectrum):
     """
 
     unit: ClassVar[str] = "dimensions"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "spread over fewer dimensions"
+    higher: ClassVar[str] = "spread over more dimensions"
 
     def __init__(self, *, centred: bool = True) -> None:
         super().__init__()
@@ -94,6 +100,9 @@ class ParticipationRatio(Spectrum):
     """
 
     unit: ClassVar[str] = "dimensions"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "spread over fewer dimensions"
+    higher: ClassVar[str] = "spread over more dimensions"
 
     def __init__(self, *, centred: bool = True) -> None:
         super().__init__()
@@ -118,6 +127,9 @@ class FirstComponent(Spectrum):
 
     title = "Share of the first component"
     unit: ClassVar[str] = "share of variance"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less ruled by one direction"
+    higher: ClassVar[str] = "more ruled by one direction"
     invariances = frozenset({"rotation", "scale", "permutation"})  # a shift changes mean_cosine
     definition = "first principal component's share of the variance of all occurrences"
 

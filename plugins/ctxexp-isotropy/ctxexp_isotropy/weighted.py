@@ -69,6 +69,9 @@ class Symmetry(Metric):
     measures_embedding_tables: ClassVar[bool] = True
     title = "Symmetry of word vectors"
     unit: ClassVar[str] = "symmetry"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less symmetric"
+    higher: ClassVar[str] = "more symmetric"
     definition = "entropy of the covariance's eigenvalues over log d, words weighted by frequency (Yokoi et al. 2024)"
     invariances = frozenset({"rotation", "scale", "permutation"})
 

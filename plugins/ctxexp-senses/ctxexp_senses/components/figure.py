@@ -139,7 +139,8 @@ def finding(numbers: pd.DataFrame) -> str:
     if last.empty:
         return ""
     shares = [
-        f"{row.context:.0%} [{row.context_low:.0%}, {row.context_high:.0%}] in {row.model}" for row in last.itertuples()
+        f"{row.context:.1%} [{100 * row.context_low:.1f}, {100 * row.context_high:.1f}] in {row.model}"
+        for row in last.itertuples()
     ]
     return f"In the last layer context makes {', '.join(shares)} ({rows.corpus.iloc[0]}, {rows.words.iloc[0]} words)."
 

@@ -61,6 +61,9 @@ class VarianceComponents(Metric):
     over: ClassVar[Over] = "corpus"
     title = "What word vectors vary with"
     unit: ClassVar[str] = "share of variance"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less ruled by context"
+    higher: ClassVar[str] = "more ruled by context"
     main: ClassVar[str] = "context"
     definition = (
         "share of the variance that is sense, sentence, document or rest, not word, form or position; layer 0, which "

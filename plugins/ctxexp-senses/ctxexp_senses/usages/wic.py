@@ -31,6 +31,9 @@ class Wic(UsageMetric):
     dataset: ClassVar[str] = "dataset=wic"
     title = "Word in Context"
     unit: ClassVar[str] = "accuracy"
+    subject: ClassVar[str] = "the usages of a word"
+    lower: ClassVar[str] = "harder to tell apart"
+    higher: ClassVar[str] = "easier to tell apart"
     main: ClassVar[str] = "accuracy"
     definition = "accuracy of a threshold on the cosine of two usages, fitted on train"
     invariances = frozenset({"rotation", "scale", "row_scale"})
