@@ -16,7 +16,7 @@ import pytest
 
 import ctxexp
 from ctxexp.baselines import Uniform
-from ctxexp.command import compose, face
+from ctxexp.command import compose, texts
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
@@ -204,6 +204,9 @@ def test_what_cannot_be_measured_says_so() -> None:
         ctxexp.measure("bert", SENTENCES, transform=Center())
     with pytest.raises(ConfigError, match=r"control: expected a name or a ctxexp\.Control, got dict"):
         ctxexp.measure("elmo", SENTENCES, control={})
+    for baseline in (["x", 5], object()):  # a list was passed over
+        with pytest.raises(ConfigError, match=r"baseline: expected a name or a ctxexp\.Baseline, got (list|object)"):
+            ctxexp.measure("elmo", SENTENCES, baseline=baseline)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="measure has no argument 'baselin'; did you mean 'baseline'"):
         ctxexp.measure("bert", SENTENCES, baselin="b100")
     with pytest.raises(ConfigError, match="fit_on=train: dataset 'sentences' has no splits; use fit_on=target"):
@@ -329,7 +332,7 @@ def test_a_home_needs_no_quotes() -> None:
 
 
 def test_a_text_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(face, "MAX_YIELDED", 5)
+    monkeypatch.setattr(texts, "MAX_YIELDED", 5)
     with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list, .*max_contexts=256"):
         ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))
 

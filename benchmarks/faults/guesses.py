@@ -15,7 +15,7 @@ from typing import Any
 import ctxexp
 from ctxexp.command import cli, compose
 from ctxexp.command.names import registry
-from ctxexp.command.overrides import normalize_overrides
+from ctxexp.command.overrides import write_out
 from ctxexp.errors import CtxexpError
 
 from . import Lost, Silent
@@ -31,7 +31,7 @@ KEYS = (
 HUB = ("bert-base-uncased", "roberta-base", "gpt2-medium", "google-bert/bert-base-cased", "distilbert-base-uncased",
        "meta-llama/Llama-3.2-1B", "sentence-transformers/all-MiniLM-L6-v2", "./my-model", "checkpoints/step-100",
        "model.gguf")  # fmt: skip
-TEXTS = ("mine.txt", "data/mine.txt", "./corpus.txt", "~/corpus.txt", "/data/a.txt", "sentences.csv", "a/b/c")
+TEXTS = ("mine.txt", "data/mine.txt", "./corpus.txt", "~/corpus.txt", "/data/a.txt", "b.text.gz")
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -73,7 +73,7 @@ def typed(*words: str) -> tuple[str, float]:
     """What the check of a run with these words says, and the seconds that it took; empty where it may run."""
     started = time.process_time()
     try:
-        problems = compose.check_command(normalize_overrides(list(words)), multirun="-m" in words)
+        problems = compose.check_command(compose.read_overrides(list(words)), multirun=any("," in one for one in words))
     except CtxexpError as error:
         problems = [str(error)]
     seconds = time.process_time() - started
@@ -146,19 +146,25 @@ def a_group_for_another(draw: random.Random) -> None:
 
 
 def a_checkpoint(draw: random.Random) -> None:
+    """A name of the hub or a folder, however it is typed: the long form, to the letter."""
     name = draw.choice(HUB)
-    if draw.random() < 0.4:  # quoted, as shells take it
-        refused((f"model='{name}'",), f"model=huggingface model.checkpoint={name}")
-    else:
-        refused((f"model={name}",), f"model=huggingface model.checkpoint={name}")
+    words = draw.choice([[name], [f"model={name}"], [f"model='{name}'"], ["seed=1", name]])
+    long = ["model=huggingface", f"model.checkpoint={name}"]
+    if [word for word in compose.read_overrides(words) if word != "seed=1"] != long:
+        raise Silent(f"{words} is read as {compose.read_overrides(words)}")
+    message, seconds = typed(*words)
+    if message:  # a folder or a file that isn't there
+        answer(message, seconds, str(Path(name)))
+    both = compose.read_overrides([f"model=bert,{name}"])
+    if write_out([f"model={both[0].partition(',')[2]}"]) != long:
+        raise Silent(f"in a sweep {name} is {both}")
 
 
 def a_file(draw: random.Random) -> None:
+    """A file that isn't there, however it is typed: it is that file which is named."""
     name = draw.choice(TEXTS)
-    if draw.random() < 0.6:
-        refused((f"dataset={name}",), f"dataset=text dataset.path={name}")
-    else:
-        refused((f"dataset.path={name}",), "dataset=text")
+    words = draw.choice([name, f"dataset={name}", f"dataset.path={name}"])
+    refused((words,), str(Path(name).expanduser()))
 
 
 def a_home(draw: random.Random) -> None:
@@ -178,10 +184,11 @@ def twice(draw: random.Random) -> None:
 
 def a_word(draw: random.Random) -> None:
     """A word alone: a group in the plural, a name, a verb of another program, an option with dashes."""
-    group = draw.choice([group for group in options() if group != "engine"])
+    group = draw.choice([group for group in options() if group not in ("engine", "model")])
     name = draw.choice(options()[group])
     word, expected = draw.choice([
         (f"{group}s", f"--help {group}"), (group, f"--help {group}"), (name, "="), (f"--{name}", "="),
+        ("model", "--help model"), ("brt", "model=bert"),
     ])  # fmt: skip
     refused((word,), expected)
 
@@ -190,8 +197,8 @@ def other_flags(draw: random.Random) -> None:
     """How other programs take options: answered with this one's way, on the whole command."""
     name = draw.choice(["bert", "gpt2", "elmo"])
     words = draw.choice([
-        ["--model", name], [f"--model={name}"], ["-model", name], ["--model-name", name], ["run", name],
-        ["measure", name], ["eval", f"model={name}"], ["list"], ["ls"], ["models"], ["metrics"], ["datasets"],
+        ["--model", name], [f"--model={name}"], ["-model", name], ["--model-name", name],
+        ["measure", name], ["eval", f"model={name}"], ["list"], ["ls"], ["metrics"], ["datasets"],
         ["model", name], ["model", "=", name], [f"model:{name}"], ["--list"], ["-l"], ["--models"],
         [f"models={name}"], [f"Model={name}"], [f"MODEL={name}"], ["version"], ["--verbose"], ["info"], ["help", "me"],
         ["init"], ["plot"], ["show"],
@@ -224,7 +231,8 @@ def a_model(draw: random.Random) -> None:
     thing, expected = draw.choice([
         (Model(), "ctxexp.from_transformers("), (["gpt2", "bert"], "ctxexp.compare("), (("bert",), "expected one"),
         (None, "model"), (5, "model"), ({"bert": 1}, "model"), (Model, "model"), (b"bert", "model"), (Path("bert"), ""),
-        ({"gpt2"}, "model"), (len, "model"), ("brt", "bert"), ("gpt-2", "gpt2"), ("bert-base-uncased", "huggingface"),
+        ({"gpt2"}, "model"), (len, "model"), ("brt", "bert"), ("gpt-2", "gpt2"),
+        ("bert-base-uncased", "bert-base-uncased"),
         ("", ""), ("bert gpt2", ""), ("model=bert", ""),
     ])  # fmt: skip
     called(lambda: ctxexp.measure(thing, SENTENCES, progress=False), expected)
@@ -280,6 +288,12 @@ def a_folder(draw: random.Random) -> None:
     called(lambda: function(thing), str(Path(thing).expanduser()) if thing else "")
 
 
+def a_comparison(draw: random.Random) -> None:
+    """Names, or other things, where results are compared."""
+    thing = draw.choice([("bert", "gpt2"), (["bert", "gpt2"],), (5,), ("bert",), ({"bert": "gpt2"},), ([None],)])
+    called(lambda: ctxexp.compare(*thing), "expected results", "ctxexp.measure(name, ...)")
+
+
 def a_curve(draw: random.Random) -> None:
     """Names of curves and layers that aren't there, of results that are."""
     from tests.made import results_with
@@ -307,4 +321,5 @@ GUESSES: dict[str, Callable[[random.Random], None]] = {
     "a misspelt key": nearly_a_key,
     "another group's name": a_group_for_another,
     "a curve that isn't there": a_curve,
+    "names to compare": a_comparison,
 }

@@ -25,7 +25,7 @@ from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config
 from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
-from ctxexp.command.options import RENAMED, RENAMED_ARGUMENTS
+from ctxexp.command.options import MEANT, RENAMED, RENAMED_ARGUMENTS
 from ctxexp.command.overrides import (
     expand_locations,
     expand_sweeps,
@@ -254,6 +254,8 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         key = match.group(1)
         if key in RENAMED:
             return f"no config key {key!r}: it is {RENAMED[key]!r} now"
+        if key in MEANT:
+            return f"no config key {key!r}; did you mean {MEANT[key]}?"
         if key.startswith("hydra"):
             return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
         if key == "dataset.path":

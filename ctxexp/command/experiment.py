@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ from ctxexp.command.build import Built
 from ctxexp.command.callback import current_job
 from ctxexp.command.config import RESULT_NEUTRAL_KEYS, parse_config
 from ctxexp.command.labels import plugins_used
-from ctxexp.command.names import add_config_folder, config_folder, load_plugin_files, registry
+from ctxexp.command.names import GROUPS, add_config_folder, config_folder, load_plugin_files, registry
+from ctxexp.command.options import MEANT
 from ctxexp.command.secrets import as_written, environment_texts
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.writing import disk_error_message, is_disk_full
@@ -46,7 +48,10 @@ def _parse_flags(argv: list[str]) -> Namespace:
             key, equals, _ = word.partition("=")
             if equals:
                 message = message.replace(word, f"{key}=...").replace(repr(word)[1:-1], f"{key}=...")
-        raise ConfigError(f"{message}; ctxexp --help says what there is")
+        names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
+        meant = [MEANT.get(name) or f"{name}=NAME" for name in names if name in MEANT or name in GROUPS]
+        hint = f"; did you mean {meant[0]}?" if meant else "; what is chosen is written key=value"
+        raise ConfigError(f"{message}; ctxexp --help says what there is{hint}")
 
     parser = get_args_parser()
     parser.add_argument(FLAG, action="store_true")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.locations import quote
+from ctxexp.command.texts import Text as Text
+from ctxexp.command.texts import check_text, corpus_of
 from ctxexp.control import Control
-from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, TrackingError, near
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
     from ctxexp.command.config import Config
     from ctxexp.report.comparison import Comparison
-
-MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
-
-Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
 
 
 class PartChoices(TypedDict, total=False):
@@ -126,7 +122,7 @@ def configured(
             config = config.with_factories(kind, {_name(choice): factory})
     if not isinstance(model, str):
         config = replace(config, dtype=model.dtype)  # type: ignore[arg-type]  # an encoder's own, whatever it is
-    if (corpus := _corpus(model, text, config)) is not None:
+    if (corpus := corpus_of(model, text, config.words)) is not None:
         config = config.with_factories("dataset", {corpus.name: lambda: corpus})
     return config
 
@@ -183,14 +179,18 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
     return dict(unique_labels(labelled_runs))
 
 
-def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
+def compare(results: Mapping[str, Results] | Iterable[Results] | Results, *others: Results) -> Comparison:
     """Several runs side by side; in a notebook it shows itself as a table.
 
     Args:
         results: Results by label, or a list of them, which go by their titles.
+        others: Further results, by their titles.
 
     Returns:
         A comparison with `frame` and `plot()`.
+
+    Raises:
+        ConfigError: Something else than results.
 
     Example:
         >>> compare({"one": Results(), "other": Results()})
@@ -198,8 +198,15 @@ def compare(results: Mapping[str, Results] | Sequence[Results]) -> Comparison:
     """
     from ctxexp.report.comparison import Comparison  # with all that draws figures
 
-    named = results.items() if isinstance(results, Mapping) else ((r.info.title or "run", r) for r in results)
-    return Comparison(tuple(unique_labels(list(named))))
+    first = results if isinstance(results, Iterable) and not isinstance(results, str) else [results]
+    labelled = [*first.items()] if isinstance(first, Mapping) else [("", one) for one in first]
+    labelled += [("", one) for one in others]
+    if odd := [one for _, one in labelled if not isinstance(one, Results)]:
+        raise ConfigError(
+            f"compare: expected results, got {type(odd[0]).__name__}; measure each first: "
+            "ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
+        )
+    return Comparison(tuple(unique_labels([(label or one.info.title or "run", one) for label, one in labelled])))
 
 
 def _name(part: object) -> str:
@@ -213,12 +220,13 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     objects of the wrong kind."""
     from ctxexp.command import compose  # Hydra's
 
-    transform, control, metrics = (choices.get(kind) for kind in ("transform", "control", "metric"))
+    transform, metrics = choices.get("transform"), choices.get("metric")
     for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
         if factory is not None and not isinstance(factory, str) and not callable(factory):
             raise ConfigError(f"{name}: expected a factory, such as a class, got {type(factory).__name__}")
-    if control is not None and not isinstance(control, str | Control):
-        raise ConfigError(f"control: expected a name or a ctxexp.Control, got {type(control).__name__}")
+    for kind, base in (("control", Control), ("baseline", Baseline)):
+        if (choice := choices.get(kind)) is not None and not isinstance(choice, str | base):
+            raise ConfigError(f"{kind}: expected a name or a ctxexp.{base.__name__}, got {type(choice).__name__}")
     args = [f"{kind}={name}" for kind, name in choices.items() if isinstance(name, str)]
     if isinstance(metrics, Sequence) and not isinstance(metrics, str):
         if odd := [type(name).__name__ for name in metrics if not isinstance(name, str)]:
@@ -260,39 +268,4 @@ def _check_kinds(model: object, text: object) -> None:
             "comes with its tokenizer: ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several "
             "measurements: ctxexp.from_transformers(model, tokenizer)"
         )
-    if text is not None and not isinstance(text, str | Path | Corpus | Iterable):
-        raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}")
-
-
-def _corpus(model: str | Encoder, text: Text | None, config: Config) -> Corpus | None:
-    """The text as a corpus; None where the config's data set is the text."""
-    if text is None:
-        return model.corpus if isinstance(model, Encoder) else None
-    if isinstance(text, str | Path):
-        return None
-    if isinstance(text, Corpus):
-        return text
-    read = tokenizer(config.words.tokenizer, lower=config.words.lower)
-    sentences: list[Sentence] = []
-    unbounded = not isinstance(text, Sized)
-    for number, one in enumerate(text):
-        if unbounded and number == MAX_YIELDED:
-            raise ConfigError(
-                f"text: it yields more than {MAX_YIELDED:,} sentences, as a generator does that never ends; give a "
-                'list, or a file\'s path, which is streamed with options=["words.max_contexts=256"]'
-            )
-        if isinstance(one, Sentence):
-            sentences.append(one)
-        elif isinstance(one, str):
-            sentences.append(read(one))
-        elif isinstance(one, Iterable):
-            sentences.append(Sentence.of(one))
-        else:
-            raise ConfigError(
-                f"text: expected sentences, each a string or a list of words, got {type(one).__name__} at {number}"
-            )
-    if not sentences:
-        raise ConfigError("text: expected at least one sentence, got none")
-    if not any(map(len, sentences)):  # before a model is loaded
-        raise ConfigError(f"text: expected words, got none in {len(sentences):,} sentences")
-    return Corpus("sentences", tuple(sentences), choices={"tokenizer": config.words.tokenizer})
+    check_text(text)

@@ -17,6 +17,8 @@ from ctxexp.errors import ConfigError, suggestions
 from ctxexp.files.paths import user_path
 
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+_HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
+PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
 TABLES = (".parquet", ".jsonl", ".json", ".arrow", ".csv")  # of rows with a column of text, each also .gz or .zst
 
 Names = Callable[[str], Sequence[str]]
@@ -66,6 +68,8 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
     """
     if group not in ARGUMENTS or text in names or not text:
         return None
+    if page := re.fullmatch(PAGES[group], text, re.ASCII):
+        return Location(group, "huggingface", page[1]) if "huggingface" in names else None
     try:
         path = user_path(text)
         exists = path.exists()
@@ -112,7 +116,9 @@ def as_overrides(words: Sequence[str], names: Names) -> list[str]:
     Returns:
         As many overrides: `bert-base-uncased` becomes `model=bert-base-uncased`, `mine.txt` becomes `dataset=mine.txt`.
     """
-    return [f"{group}={word}" if (group := group_of(word, names)) else word for word in words]
+    groups = [group_of(word, names) for word in words]
+    values = [quote(word) if word.startswith("~") else word for word in words]
+    return [f"{group}={value}" if group else word for word, value, group in zip(words, values, groups, strict=True)]
 
 
 def group_of(word: str, names: Names) -> str:
@@ -120,6 +126,9 @@ def group_of(word: str, names: Names) -> str:
     `dataset` for files and folders of text; empty for any other word. Words with commas are several."""
     if re.match(r"[\w+.]+=|[-+=]|~[\w.@]+$", word) or not word:
         return ""
+    for group in PAGES:
+        if re.fullmatch(PAGES[group], word, re.ASCII):
+            return group
     parts = [word] if "," not in word or user_path(word).exists() else word.split(",")
     groups = {_group_of(part, names) for part in parts}
     return groups.pop() if len(groups) == 1 else ""

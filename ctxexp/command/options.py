@@ -18,6 +18,8 @@ DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 SHARDS = "one_pass.shards"
 RENAMED = {"words.one_pass": SHARDS}  # keys by their former name
+MEANT = dict.fromkeys(("text", "file", "path", "input", "data"), "dataset=FILE")  # keys that others have, by ours
+MEANT |= dict.fromkeys(("output", "out", "folder"), "tracking.folder=FOLDER")
 RENAMED_ARGUMENTS = {"size_matched": "baselines", "baseline": "baselines"}  # arguments, of metrics
 
 

@@ -27,6 +27,8 @@ MAX_VALUES = 100_000  # of one key in a sweep
 REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
 HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
 
+HUB_NAME = r"(?!\d+$)[\w.-]{2,96}"
+VERBS = {"help": "ctxexp --help", "version": "ctxexp --version", "measure": "ctxexp run", "list": "ctxexp models"}
 Options = Callable[[str], list[str]]
 """A group's names: `Options("model")` -> ["bert", ...]."""
 _SEVERAL = re.compile(rf"({'|'.join(ARGUMENTS)})=(['\"]?)(\w+):(.*)\2", re.DOTALL)  # a location among a sweep's names
@@ -65,33 +67,46 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
 
 
 def expand_locations(texts: Sequence[str], options: Options) -> tuple[list[str], list[Location]]:
-    """The overrides with every location (`model=bert-base-uncased`, or that word alone) in its long form, and the
-    locations. One that is swept beside names, or beside those of another option, is made an option of Hydra's instead,
-    which `write_out` turns back. Raises ConfigError where the location is given twice."""
+    """The overrides with every location in its long form, and the locations: `model=bert-base-uncased`, that word
+    alone, and `dataset.path=mine.txt` where nothing names a data set. One that is swept beside names, or beside those
+    of another option, is made an option of Hydra's instead, which `write_out` turns back. Raises ConfigError where one
+    is given twice."""
     overrides: list[str] = []
     locations: list[Location] = []
-    for text in as_overrides(texts, options):
-        group, _, value = text.partition("=")
-        names = _values(text, value) if group in ARGUMENTS else []
+    texts = as_overrides(texts, options)
+    if not any(re.match(r"\+*(dataset|experiment)=", text) for text in texts):
+        texts = [_with_dataset(text, options) for text in texts]
+    given = {group: [text for text in texts if text.startswith(f"{group}.{key}=")] for group, key in ARGUMENTS.items()}
+    for text in texts:
+        group = text.partition("=")[0]
+        names = _values(text) if group in ARGUMENTS else []
         own = {name: place for name in names if (place := locate(group, name, options(group)))}
+        if own and given[group]:
+            raise ConfigError(f"{given[group][0]} and {line(text, 80)}: two of one {group}; leave one out")
         locations += own.values()
+        if own:
+            given[group].append(text)
         if not own:
             overrides.append(text)
         elif len(own) == len(set(names)) and len({place.option for place in own.values()}) == 1:
-            overrides += long_form(group, own[names[0]].option, names)
+            overrides += long_form(group, own[names[0]].option, [own[name].place for name in names])
         else:
             overrides.append(f"{group}={','.join(_as_option(own[name]) if name in own else name for name in names)}")
-    for group in {place.group for place in locations}:
-        key = f"{group}.{ARGUMENTS[group]}="
-        given = [text for text in texts if text.startswith(key)]
-        if given:
-            place = next(place for place in locations if place.group == group)
-            raise ConfigError(f"{line(place.place, 80)} and {line(given[0], 80)}: two of one {group}; leave one out")
     return overrides, locations
 
 
-def _values(text: str, value: str) -> list[str]:
-    """The names that an override chooses, one, or a sweep's; of a path that exists that path, however it is spelt."""
+def _with_dataset(text: str, options: Options) -> str:
+    """`dataset=mine.txt` in place of `dataset.path=mine.txt`, which needs a data set that reads the file."""
+    key, _, value = text.partition("=")
+    names = _values(text) if key == "dataset.path" else []
+    known = options("dataset")
+    return f"dataset={value}" if names and all(locate("dataset", name, known) for name in names) else text
+
+
+def _values(text: str) -> list[str]:
+    """The texts that an override gives its key, one, or a sweep's; of a path that exists that path, however it is
+    spelt."""
+    value = text.partition("=")[2]
     with suppress(ConfigError, OSError):
         if user_path(value).exists():
             return [value]
@@ -228,7 +243,7 @@ def _check_choice(o: Override, options: Options) -> None:
 
 def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:
     """A hint on how a checkpoint or a file is given, where it may be one in place of a name; else empty."""
-    if group not in ARGUMENTS or not re.fullmatch(r"(?!\d+$)[\w.~/-]{2,96}", name):
+    if group not in ARGUMENTS or not re.fullmatch(rf"{HUB_NAME}|[\w.~/-]+/[\w./-]+|~[\w.-]+", name[:97]):
         return ""
     is_path, is_new = re.search(r"[/.~]", name), not suggestions(name, names)
     if group == "model" and (is_path or is_new or "-" in name):
@@ -240,7 +255,7 @@ def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:
 
 def _suggestion(word: str, options: Options) -> str:
     """`; did you mean ...?`: the command, or the option of some group, that the word is or resembles."""
-    verbs = {verb: f"ctxexp {verb}" for verb in options(COMMAND)} | {"help": "ctxexp --help"}
+    verbs = {verb: f"ctxexp {verb}" for verb in options(COMMAND)} | VERBS
     commands = dict(verbs)
     for group in GROUPS:
         commands |= {name: f"{group}={name}" for name in options(group) if name not in commands}
@@ -251,7 +266,11 @@ def _suggestion(word: str, options: Options) -> str:
         return f"; ctxexp --help {name.removesuffix('s')} lists them, and {name.removesuffix('s')}=NAME chooses"
     close = [commands[one] for one in ([name] if name in commands else suggestions(name, commands))]
     close = close or [verbs[one] for one in get_close_matches(name, verbs, n=2, cutoff=0.5)]
-    return f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help lists what there is"
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    place = re.search(r"[./]", name) and "; no such file or folder is here"
+    hub = re.fullmatch(HUB_NAME, name) and f", and model=huggingface model.checkpoint={name} is the hub's of that name"
+    return f"{place or ''}; ctxexp --help lists what there is{hub or ''}"
 
 
 def flatten_keys(node: Mapping[str, object], prefix: str = "") -> list[str]:
