@@ -198,8 +198,10 @@ def compare(results: Mapping[str, Results] | Iterable[Results] | Results, *other
     """
     from ctxexp.report.comparison import Comparison  # with all that draws figures
 
-    first = results if isinstance(results, Iterable) and not isinstance(results, str) else [results]
-    labelled = [*first.items()] if isinstance(first, Mapping) else [("", one) for one in first]
+    given: Any = results  # whatever a user guesses
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        given = [given]
+    labelled = [*given.items()] if isinstance(given, Mapping) else [("", one) for one in given]
     labelled += [("", one) for one in others]
     if odd := [one for _, one in labelled if not isinstance(one, Results)]:
         raise ConfigError(
