@@ -1,8 +1,9 @@
 # `make run` does the main job, `make test` runs the tests; both set everything up first.
-# PYTHON names the interpreter to start from (3.11 or later).
+# PYTHON names the interpreter to start from (3.11 or later). INSTALLER=pip installs with pip where uv won't do.
 
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(PYTHON) .ci/environment.py .venv -c constraints.txt
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need next to nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-calibration plugins/ctxexp-compare plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-papers plugins/ctxexp-scale plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-words
@@ -12,7 +13,7 @@ LIGHT := plugins/ctxexp-calibration plugins/ctxexp-compare plugins/ctxexp-freque
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
-showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=<folder>: their sentence vectors too
+showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=download, or STS=<folder>: their sentence vectors too
 	STS='$(STS)' $(BIN)/python plugins/ctxexp-papers/showcase.py
 
 test: setup  ## every test
@@ -24,7 +25,7 @@ lint: setup  ## style and types
 	$(BIN)/mypy
 
 docs: setup  ## the site: site/index.html, to be read without a network
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(INSTALL) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 ui: setup  ## MLflow's page, opened on the last sweep's charts
@@ -42,12 +43,12 @@ new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp
 
 setup: .venv/.ok
 
-# Debian's python3 may lack ensurepip; virtualenv from a folder of its own does the same.
-.venv/.ok: pyproject.toml constraints.txt $(LIGHT:%=%/pyproject.toml)
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv || { rm -rf .venv; $(PYTHON) -m pip install -q --target .venv-tools virtualenv && PYTHONPATH=.venv-tools $(PYTHON) -m virtualenv -q .venv; }
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,lint]' $(addprefix -e ,$(LIGHT))
-	touch $@
+# pip is for what users add; the installer is uv where it can be had.
+.venv/.ok: pyproject.toml constraints.txt .ci/environment.py $(LIGHT:%=%/pyproject.toml)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
+	@echo 'Installing ctxexp, its plugins and what tests need into .venv (once: half a minute with uv, four minutes with pip; a slow network adds to it):'
+	@$(INSTALL) -e '.[test,lint]' $(addprefix -e ,$(LIGHT)) pip
+	@touch $@
 
 clean:
 	rm -rf .venv .venv-tools .venv-extras build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

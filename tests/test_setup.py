@@ -1,0 +1,166 @@
+"""`.ci/environment.py`, which `make setup` and `.ci/` install with: pip's settings in uv's words, and what there is
+where uv or pip is missing."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / ".ci" / "environment.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_pip_s_settings_are_those_of_its_files_and_the_environment_goes_first(script: dict[str, Any]) -> None:
+    listing = "\n".join([
+        ":env:.find-links='/of/the/environment'",
+        "global.cert='/etc/ca.crt'",
+        "global.extra-index-url='\\nfile:///a/simple\\nfile:///b/simple'",
+        "global.find-links='/of/a/file'",
+        "global.index-url='http://mirror/simple'",
+        "global.no-index='false'",
+        "install.index-url='http://other/simple'",
+        "download.cert='/no/matter'",
+    ])  # fmt: skip
+    environ = {"PIP_FIND_LINKS": "/of/the/environment", "PIP_CERT": "", "HOME": "/h", "PIP_TRUSTED_HOST": "a b"}
+    assert script["pip_settings"](listing, environ) == {
+        "cert": "/etc/ca.crt",
+        "extra-index-url": "\nfile:///a/simple\nfile:///b/simple",
+        "find-links": "/of/the/environment",
+        "index-url": "http://other/simple",
+        "no-index": "false",
+        "trusted-host": "a b",
+    }
+    assert script["pip_settings"]("", {}) == {}
+
+
+def test_uv_is_told_what_pip_is_told(script: dict[str, Any]) -> None:
+    settings = {"cert": "/my files/ca.crt", "extra-index-url": "\nu\n  v", "find-links": "/a /b", "index-url": " i "}
+    told = {
+        "SSL_CERT_FILE": "/my files/ca.crt",
+        "UV_INDEX": "u v",
+        "UV_FIND_LINKS": "/a,/b",
+        "UV_DEFAULT_INDEX": "i",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
+    assert script["uv_variables"](settings, {}) == told
+    assert script["uv_variables"]({}, {}) == {}
+    assert script["uv_variables"]({"trusted-host": "m n"}, {}) == {"UV_INSECURE_HOST": "m n"}
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ({"UV_DEFAULT_INDEX": "mine"}, {"UV_INDEX": "u", "UV_INDEX_STRATEGY": "unsafe-best-match"}),
+        ({"UV_INDEX_URL": "mine"}, {"UV_INDEX": "u", "UV_INDEX_STRATEGY": "unsafe-best-match"}),
+        ({"UV_EXTRA_INDEX_URL": "mine"}, {"UV_DEFAULT_INDEX": "i"}),
+        ({"UV_INDEX_STRATEGY": "first-index"}, {"UV_DEFAULT_INDEX": "i", "UV_INDEX": "u"}),
+    ],
+)
+def test_what_uv_is_told_already_stands(script: dict[str, Any], own: dict[str, str], left: dict[str, str]) -> None:
+    variables = script["uv_variables"]({"index-url": "i", "extra-index-url": "u"}, own)
+    assert {k: v for k, v in variables.items() if k not in own} == left
+    assert {k: v for k, v in variables.items() if k in own} == {k: v for k, v in own.items() if k in variables}
+
+
+@pytest.mark.parametrize("value", ["1", "true", "YES", "on"])
+def test_no_index_is_an_option(script: dict[str, Any], value: str) -> None:
+    assert script["uv_options"]({"no-index": value}) == ["--no-index"]
+    assert script["uv_options"]({"no-index": "false"}) == script["uv_options"]({}) == []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder, with a space in its name, that has the script and, in `wheels`, a wheel of the package `greeting`."""
+    folder = tmp_path / "a checkout"
+    (folder / ".ci").mkdir(parents=True)
+    shutil.copy(SCRIPT, folder / ".ci")
+    shutil.copy(ROOT / "constraints.txt", folder)
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    info = "greeting-1.0.dist-info"
+    files = {
+        "greeting.py": "WORD = 'hello'\n",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(wheels / "greeting-1.0-py3-none-any.whl", "w") as wheel:
+        for name, text in {**files, f"{info}/RECORD": record}.items():
+            wheel.writestr(name, text)
+    # what a machine without a network says to pip: in a file, which uv doesn't read
+    (tmp_path / "pip.conf").write_text(f"[global]\nno-index = true\n[install]\nfind-links = {wheels}\n")
+    return folder
+
+
+def run(checkout: Path, *args: str, python: str = sys.executable, **environ: str) -> subprocess.CompletedProcess[str]:
+    """The script, without any setting for uv or pip but those of the fixture's file."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_", "PYTHON", "INSTALLER"))}
+    kept |= {
+        "PIP_CONFIG_FILE": str(checkout.parent / "pip.conf"),
+        "UV_CACHE_DIR": str(checkout.parent / "uv"),
+        **environ,
+    }
+    return subprocess.run(
+        [python, ".ci/environment.py", *args], cwd=checkout, env=kept, capture_output=True, text=True, timeout=100
+    )
+
+
+def greeting(folder: Path) -> str:
+    command = "import greeting, pathlib; print(greeting.WORD, pathlib.Path(greeting.__cached__).exists())"
+    done = subprocess.run([str(folder / "bin" / "python"), "-B", "-c", command], capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_uv_installs_from_where_pip_would_and_compiles(checkout: Path, script: dict[str, Any]) -> None:
+    uv = script["find_uv"]() if shutil.which("uv") or (ROOT / ".venv-tools" / "uv").exists() else None
+    if uv is None:
+        pytest.skip("uv isn't installed")
+    path = f"{Path(uv[0]).parent}{os.pathsep}{os.environ['PATH']}"
+    done = run(checkout, "an environment", "-c", "constraints.txt", "greeting", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("installed with uv in ")
+    assert greeting(checkout / "an environment") == "hello True"
+
+    missing = run(checkout, "an environment", "-c", "constraints.txt", "no-such-thing", PATH=path)
+    assert missing.returncode != 0
+    assert "no-such-thing" in missing.stderr
+    assert missing.stderr.endswith("error: uv can't install this (above); INSTALLER=pip, in front, tries pip\n")
+    assert greeting(checkout / "an environment") == "hello True"
+
+
+@pytest.mark.slow
+def test_pip_installs_where_uv_can_t_be_had(checkout: Path) -> None:
+    """No uv on PATH, none where packages come from, and a Python that has ensurepip but no pip."""
+    pytest.importorskip("ensurepip")
+    bare = checkout / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    asked = ("env", "-c", "constraints.txt", "greeting")
+    done = run(checkout, *asked, python=str(bare / "bin" / "python"), PATH="/nowhere")
+    assert done.returncode == 0, done.stderr
+    assert "uv is fetched into .venv-tools" in done.stderr
+    assert done.stdout.startswith("installed with pip in ")
+    assert greeting(checkout / "env") == "hello True"
+    assert [path.name for path in (checkout / ".venv-tools").iterdir()] == ["pip"]
+
+
+def test_pip_installs_where_it_is_asked_to(checkout: Path) -> None:
+    done = run(checkout, "env", "greeting", INSTALLER="pip")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("installed with pip in ")
+    assert greeting(checkout / "env") == "hello True"
+    missing = run(checkout, "env", "no-such-thing", INSTALLER="pip")
+    assert missing.returncode == 1
+    assert "Traceback" not in missing.stderr
