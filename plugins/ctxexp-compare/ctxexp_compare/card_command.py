@@ -35,7 +35,9 @@ def card(run: str, *, options: str = "", title: str = "", out: Path = Path("card
     title: what the card calls the model; empty: what the run does
     out: the folder for card.md, card.json and card.svg
     """
-    model_card = card_of(_results(run, options), title)
+    words = {"options": options, "title": title}
+    command = ["ctxexp", "card", run, *(f"{key}={value}" for key, value in words.items() if value)]
+    model_card = card_of(_results(run, options), title, "" if is_run_folder(run) else shlex.join(command))
     try:
         for path in write(model_card, out):
             print(path)
@@ -132,10 +134,19 @@ def _smallest(gate: Gate) -> list[str]:
     ]
 
 
+def is_run_folder(run: str) -> bool:
+    """Whether a run's folder is meant; else it is a model, which may be a folder, a file or a name of the hub."""
+    first = run.partition(" ")[0]
+    for path in map(user_path, (run, first)):
+        if path.exists():
+            return path.is_dir() and not (path / "config.json").is_file()
+    return first.partition("=")[0].count("/") > 1
+
+
 def _results(run: str, options: str) -> Results:
     """A run's results from its folder, or a model measured now. Raises ConfigError for what is neither."""
-    folder = user_path(run)
-    if folder.is_dir() or "/" in run.partition("=")[0]:
+    if is_run_folder(run):
+        folder = user_path(run)
         if not (folder / RESULTS_FILE).exists():
             raise TrackingError(
                 f"no {RESULTS_FILE} in {folder}: name a finished run's folder in <tracking.folder>/results"

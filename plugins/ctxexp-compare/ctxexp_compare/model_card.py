@@ -11,6 +11,7 @@ import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import difference
+from ctxexp.report.findings import findings
 from ctxexp.report.negative_controls import control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, shared_facts
 from ctxexp.report.side_by_side import number
@@ -36,6 +37,8 @@ class Card:
 
     results: Results
     title: str
+    command: str = ""
+    """What was typed, where a model was measured for the card."""
 
     @property
     def keys(self) -> list[Key]:
@@ -62,6 +65,11 @@ class Card:
                 numbers[f"{self._name(key)}: chance"] = level[layers]
             cells.append([_cell(values[i]) + ("" if level is None else f" ({_cell(level[i])})") for i in layers])
         return SweepTable("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
+
+    @property
+    def findings(self) -> list[str]:
+        """One sentence per main curve: its shape, as far as the data show it."""
+        return findings(self.results, self.title)
 
     @property
     def best(self) -> list[str]:
@@ -95,6 +103,7 @@ class Card:
             "It is of one training run: another of the same recipe may lie further off than these intervals reach.",
         ]
         for head, lines in (
+            ("In words", self.findings),
             ("Before you use these numbers", self.warnings),
             ("Best layers", self.best),
             ("Sinks", self.sinks),
@@ -107,7 +116,7 @@ class Card:
         return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
 
     def json(self) -> dict[str, Any]:
-        """The same in JSON's types: every curve whole, with intervals."""
+        """The same in JSON's types: every curve whole, with intervals, in six significant digits."""
         info = self.results.info
         curves = {}
         for key, estimates in self.results.by_key.items():
@@ -116,6 +125,8 @@ class Card:
         return {
             "format": FORMAT,
             "title": self.title,
+            "command": self.command,
+            "findings": self.findings,
             "warnings": self.warnings,
             "best": self.best,
             "sinks": self.sinks,
@@ -224,9 +235,9 @@ class Card:
             yield "a few vectors are far longer than the rest (sinks): means over words are mostly theirs"
 
 
-def card(results: Results, title: str = "") -> Card:
+def card(results: Results, title: str = "", command: str = "") -> Card:
     """The card of a run."""
-    return Card(results, title or results.info.title or results.info.model.name or "model")
+    return Card(results, title or results.info.title or results.info.model.name or "model", command)
 
 
 def write(model_card: Card, folder: Path) -> list[Path]:
@@ -265,4 +276,4 @@ def _cell(value: float) -> str:
 
 
 def _plain(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return float(f"{value:.6g}") if np.isfinite(value) else None

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from ctxexp_compare.card_command import is_run_folder
 from ctxexp_compare.model_card import card, write
 
 from ctxexp.results import Results
@@ -122,5 +124,31 @@ def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) 
     held = json.loads(data.read_text())
     assert held["curves"]["self_similarity/adjusted"]["value"] == ADJUSTED.tolist()
     assert held["curves"]["mev_released/raw"]["value"] == [0.1, 0.2, 0.3, 0.4]
-    assert held["format"] == 1
+    assert (held["format"], held["command"]) == (1, "")
+    assert held["findings"] == made.findings
+    assert made.findings[0].startswith("Self-similarity in my model: ")
+    assert f"**In words**\n\n- {made.findings[0]}" in shown
     assert picture.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_folder"),
+    [
+        ("mlruns/results/a run/0", True),
+        ("a run", True),
+        ("a model", False),
+        ("a_model/net.gguf dtype=bfloat16", False),
+        ("owner/name", False),
+        ("owner/name dataset=text dataset.path=/a/text.txt", False),
+        ("huggingface model.checkpoint=/a/model", False),
+        ("bert", False),
+    ],
+)
+def test_a_card_is_of_a_run_s_folder_or_of_any_model(
+    text: str, is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a run/results.json", "a model/config.json", "a_model/net.gguf"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    assert is_run_folder(text) == is_folder
