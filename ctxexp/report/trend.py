@@ -38,7 +38,7 @@ def trend(estimates: Estimates, replicates: np.ndarray | None = None) -> Trend:
     """The course of a curve of values (n_layers,) with bootstrap replicates (n_layers, r), if there are any.
 
     Of the lowest and the highest layer that one is the turn which lies farther from both ends together; a leg leads to
-    it, another on from it, each only if the change between its ends is certain.
+    it, another on from it to where it goes farthest, each only if the change between its ends is certain.
     """
     layers = np.flatnonzero(np.isfinite(estimates.value))
     rows = None if replicates is None or len(replicates) != len(estimates.value) else replicates[layers]
@@ -54,7 +54,13 @@ def trend(estimates: Estimates, replicates: np.ndarray | None = None) -> Trend:
     if not ends and signs.any():
         i, j = np.unravel_index(np.argmax(np.abs(np.triu(np.subtract.outer(y, y)) * signs)), signs.shape)
         ends = [(int(i), int(j))]
-    return Trend(names, True, tuple(_leg(signs, names, a, b) for a, b in ends))
+    return Trend(names, True, tuple(_leg(signs, names, a, _farthest(y, signs, a, b)) for a, b in ends))
+
+
+def _farthest(y: np.ndarray, signs: np.ndarray, start: int, end: int) -> int:
+    """The layer up to `end` that the change from `start` goes farthest to, where it is certain there too."""
+    farthest = start + int(np.argmax(signs[start, end] * y[start : end + 1]))
+    return farthest if signs[start, farthest] else end
 
 
 def _leg(signs: np.ndarray, layers: tuple[int, ...], start: int, end: int) -> Leg:

@@ -263,6 +263,12 @@ class Results:
 
         Returns:
             Its path.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     Results().report(Path(folder) / "mine.html").name
+            'mine.html'
         """
         from ctxexp.report.comparison import Comparison
 

@@ -12,9 +12,10 @@ from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
 from ctxexp.metrics.word_norm import WordNorm
-from ctxexp.report.findings import comparison_finding, finding, findings
+from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import describe
+from ctxexp.results.values import Key
 from tests.made import results_with, told
 
 MEASURES = {
@@ -92,6 +93,17 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
         "Mine in gpt2: a fall up to the last layer, 1 (-0.10 at layer 0, -0.50 at layer 1).",
     ]
     assert finding(results_with(curves, info=told(measures=MEASURES))).startswith("In this run, unrelated words")
+
+
+def test_curves_without_intervals_have_their_ranges() -> None:
+    key = Key("word_norm", "raw")
+    runs = [
+        ("a", results_with({"word_norm/raw": np.array([1.904, 244.06])}, info=told(measures=MEASURES))),
+        ("b", results_with({"word_norm/raw": np.array([np.nan])}, info=told(measures=MEASURES))),
+    ]
+    assert chart_finding(runs, key) == (
+        "Length of word vectors: 1.9 to 244.1 in a, undefined in b; without intervals no change is claimed."
+    )
 
 
 def test_variants_and_tasks_are_told_apart() -> None:

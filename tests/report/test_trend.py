@@ -23,6 +23,7 @@ def curve(values: list[float], half: float = EXACT) -> Estimates:
         ([0.1, 0.2, 0.6, 0.6], [Leg(1, 0, 2, 2, False)]),
         ([0.9, 0.3, 0.3, 0.7], [Leg(-1, 0, 1, 1, False), Leg(1, 1, 3, 3, False)]),
         ([0.9, 0.302, 0.3, 0.301], [Leg(-1, 0, 2, 1, False)]),  # which of the three is lowest isn't known
+        ([0.0, 0.5, 0.2, 0.25], [Leg(1, 0, 1, 1, False), Leg(-1, 1, 2, 2, False)]),  # and a last step back
         ([0.9, 0.5, 0.7, 0.2], [Leg(-1, 0, 3, 3, True)]),  # and back between
         ([0.5, 0.502, 0.498, 0.501], []),
         ([0.5, 0.5, 0.5, 0.5], []),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TITLES = {"pos": "part of speech", "frequency": "occurrences in the text", "pieces": "the model's tokens of a word"}
 LEVEL, PERMUTED = "random occurrences", "permuted labels: 2.5% and 97.5%"
 FEW_WORDS_NOTE = f"classes of fewer than {LEAST} words are left out"
+THIN = "Where no band shows, the interval is thinner than the line."
 _DASHED: Style = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 _DOTTED: Style = {"linewidth": 0.8, "linestyle": ":"}
 
@@ -130,7 +131,7 @@ def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
     labelled = [(label, results) for label, _, results in entries]
     facts = [of.facts, FEW_WORDS_NOTE if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
-    feet = run_facts.encoder_lines(labelled)
+    feet = [THIN, *run_facts.encoder_lines(labelled)]
     add_captions(canvas, of.title, facts, list(key.values()), list(key), feet, finding=finding(entries, curves, of))
     return canvas
 
@@ -227,7 +228,6 @@ def _panel(
             axes.plot(x, ends[x], color=style["color"], **_DOTTED)
     if level is not None:
         axes.plot(np.arange(len(level.value)), level.value, **_DASHED)
-        axes.set_ylim(top=1.02)
     else:
         axes.axhline(0, color=INK, linewidth=0.6)
     if of.percent:
