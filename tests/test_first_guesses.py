@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from ctxexp.models import minis
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
 FAST = ["metric=anisotropy", "min_contexts=2", "bootstrap=0", "device=cpu", "sink=none"]
-SECONDS = 2.0  # of processor time, for an answer
 
 DONE = [  # the words, and what is printed
     ("bert mine.txt", "bert, mine.txt: layers 0 to 4"),
@@ -98,9 +96,7 @@ def test_it_is_done(words: str, printed: str, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(("words", "named"), NAMED)
 def test_it_is_named(words: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
-    started = time.process_time()
     assert run_command_line([*words.split(), *FAST]) != 0
-    assert time.process_time() - started < SECONDS
     (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
     assert named in line
 

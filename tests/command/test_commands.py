@@ -66,7 +66,7 @@ def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
         UserWarning, match="registers command 'ui', which plugin 'ctxexp.command.verbs' already supplies"
     ):
         registry = build_registry([("twice", Twice())], installed=False)
-    verbs = ["cache", "conform", "plugins", "report", "run", "ui", "upload"]
+    verbs = ["cache", "conform", "models", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs
     assert all(registry.find("command", verb).summary for verb in verbs)
 

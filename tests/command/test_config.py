@@ -245,6 +245,7 @@ def test_every_yaml_composes_and_checks(option: str) -> None:
         "model=word_vectors": ["model.path=x"],
         "dataset=text": ["dataset.path=x"],
         "dataset=qnli": ["dataset.path=x"],
+        "dataset=tagged": ["dataset.path=x"],
         "dataset=huggingface": ["dataset.path=x"],
     }
     if option == "engine=ray":

@@ -180,7 +180,7 @@ def test_a_link_is_printed_without_the_key(
     watch.write_text(watch.read_text().replace("raise ValueError", "print"))
     monkeypatch.setenv("MYKEY", "hunter22")
     assert not typed([*RUN, "sink=leaky", "sink.leaky.pin=${oc.env:MYKEY}"], monkeypatch)
-    assert "run:     https://host/runs?id=***\n" in capfd.readouterr().out
+    assert "run:        https://host/runs?id=***\n" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("flags", [["--cfg", "job", "--resolve"], ["--info", "config"]], ids=["resolved", "info"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ctxexp_papers.claims.court import try_sources
 from ctxexp_papers.claims.verdict import Verdict
 
+from ctxexp.command import compose
 from ctxexp.command.cli import run_command_line
 
 FILE = """
@@ -45,11 +47,13 @@ def register_papers(register):
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A plugin's file; afterwards the registry is without it."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "mine.py"
     path.write_text(FILE, encoding="utf-8")
-    return path
+    yield path
+    compose.load_plugin_files(None)
 
 
 def test_a_plugin_file_adds_a_paper(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
