@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
+import pandas as pd
 from ctxexp_papers.claims.evidence import Evidence, Family
+from ctxexp_papers.papers.ethayarajh_2019.polysemy import WordProperties
+from ctxexp_papers.papers.ethayarajh_2019.words import ELMO_LOWEST
 
 from benchmarks.claims.worlds import World
 from ctxexp.results.values import Estimates, Key
@@ -85,5 +88,35 @@ def source(claim_id: str, rng: np.random.Generator) -> Family:
     return Family("protocol", "", members=members)
 
 
-WORLDS = {claim: World(null=partial(source, claim)) for claim in ON_THE_BOUND}
-"""Worlds in which each claim holds, and fails, are planted in the plugin's tests."""
+def words(of_senses: float, of_variety: float, rng: np.random.Generator) -> WordProperties:
+    """Words of the three models, whose self-similarity falls by so much with a property's standard deviation; both
+    properties go with frequency, and so does self-similarity."""
+    tables = {}
+    for model in LAYERS:
+        frequency, own_senses, own_variety, noise = rng.normal(size=(4, WORDS))
+        senses, variety = frequency + own_senses, frequency + own_variety
+        similarity = -frequency - of_senses * own_senses - of_variety * own_variety + noise
+        columns = {"self_similarity": similarity, "senses": np.floor(np.exp(senses / 2)), "variety": variety}
+        tables[model] = pd.DataFrame(columns | {"contexts": np.ceil(5 * np.exp(frequency))})
+    return WordProperties("protocol", "", words=tables, resamples=200)
+
+
+def lowest_five(lower: int, rng: np.random.Generator) -> Family:
+    """ELMo's words, of which about so many, of 1,000, lie below the highest of the five."""
+    is_lower = rng.random(1000) < lower / 1000
+    values = np.concatenate([np.full(5, 0.3), np.where(is_lower, 0.2, 0.6)])
+    names = [*ELMO_LOWEST, *(f"word{i}" for i in range(1000))]
+    table = pd.DataFrame({"word": names, "raw_0": values, "raw_1": values})
+    return Family("protocol", "", members=[Evidence("elmo", {}, tables={"self_similarity": table})])
+
+
+WORDS = 3500
+WORLDS = {claim: World(null=partial(source, claim)) for claim in ON_THE_BOUND} | {
+    "variety-not-polysemy": World(
+        null=partial(words, 0.0, 0.0), true=partial(words, 0.0, 1.0), false=partial(words, 1.0, 0.0)
+    ),
+    "elmo-lowest-words": World(
+        null=partial(lowest_five, 10), true=partial(lowest_five, 0), false=partial(lowest_five, 100)
+    ),
+}
+"""Of the other claims on runs, worlds in which they hold, and fail, are planted in the plugin's tests."""

@@ -23,6 +23,11 @@ def register_papers(register: Register) -> None:
 
 
 @ctxexp.hookimpl
+def register_metrics(register: Register) -> None:
+    register("self_similarity_by_senses", "ctxexp_papers.monosemy.metric:SelfSimilarityBySenses")
+
+
+@ctxexp.hookimpl
 def register_baselines(register: Register) -> None:
     register("frequency_matched", "ctxexp_papers.twins.baselines:FrequencyMatched")
     register("position_matched", "ctxexp_papers.twins.baselines:PositionMatched")

@@ -43,7 +43,10 @@ def test_single_words_of_ethayarajh_2019() -> None:
     assert {model: round(effect, 3) for model, (_, effect, _, _) in below.items()} == {
         "elmo": 0.030, "bert": 0.241, "gpt2": 0.731,
     }  # fmt: skip
-    assert sum(words(made)[c] != "not run" for c in said) == 3
+    assert said["elmo-lowest-words"] == "holds"
+    lowest = effects(made, "elmo-lowest-words")["elmo"]
+    assert lowest[1] == pytest.approx(1 / 6870)  # of the others "54" alone is lower
+    assert sum(words(made)[c] != "not run" for c in said) == 4
 
 
 def test_middle_layers_of_skean_2025() -> None:

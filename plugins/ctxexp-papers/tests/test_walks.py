@@ -17,6 +17,8 @@ WORLDS = 400  # a share of 5% of them has a standard error of 1.1%
 def worlds(kind: str, n: int, seed: int) -> np.ndarray:
     """(WORLDS, n) curves without a trend: white noise, an AR(1) of that coefficient, or random walks."""
     e = RNG(seed).normal(size=(WORLDS, n))
+    if kind.startswith("smooth"):
+        return smooth(e, float(kind.split()[-1])).cumsum(axis=1)
     if kind == "walk":
         return e.cumsum(axis=1)
     if kind == "walk of unequal steps":
@@ -26,7 +28,16 @@ def worlds(kind: str, n: int, seed: int) -> np.ndarray:
     return e
 
 
-@pytest.mark.parametrize("kind", ["0", "0.5", "0.8", "walk", "walk of unequal steps"])
+def smooth(e: np.ndarray, phi: float) -> np.ndarray:
+    """Steps whose neighbours go alike: a stationary AR(1) of each row's innovations."""
+    steps = e.copy()
+    steps[:, 0] /= np.sqrt(1 - phi**2)
+    for i in range(1, e.shape[1]):
+        steps[:, i] += phi * steps[:, i - 1]
+    return steps
+
+
+@pytest.mark.parametrize("kind", ["0", "0.5", "0.8", "walk", "walk of unequal steps", "smooth 0.5", "smooth 0.8"])
 def test_worlds_without_trend_give_at_most_7_percent(kind: str) -> None:
     a, b, rng = worlds(kind, 13, 1), worlds(kind, 13, 7), RNG(0)
     assert np.mean([trend_p(x, rng) < 0.05 for x in a]) <= 0.07

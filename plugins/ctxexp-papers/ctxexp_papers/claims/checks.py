@@ -146,7 +146,7 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, way
     """Whether the curve rises (falls) with depth: Spearman's rho of layer and value is on that side of 0, and the
     change along the straight line through all layers at least `least`.
 
-    Nothing is decided unless fewer than 5% of the walks with the same steps go with depth as far; of 5 layers 1 in 8
+    Nothing is decided unless fewer than 5% of walks go with depth as far; of 5 layers 1 in 8
     does at the least, so that 6 or fewer decide nothing. A claim that fails in any of several `ways` fails only beyond
     so many times rarer walks. Both intervals redraw each layer's value within its own, independently, which errs on the
     wide side since layers share their words.
@@ -178,7 +178,7 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, way
 
 
 def accompanied(evidence: Evidence, one: Key, other: Key, *, guard: Key, ways: int = 1) -> Check:
-    """Whether two curves go against each other over layers: Spearman's rho is below 0, beyond walks of the same steps.
+    """Whether two curves go against each other over layers: Spearman's rho is below 0, beyond walks.
 
     `other` is a cosine, of which `one` (the mean cosine of unrelated occurrences) is no part. Still a direction that
     all words share raises both, which counts against the claim only where `guard`, in which that direction cancels,
@@ -254,10 +254,10 @@ def side(sign: int, ends: tuple[float, float], bound: float) -> bool | None:
 
 
 def chance(p: float) -> str:
-    """How often chance gives as much, in words: "50.0% of walks with the same steps go as far: no more than chance"."""
+    """How often chance gives as much, in words: "50.0% of walks go as far: no more than chance"."""
     if not math.isfinite(p):
         return "no association: a curve doesn't change"
-    return f"{_share(p)} of walks with the same steps go as far{'' if p < LEVEL else ': no more than chance'}"
+    return f"{_share(p)} of walks go as far{'' if p < LEVEL else ': no more than chance'}"
 
 
 def _walks(p: float) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +20,12 @@ from ctxexp.errors import DataError
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.source import Inputs, Source
-from ctxexp_papers.claims.statistics.paired import Interval, group_difference
+from ctxexp_papers.claims.source import Inputs, LinkedResults, Source
+from ctxexp_papers.claims.statistics.matched import within_strata
+from ctxexp_papers.claims.statistics.paired import MIN_UNITS, Interval, group_difference
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MONO, BANDS = "monosemous", ("low", "mid", "high")
 SAME, MIXED = "poly-same", ("poly-rand", "poly-bal")
@@ -28,6 +33,10 @@ POOLS = (*MIXED, SAME)
 """Which ten sentences of a polysemous word: drawn at random, balanced over its senses, of one sense."""
 ENGLISH = ("en-bert", "en-bbcased", "en-multicased", "en-elmo", "en-c2v")
 OTHERS = ("fr-flaubertuncased", "fr-multicased", "es-betouncased", "es-multicased", "el-greekuncased", "el-multicased")
+METRIC, SENSES = "self_similarity_by_senses", {"low": (2, 2), "mid": (3, 4), "high": (5, math.inf)}
+"""The metric whose runs are evidence, and its bands: a text shows fewer senses than WordNet lists."""
+INVENTORY = "senses that the text shows, all labelled occurrences, frequency taken out"
+RUN = f"python -m ctxexp -m metric={METRIC} dataset=semcor model=bert,gpt2"
 Values = Mapping[tuple[str, str, str], np.ndarray]
 
 
@@ -92,7 +101,41 @@ def _check(
 
 
 def sources(inputs: Inputs) -> list[Source]:
-    """The released means, where their folder is named."""
+    """The released means, where their folder is named, and runs of metric=self_similarity_by_senses."""
+    return [*_released(inputs), *_of_runs(inputs.runs)]
+
+
+def _of_runs(runs: Sequence[LinkedResults]) -> list[Source]:
+    """The words of the newest run of each model and weights that has the metric's table, by its counts of senses."""
+    values: dict[tuple[str, str, str], np.ndarray] = {}
+    departures: dict[str, list[str]] = {}
+    for results, _ in runs:
+        model = f"{results.info.model.name} {results.info.model.weights}".strip()
+        table = results.tables.get(METRIC)
+        if table is None or model in departures:
+            continue
+        values |= {(model, *group): rows for group, rows in groups_of(table).items()}
+        departures[model] = [f"not the paper's experiment (corpus {results.info.corpus.name}, {INVENTORY})"]
+    return [SenseGroups("other", f"runs of metric={METRIC}", departures, command=RUN, values=values)] if values else []
+
+
+def groups_of(table: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
+    """The metric's table by pool and group: (words, layers) each, less what goes with a word's frequency."""
+    every, same = (table.pivot(index="word", columns="layer", values=name) for name in ("all", "one_sense"))
+    every = every.dropna()
+    words = table.drop_duplicates("word").set_index("word").loc[every.index]
+    frequency = every - within_strata(every.to_numpy(), words["contexts"].to_numpy()) - every.mean()
+    pools = {"poly-rand": every - frequency, SAME: (same.loc[every.index] - frequency).dropna()}
+    senses = words["senses"]
+    groups = {("", MONO): pools["poly-rand"][senses == 1]}
+    for pool, values in pools.items():
+        mine = senses[values.index]
+        groups[pool, pool] = values[mine > 1]
+        groups |= {(pool, band): values[mine.between(*ends)] for band, ends in SENSES.items()}
+    return {group: values.to_numpy() for group, values in groups.items() if len(values) >= MIN_UNITS}
+
+
+def _released(inputs: Inputs) -> list[Source]:
     folder = inputs.released_folder("gari_soler_2021", "en-bert") or inputs.released_folder("Results", "en-bert")
     if folder is None:
         return []
@@ -127,12 +170,20 @@ def read_means(path: Path) -> dict[str, np.ndarray]:
 
 def _above_pool(source: SenseGroups, *, models: Sequence[str], pools: Sequence[str]) -> list[Check]:
     """Monosemous words above the polysemous ones, whose group is named as their pool is."""
+    models = _models(source, models)
     return [check for pool in pools for check in in_every_layer(source, [(MONO, pool)], models=models, pools=(pool,))]
 
 
 def _bands(source: SenseGroups, *, models: Sequence[str]) -> list[Check]:
     pairs = [("low", "mid"), ("mid", "high")]
-    return in_every_layer(source, pairs, models=models, pools=POOLS)
+    return in_every_layer(source, pairs, models=_models(source, models), pools=POOLS)
+
+
+def _models(source: SenseGroups, models: Sequence[str]) -> Sequence[str]:
+    """The paper's models of the claim; off its protocol those of the runs, which are English."""
+    if source.kind != "other":
+        return models
+    return source.models() if models is ENGLISH else ()
 
 
 claim = partial(
@@ -141,8 +192,8 @@ claim = partial(
     null="groups of words of equal mean: of so many layers and models one would break or meet the order by chance",
     reason="0: the paper says above, not by how much",
     reversal="a layer of one model in which the order is the other way round beyond its interval",
-    evidence="words' own self-similarities: the released ones are means by layer (released=<clone of "
-    "github.com/ainagari/monopoly>), on which only sides can be told",
+    evidence="words' own self-similarities in the paper's models and sentences: the released ones are means by layer "
+    "(released=<clone of github.com/ainagari/monopoly>), on which only sides can be told",
 )
 TEST = "mean self-similarity of {} less that of {}: the interval over words (Welch) above 0 in every layer"
 CLAIMS = (
@@ -152,7 +203,6 @@ CLAIMS = (
         statement="Monosemous words are more self-similar than polysemous ones, in all layers of the English models.",
         test=TEST.format("monosemous words", "polysemous ones"),
         check=partial(_above_pool, models=ENGLISH, pools=MIXED),
-        models=ENGLISH,
         variants=MIXED,
     ),
     claim(
@@ -161,7 +211,6 @@ CLAIMS = (
         statement="They are so even where all sentences of a polysemous word have the same sense.",
         test=TEST.format("monosemous words", "polysemous ones in sentences of one sense"),
         check=partial(_above_pool, models=ENGLISH, pools=(SAME,)),
-        models=ENGLISH,
         variants=(SAME,),
     ),
     claim(
@@ -170,7 +219,6 @@ CLAIMS = (
         statement="The fewer senses, the more self-similar: bands of low, mid and high polysemy are in this order.",
         test=TEST.format("each band", "the next"),
         check=partial(_bands, models=ENGLISH),
-        models=ENGLISH,
         variants=POOLS,
     ),
     claim(
@@ -179,7 +227,6 @@ CLAIMS = (
         statement="Models of French, Spanish and Greek too tell monosemous words from polysemous ones, in all layers.",
         test=TEST.format("monosemous words", "polysemous ones"),
         check=partial(_above_pool, models=OTHERS, pools=MIXED),
-        models=OTHERS,
         variants=MIXED,
         quote="models in other languages also manage to establish relevant distinctions between words at different "
         "polysemy levels",

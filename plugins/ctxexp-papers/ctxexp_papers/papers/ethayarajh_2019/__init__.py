@@ -7,17 +7,17 @@ from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp_papers.claims.evidence import families
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.source import Inputs, Source
-from ctxexp_papers.papers.ethayarajh_2019 import contexts, per_word, released, static, words
+from ctxexp_papers.papers.ethayarajh_2019 import contexts, per_word, polysemy, released, static, words
 from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL
 
-CLAIMS = (*contexts.CLAIMS, *words.CLAIMS, *static.CLAIMS)
+CLAIMS = (*contexts.CLAIMS, *words.CLAIMS, polysemy.CLAIM, *static.CLAIMS)
 """Every claim, in the paper's order."""
 
 RULE = (
     "Tests and thresholds were fixed before any run of the paper's own weights was looked at, and with the released "
     "figures in view, but for those on trends and on the room above chance, which were made stricter later. Intervals "
-    "decide: one that spans the bound leaves its test open; a trend over layers is decided only beyond what walks of "
-    "the same steps give. A verdict is on the paper's claim and comes from runs of the paper's own weights "
+    "decide: one that spans the bound leaves its test open; a trend over layers is decided only beyond what walks "
+    "give. A verdict is on the paper's claim and comes from runs of the paper's own weights "
     "(bert-base-cased, gpt2, the original ELMo, by the SHA-256 of their files), own text and own protocol, or from "
     "the authors' released per-word files; the same tests on anything else say what came out there."
 )
@@ -26,11 +26,10 @@ RULE = (
 def sources(inputs: Inputs) -> list[Source]:
     """Runs by family, the authors' per-word files where their folder is named, and their per-layer figures."""
     runs = [pair for pair in inputs.runs if not inputs.models or _is_of(pair[0].info.model.name, inputs.models)]
-    every: list[Source] = [*families(runs, PROTOCOL)]
-    per_word_files = per_word.source(inputs)
-    own = sum(source.kind == "protocol" for source in every)
-    every[own:own] = [per_word_files] if per_word_files else []
-    return [*every, released.family()]
+    every = [*families(runs, PROTOCOL), per_word.source(inputs), *polysemy.sources(inputs)]
+    found: list[Source] = [source for source in every if source is not None]
+    found.sort(key=lambda source: source.kind != "protocol")
+    return [*found, released.family()]
 
 
 def _is_of(model: str, models: tuple[str, ...]) -> bool:

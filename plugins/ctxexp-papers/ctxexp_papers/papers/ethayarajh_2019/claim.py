@@ -30,12 +30,12 @@ BOUND = TestShape(
     "a layer whose whole interval is on the other side, in any of the models",
 )
 TREND = TestShape(
-    "walks of the curve's own steps, each up or down: 5% go with depth as far",
+    "walks of the curve's own steps, each up or down, and smooth walks: 5% go with depth as far",
     f"a change of {NONE} at the least: less is none by the margin of equivalence",
     "a run whose curve goes the other way, or no further than walks do",
 )
 ASSOCIATION = TestShape(
-    "walks of either curve's own steps: 5% go with the other curve as far",
+    "walks of either curve's own steps, and smooth walks: 5% go with the other curve as far",
     "rho beyond 0, on raw self-similarity: adjusted contains the mean cosine",
     "curves that rise together in the chance-corrected value too",
 )
@@ -48,6 +48,11 @@ SHARE = TestShape(
     "the share is on its line, by Wilson's interval widened for layers and models",
     "one word in ten, for `many` and for `among the lowest`: the paper gives no number",
     "one layer of one model with the share on the other side",
+)
+LOWEST_FIVE = TestShape(
+    "the share is on its line, by Wilson's interval: five words are lowest by chance once in 10^17 choices",
+    "one other word in a hundred, since ties and rare words with two contexts may stand lower",
+    "another hundred words below them",
 )
 WINS = TestShape(
     "equal scores: a benchmark is won only by a difference whose interval is above 0, a tie is no win",

@@ -28,7 +28,7 @@ ABOUT = 0.20  # the paper's own line for intra-sentence similarity
 NEARLY_ALL, MOST = 0.9, 0.501  # shares of the layers
 POSITIVE = Bound(above=0.0)
 BOTH = "bert, elmo"  # whom a comparison of the two is of
-WALKS = "beyond 95% of walks with the same steps"
+WALKS = "beyond 95% of walks"
 RISES = (
     f"the interval of Spearman's rho with the layer is above 0, {WALKS}, that of its change along a line above {NONE}"
 )

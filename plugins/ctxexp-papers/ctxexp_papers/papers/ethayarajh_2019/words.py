@@ -10,7 +10,7 @@ from ctxexp_papers.claims.checks import Bound, Check, in_layers
 from ctxexp_papers.claims.evidence import SAMPLED, Evidence, Family
 from ctxexp_papers.claims.spans import NotMeasuredError
 from ctxexp_papers.claims.statistics.shares import wilson
-from ctxexp_papers.papers.ethayarajh_2019.claim import BOUND, INFERENCE, SHARE, claim
+from ctxexp_papers.papers.ethayarajh_2019.claim import BOUND, INFERENCE, LOWEST_FIVE, SHARE, claim
 from ctxexp_papers.papers.ethayarajh_2019.contexts import each
 from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
 
@@ -31,6 +31,8 @@ MANY = 0.10  # of the words
 THIRD = (0.25, 0.35)  # "about 30%" of variance
 STOP_WORDS = ("the", "of", "to", "and", "a")
 LOWEST = 0.10  # of all words, by self-similarity
+ELMO_LOWEST = ("and", "of", "'s", "the", "to")
+FEW = 0.01  # of the other words, that may be lower
 
 
 def _below_line(family: Family) -> list[Check]:
@@ -122,6 +124,23 @@ def _stop_words_lowest(family: Family) -> list[Check]:
     return checks
 
 
+def _elmo_lowest(family: Family) -> list[Check]:
+    """The share of the other words below the highest of the five, by their means over layers."""
+    evidence, table = _table(family, "elmo", "self_similarity")
+    if evidence is None or table is None:
+        return [Check("elmo", text=_no_table(family, "elmo", "self_similarity"))]
+    means = table.set_index("word").filter(like="raw_").mean(axis=1).dropna()
+    if missing := [word for word in ELMO_LOWEST if word not in means]:
+        return [Check("elmo", text=f"{', '.join(missing)} not among its words")]
+    others = means.drop(list(ELMO_LOWEST))
+    lower = others[others < means[list(ELMO_LOWEST)].max()]
+    low, high = wilson(len(lower), len(others))
+    passed = True if high < FEW else False if low >= FEW else None
+    text = f"others that are lower: {', '.join(map(str, lower.index[:5])) or 'none'}; the most alike: {means.idxmax()}"
+    share, brief = len(lower) / len(others), f"{len(lower)} of {len(others):,} lower"
+    return [Check("elmo", "", passed, share, low, high, len(others), text, evidence.link, brief)]
+
+
 def _layers(table: pd.DataFrame, start: str, *, defined: bool = True) -> list[tuple[int, np.ndarray]]:
     """The hidden layers of a word table with their column of values; the defined ones only, or a value a row."""
     layers = []
@@ -192,6 +211,15 @@ CLAIMS = [
         _stop_words_lowest,
         MODELS,
         shape=SHARE,
+    ),
+    claim(
+        "elmo-lowest-words",
+        "4.2",
+        "The words of the lowest average self-similarity in ELMo are and, of, 's, the and to.",
+        f"share of other words whose mean over layers is below the highest of the five: its interval is below {FEW}",
+        _elmo_lowest,
+        ("elmo",),
+        shape=LOWEST_FIVE,
     ),
     claim(
         "finite-senses",

@@ -1,0 +1,138 @@
+"""Self-similarity by number of senses and by variety of contexts, at equal frequency."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ctxexp.dataset import Corpus
+from ctxexp.errors import DataError, MetricError
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.measuring.groups import Group
+from ctxexp.measuring.occurrences import Text
+from ctxexp.metric import Estimate, Metric, Over
+from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks, within_strata
+from ctxexp_papers.claims.statistics.paired import Interval, paired_difference
+from ctxexp_papers.monosemy.words import describe_words
+
+COUNTS = ("occurrences", "senses", "contexts", "variety")
+
+
+class SelfSimilarityBySenses(Metric):
+    """Self-similarity of words of one sense less that of words of several, at equal frequency, in [-2, 2].
+
+    A word is a spelling with `least` labelled occurrences or more, its senses those that the corpus labels; its value
+    is the mean cosine over all pairs of these (whose expectation doesn't depend on their number). `monosemous`,
+    `polysemous`: the means over words; `one_sense`: that of polysemous words in occurrences of their commonest sense
+    alone, where there are `least`; `difference` (the main one) and `one_sense_difference`: monosemous words less these,
+    within strata of how often a word occurs in the text. `difference_permuted`: what labels of the words give that mean
+    nothing, permuted after the strata were taken out, with the 2.5% and 97.5% percentiles.
+
+    `rho_senses` and `rho_variety`: partial rank correlations over words of self-similarity with the number of senses
+    and with the variety of contexts, each given the other and the frequency. Variety is the expected number of
+    different words within five places of the word in five of its contexts. Intervals are over words, which are taken
+    for independent. Senses that the text happens to show are fewer than a dictionary's, so that their correlation is
+    on the small side. The table has a row a word and layer.
+
+    Garí Soler and Apidianaki 2021 (Let's Play Mono-Poly, arXiv 2104.14694) compare the same groups, of WordNet's senses
+    and ten sentences each; Ethayarajh 2019 says that variety, not polysemy, drives a word's variation.
+    """
+
+    over: ClassVar[Over] = "sense"
+    name: ClassVar[str] = "self_similarity_by_senses"
+    title = "Self-similarity by number of senses"
+    unit: ClassVar[str] = "cosine"
+    main: ClassVar[str] = "difference"
+    subject: ClassVar[str] = "words of one sense"
+    lower: ClassVar[str] = "no more alike than words of several"
+    higher: ClassVar[str] = "more alike than words of several"
+    definition = "self-similarity of words of one sense less that of words of several, at equal frequency"
+    invariances = frozenset({"rotation", "scale", "row_scale"})
+
+    def __init__(self, *, least: int = 10, permutations: int = 200, seed: int = 0) -> None:
+        if least < 2 or permutations < 0 or seed < 0:
+            raise MetricError(
+                f"self_similarity_by_senses: least={least}, permutations={permutations}, seed={seed}: expected 2 "
+                "occurrences or more, and 0 or more of the others"
+            )
+        self.least, self.permutations, self.seed = least, permutations, seed
+        self._words: pd.DataFrame | None = None
+        self._rows: list[dict[str, object]] = []
+        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
+
+    def require(self, corpus: Corpus) -> None:
+        if not corpus.senses:
+            raise DataError(
+                f"{self.name}: corpus {corpus.name!r} has no senses; choose a data set that does, as semcor"
+            )
+
+    def bind_text(self, text: Text) -> None:
+        key = "ctxexp_papers.monosemy"
+        if key not in text.derived:
+            words = [str(word) for word in text.occurrences.by_sense.keys]
+            text.derived[key] = describe_words((s.words for s in text.corpus.sentences), words)
+        self._words = text.derived[key]  # type: ignore[assignment]
+
+    def update(self, group: Group) -> None:
+        if self._words is None or len(group.labels) < self.least or group.key not in self._words.index:
+            return
+        senses = Counter(group.labels)
+        label, count = senses.most_common(1)[0]
+        same = np.array([one == label for one in group.labels])
+        one_sense = float(mean_cosine(group.x[same])) if count >= self.least else float("nan")
+        described = {name: float(value) for name, value in self._words.loc[group.key].items()}
+        row = {"word": group.key, "occurrences": float(len(group.labels)), "senses": float(len(senses))}
+        self._rows.append(row | described | {"all": float(mean_cosine(group.x)), "one_sense": one_sense})
+
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
+        self._resample = rng, replicates
+
+    def compute(self) -> dict[str, float | Estimate]:
+        table = pd.DataFrame(self._rows, columns=["word", *COUNTS, "all", "one_sense"])
+        table = table[np.isfinite(table["all"])].assign(is_one=lambda words: words["senses"] == 1)
+        one_sense = table.assign(all=table["all"].where(table["is_one"], table["one_sense"])).dropna(subset=["all"])
+        groups = {
+            "monosemous": table[table["is_one"]],
+            "polysemous": table[~table["is_one"]],
+            "one_sense": one_sense[~one_sense["is_one"]],
+        }
+        statistics: dict[str, float | Estimate] = {"n": float(len(table))}
+        for name, words in groups.items():
+            statistics |= {f"{name}_words": float(len(words)), name: _estimate(paired_difference, words["all"])}
+        for name, words in (("difference", table), ("one_sense_difference", one_sense)):
+            statistics[name] = _estimate(matched_difference, words["all"], words["is_one"], words["contexts"])
+        return statistics | self._permuted(table) | self._partial(table.dropna(subset=["variety"]))
+
+    def _permuted(self, table: pd.DataFrame) -> dict[str, float | Estimate]:
+        """The difference where words change places after frequency was taken out."""
+        if not self.permutations or not 0 < table["is_one"].sum() < len(table):
+            return {}
+        y, d = within_strata(table[["all", "is_one"]].to_numpy(np.float64), table["contexts"].to_numpy()).T
+        permuted = np.random.default_rng(self.seed).permuted(np.tile(d, (self.permutations, 1)), axis=1)
+        values = permuted @ y / max(float(d @ d), 1e-12)
+        return {"difference_permuted": Estimate(float(values.mean()), *np.percentile(values, [2.5, 97.5]).tolist())}
+
+    def _partial(self, table: pd.DataFrame) -> dict[str, float | Estimate]:
+        rng, resamples = self._resample
+        columns = (table[name].to_numpy(np.float64) for name in ("all", "senses", "variety", "contexts"))
+        try:
+            found = partial_ranks(*columns, rng=rng, resamples=max(resamples, 1))
+        except ValueError:
+            return {}
+        return {"rho_senses": Estimate(*found.one[:3]), "rho_variety": Estimate(*found.other[:3])}
+
+    def outputs(self) -> dict[str, list[dict[str, object]]]:
+        """The table: a row a word."""
+        return {"table": self._rows}
+
+
+def _estimate(interval: Callable[..., Interval], *columns: pd.Series[Any]) -> Estimate:
+    """The interval of these words; NaN where they are too few."""
+    try:
+        return Estimate(*interval(*(column.to_numpy() for column in columns))[:3])
+    except ValueError:
+        return Estimate(float("nan"), float("nan"), float("nan"))
