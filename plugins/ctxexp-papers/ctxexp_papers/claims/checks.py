@@ -35,7 +35,8 @@ class Check:
     """One test on one model: did it come out as claimed (None: open, or not measured), with what effect.
 
     `low` and `high` are the effect's 95% interval, NaN where the evidence brings none (released figures). `brief` is
-    the outcome as a table has it ("6 of 12"), `text` the effect in words, or why there is none.
+    the outcome as a table has it ("6 of 12"), `text` the effect in words, or why there is none; `threshold` the bounds
+    of the effect, where they aren't 0, for figures.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Check:
     text: str = ""
     link: str = ""
     brief: str = ""
+    threshold: tuple[float, ...] = ()
 
     @property
     def is_measured(self) -> bool:
@@ -72,6 +74,13 @@ class Bound:
     above: float | None = None
     below: float | None = None
     within: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The numbers that bound the value."""
+        if self.within is not None:
+            return (-self.within, self.within)
+        return tuple(end for end in (self.above, self.below) if end is not None)
 
     def margins(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far inside the bound intervals (n,) are at their worst end and at their best; negative: outside."""
@@ -124,7 +133,8 @@ def in_layers(
     if over is None:
         text += _twin(evidence, key, at)
     n = evidence.n(key, at)
-    return Check(evidence.model, "", passed, *evidence.with_interval(*spans.at(at)), n, text, evidence.link, brief)
+    effect = evidence.with_interval(*spans.at(at))
+    return Check(evidence.model, "", passed, *effect, n, text, evidence.link, brief, bound.ends)
 
 
 def _margins(bound: Bound, spans: Span, layers: list[int]) -> tuple[np.ndarray, np.ndarray]:

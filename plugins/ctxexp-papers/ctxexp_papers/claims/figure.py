@@ -13,11 +13,12 @@ LABELS, PLOT, ROW, MARGIN = 290, 380, 20, 26
 
 
 def forest(checks: Sequence[Check], labels: Mapping[str, str]) -> Markup:
-    """The picture; empty without a finite effect. 0 is marked where it is among the values."""
+    """The picture; empty without a finite effect. 0 is marked where it is among the values, and each
+    claim's own threshold as a dashed line."""
     shown = [check for check in checks if math.isfinite(check.effect)]
     if not shown:
         return Markup()
-    ends = [v for c in shown for v in (c.effect, c.low, c.high) if math.isfinite(v)]
+    ends = [v for c in shown for v in (c.effect, c.low, c.high, *c.threshold) if math.isfinite(v)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     span = high - low or 1.0
 
@@ -44,6 +45,10 @@ def _row(check: Check, label: str, y: float, x: object) -> list[str]:
     colour = {True: "yes", False: "no", None: "open"}[check.passed]
     text = escape(", ".join(filter(None, (label, check.variant))))
     parts = [f'<text x="{LABELS}" y="{y + 4}" text-anchor="end">{text}</text>']
+    parts += [
+        f'<line class="threshold" x1="{x(end)}" x2="{x(end)}" y1="{y - ROW / 2}" y2="{y + ROW / 2}"/>'
+        for end in check.threshold
+    ]
     if math.isfinite(check.low):
         parts.append(f'<line class="{colour}" x1="{x(check.low)}" x2="{x(check.high)}" y1="{y}" y2="{y}"/>')
     return [*parts, f'<circle class="{colour}" cx="{x(check.effect)}" cy="{y}" r="4"/>']

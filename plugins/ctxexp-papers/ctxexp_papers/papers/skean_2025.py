@@ -106,7 +106,8 @@ def nearly_every_task(source: LayerScores) -> list[Check]:
             most = wilson(won, n, ways=len(MODELS))[1]
             passed = True if low > NEARLY else False if most < NEARLY else None
             brief = f"{won} of {n}"
-            checks.append(Check(model, variant, passed, won / n, low, high, n, f"{brief} tasks", brief=brief))
+            text = f"{brief} tasks"
+            checks.append(Check(model, variant, passed, won / n, low, high, n, text, "", brief, (NEARLY,)))
     return checks
 
 

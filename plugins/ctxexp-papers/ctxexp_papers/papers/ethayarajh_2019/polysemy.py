@@ -63,7 +63,8 @@ def variety_not_polysemy(source: WordProperties) -> list[Check]:
             (LARGER_PART, larger, more, "senses less variety"),
         ):
             text, brief = f"partial rank correlation of self-similarity: {what}", f"{what} {rho.value:+.2f}"
-            checks.append(Check(model, reading, passed, *rho, text, source.link_of.get(model, ""), brief))
+            threshold = (-NONE, NONE) if what == "senses" else ()
+            checks.append(Check(model, reading, passed, *rho, text, source.link_of.get(model, ""), brief, threshold))
     return checks
 
 

@@ -67,7 +67,9 @@ def _about_a_third(evidence: Evidence, key: Key) -> Check:
     passed = True if inside else False if outside else None
     n = evidence.n(key, 2)
     text = f"mean of layers 2 to {layers[-1]}"
-    return Check("gpt2", "", passed, *evidence.with_interval(value, low, high), n, text, evidence.link, f"{value:.3f}")
+    return Check(
+        "gpt2", "", passed, *evidence.with_interval(value, low, high), n, text, evidence.link, f"{value:.3f}", THIRD
+    )
 
 
 def _below_baseline(family: Family) -> list[Check]:
@@ -88,7 +90,9 @@ def _below_baseline(family: Family) -> list[Check]:
             most = wilson(share * n, n, ways=len(MODELS) * len(shares))[1]
             passed = True if low > MANY else False if most <= MANY else None
             text = f"rarest in layer {layer}, commonest {max(shares.values())[0]:.0%}"
-            checks.append(Check(model, definition, passed, share, low, high, n, text, evidence.link, f"{share:.0%}"))
+            checks.append(
+                Check(model, definition, passed, share, low, high, n, text, evidence.link, f"{share:.0%}", (MANY,))
+            )
     return checks
 
 
@@ -120,7 +124,7 @@ def _stop_words_lowest(family: Family) -> list[Check]:
         within = sum(wilson(s * m, m)[1] < LOWEST for s, _, m in worst.values())
         brief = f"{within} of {len(worst)}"
         text = f"{brief} layers; in layer {layer} {share:.1%} of the words are below {table['word'][i]!r}"
-        checks.append(Check(model, "", passed, share, low, high, n, text, evidence.link, brief))
+        checks.append(Check(model, "", passed, share, low, high, n, text, evidence.link, brief, (LOWEST,)))
     return checks
 
 
@@ -138,7 +142,7 @@ def _elmo_lowest(family: Family) -> list[Check]:
     passed = True if high < FEW else False if low >= FEW else None
     text = f"others that are lower: {', '.join(map(str, lower.index[:5])) or 'none'}; the most alike: {means.idxmax()}"
     share, brief = len(lower) / len(others), f"{len(lower)} of {len(others):,} lower"
-    return [Check("elmo", "", passed, share, low, high, len(others), text, evidence.link, brief)]
+    return [Check("elmo", "", passed, share, low, high, len(others), text, evidence.link, brief, (FEW,))]
 
 
 def _layers(table: pd.DataFrame, start: str, *, defined: bool = True) -> list[tuple[int, np.ndarray]]:
