@@ -113,7 +113,9 @@ function show(entry) {
   const depth = chosen("axis") === "depth", hidden = unseen();
   const { panel, view } = shown(entry);
   note.textContent = [panel.definition, panel.direction].filter(text => text).join("; ");
-  const sentences = data.models.map((model, i) => ({ ...model, i })).filter(model => !hidden.has(model.label) && panel.findings[model.label]);
+  const isMain = view === (panel.views.adjusted ?? Object.values(panel.views)[0]);  // which the sentences are of
+  const sentences = data.models.map((model, i) => ({ ...model, i })).filter(model =>
+    isMain && !hidden.has(model.label) && panel.findings[model.label]);
   said.replaceChildren(...sentences.map(model =>
     make("li", {}, mark(model.i, model.colour), " ", panel.findings[model.label])));
   plot.role = "img";

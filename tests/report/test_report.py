@@ -170,15 +170,32 @@ def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_pat
         read = "return document.querySelectorAll('.plot')[1].data.map(t => [t.name, t.x, t.y])"
         names = {name for name, _, _ in run(read) if name}
         assert {"bert", "elmo", "bert, published"} <= names
+        # a chart says what it shows, in text and to who can't see it; its zero line is chance; charts share a scale
+        second = (
+            "const [, at] = document.querySelectorAll('#headline .charts section'), plot = at.querySelector('.plot');"
+        )
+        told = run(f"{second} return [...at.querySelectorAll('.findings li')].map(li => li.textContent)")
+        assert any(
+            "In elmo, words grow" in said or "Self-similarity of words in elmo: no change" in said for said in told
+        )
+        assert "Self-similarity of words. " in run(f"{second} return plot.ariaLabel")
+        assert run(f"{second} return at.querySelector('p').textContent").endswith("lower = more context-specific")
+        assert "chance" in run(f"{second} return plot.layout.annotations.map(note => note.text)")
+        ranges = "return [...document.querySelectorAll('#headline .plot')].map(p => p.layout.yaxis.range)"
+        assert len({tuple(each) for each in run(ranges)}) == 1
         for choice in ("[value=raw]", "[value=depth]"):
             run("document.querySelector(arguments[0]).click()", choice)
         shown = {name: (x, y) for name, x, y in run(read)}
         elmo = dict(runs())["elmo"]
+        assert (
+            run(f"{second} return at.querySelectorAll('.findings li:not(.aside)').length") == 0
+        )  # they are of adjusted
         np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
         np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/raw"])
         assert run("return document.querySelectorAll('b').length") == 0
         run("document.querySelector('#more summary').click()")
         wait_until(lambda: run("return document.querySelector('#more .plot').data?.length ?? 0") >= 3)
+        assert run("return document.querySelector('#more .plot').layout.yaxis.type") == "log"  # lengths
         definition = "return document.querySelectorAll('#headline .charts section')[3].querySelector('p').textContent"
         assert "Definition 3" in run(definition)
         run("document.querySelectorAll('#headline .charts section')[3].querySelectorAll('input')[1].click()")
