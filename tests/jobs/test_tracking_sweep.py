@@ -335,7 +335,7 @@ def test_summary_that_fails_hides_no_job(app: Path) -> None:
 def test_note_is_a_table_of_linked_jobs() -> None:
     row = SweepRow("bert", [], "FAILED", "a | b\nc", Path(), Path(), "http://h/#/experiments/1/runs/0")
     lines = sweep_note(SweepReport([row]), ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
-    assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's *Compare* page shows last")
+    assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's own *Compare* page shows last")
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
 
 
@@ -343,7 +343,8 @@ def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
     curves = {"self_similarity/adjusted": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
     found = results_with(curves)
     lines = job_note(found, tmp_path, "1", "r").splitlines()
-    assert lines[:4] == [
+    assert lines[0] == "Self similarity in this run: one layer, 0."
+    assert lines[2:6] == [
         "| layer | Self similarity, adjusted | Word norm, raw |",
         "|---|---|---|",
         "| 0 | 0.500 | 1.250 |",

@@ -36,7 +36,8 @@ from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database, doctor, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.sink import MlflowSink, _dataset
+from ctxexp.sinks.mlflow.models import dataset_inputs
+from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, means, metric_name, metric_names
@@ -710,7 +711,7 @@ def test_parallel_jobs_name_one_data_set(store: Path) -> None:
         found = saying(results(), fingerprint=fingerprint)
         together.wait()
         try:
-            sink._log_inputs(_dataset(found))
+            sink._log_inputs(dataset_inputs(found.info.corpus), [])
         except Exception as error:
             refused.append(error)
 

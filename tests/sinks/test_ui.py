@@ -28,22 +28,22 @@ from ctxexp.jobs.state import job_folder, new_id
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.app import STORE, ShortLinks
+from ctxexp.sinks.mlflow.app import FRONT, STORE, ShortLinks, _entry
 from ctxexp.sinks.mlflow.links import short_link, sweep_link, ui_address
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.views import FIRST
-from tests.browser import headless
+from tests.browser import headless, wait_until
 from tests.made import results_with, told
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 HEADLINES = {
     "anisotropy/mean_cosine": "Anisotropy",
-    "self_similarity/adjusted": "Self-similarity",
-    "intra_sentence_similarity/adjusted": "Intra-sentence sim.",
-    "max_explainable_variance/adjusted": "Max. expl. variance",
+    "self_similarity/adjusted": "Self similarity above chance",
+    "intra_sentence_similarity/adjusted": "Intra sentence similarity above chance",
+    "max_explainable_variance/adjusted": "Max explainable variance above chance",
 }
 
 
@@ -61,6 +61,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
             curve = np.linspace(0.9, 0.2, layers) - number / 20
             keys = ("word_norm/raw", *HEADLINES, "self_similarity/raw", "self_similarity/sd")
             about = told(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
+            about |= told(encoder=name, corpus="polysemy", fingerprint="0")
             running.log(results_with(dict.fromkeys(keys, curve), info=about))
     report = close_sweep(sweep, sinks, lambda pairs, folder: [])
     assert report.error is None
@@ -86,12 +87,12 @@ def browser(tmp_path: Path) -> Iterator[object]:
         yield browser
 
 
-def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
+def test_the_front_page_is_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
     link = last_sweep_link(where(stored), "study", address)
     if database.version_of(database.client(address)) < FIRST:
         assert "searchFilter=" in str(link)  # the link of before, which was looked at by hand
         pytest.skip("this version of MLflow has no views by name")
-    browser.get(link)
+    browser.get(address)
     curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
         [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""
     three = {"rgb(31, 119, 180)", "rgb(214, 39, 40)", "rgb(44, 160, 44)"}  # of bert, gpt2, elmo
@@ -103,16 +104,56 @@ def test_printed_link_opens_on_the_overlaid_curves(stored: Sweep, address: str, 
             break
         assert time.monotonic() < deadline, f"no chart with three curves: {found}\n{text}"
         time.sleep(0.25)
+    assert browser.current_url.startswith(str(link))
     for name in MODELS:
-        assert f"\n{name}\n" in text  # the run list
-    assert "3 matching runs" in text
-    assert "MLflow Assistant" in text  # a first visit
+        assert f"{name} (self_similarity/adjusted)" in text  # the legend
+    assert "Last sweep: " in text
+    assert "Layer by layer: step = layer; adjusted: 0 = chance\nwithout intervals" in text
+    assert "MLflow Assistant" not in text  # though it is a first visit
+    assert "shared view" not in text
     places = [text.index(f"\n{title}\n") for title in HEADLINES.values()]
     assert places == sorted(places)
     assert len(found) == len(HEADLINES)  # the others are folded
     for folded in ("self_similarity (2)", "word_norm (1)"):
         assert re.search(folded.replace(" (", r"\s*\(").replace(")", r"\)"), text), text
     assert "comparison" not in text  # the summary run is in no legend
+
+
+def test_compared_runs_are_curves_and_the_models_numbers(stored: Sweep, address: str, browser) -> None:
+    runs = stored_runs(database.client(where(stored)))
+    jobs = [run for run in runs if run.data.tags[KIND] == "job"]
+    number, ids = jobs[0].info.experiment_id, ",".join(f'"{run.info.run_id}"' for run in jobs)
+    compared = f'#/compare-runs?runs=[{ids}]&experiments=["{number}"]'
+    browser.get(f"{address}/{compared}")
+    wait_until(lambda: len(browser.find_elements("css selector", ".js-plotly-plot .js-line")) >= 3, 60)
+    assert f"#/experiments/{number}/runs?searchFilter=attributes.run_id" in browser.current_url
+    browser.execute_script("history.pushState(null, '', arguments[0])", f"{compared}&tables")  # as its own button does
+    time.sleep(0.5)
+    assert "compare-runs" in browser.current_url
+    browser.execute_script("history.pushState(null, '', arguments[0])", "#/elsewhere")
+    browser.execute_script("history.pushState(null, '', arguments[0])", compared)
+    wait_until(lambda: "compare-runs" not in browser.current_url)
+    models = f"#/experiments/{number}/models?workflowType=machine_learning"
+    browser.execute_script("location.hash = arguments[0]", models)
+    shift = "return document.querySelector('.ag-body-horizontal-scroll-viewport')?.scrollLeft"
+    wait_until(lambda: browser.execute_script(shift) == 800, 60)
+    wait_until(lambda: "self_similarity adjusted mean" in browser.find_element("tag name", "body").text)
+
+
+def test_the_front_page_is_whole_whatever_a_browser_kept(stored: Sweep, address: str) -> None:
+    with urllib.request.urlopen(f"{address}/", timeout=20) as reply:
+        page, kept = reply.read().decode(), reply.headers
+    assert page.index("sweep/last") < page.index('<div id="root"')
+    assert 'if (true) {\n    keep("mlflow.settings.telemetry.enabled_v1", "false")' in page
+    assert "etag" not in kept
+    asked = urllib.request.Request(f"{address}/", headers={"If-None-Match": "*", "Range": "bytes=0-10"})
+    with urllib.request.urlopen(asked, timeout=20) as reply:
+        assert (reply.status, reply.read().decode()) == (200, page)
+
+
+def test_who_wants_telemetry_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "false")
+    assert b'if (false) {\n    keep("mlflow.settings.telemetry' in _entry.__wrapped__()
 
 
 def test_upload_through_the_server(stored: Sweep, address: str) -> None:
@@ -176,12 +217,15 @@ def asked(path: str, *hosts: str) -> tuple[int, str, str]:
     return start["status"], dict(start["headers"]).get(b"location", b"").decode(), body["body"].decode()
 
 
-def test_short_addresses_lead_to_a_sweeps_view(stored: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_addresses_lead_to_a_sweeps_view(stored: Sweep, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STORE, where(stored))
     status, place, _ = asked(f"/sweep/{stored.id}")
     assert (status, place) == (302, last_sweep_link(where(stored), "study", "http://x").removeprefix("http://x"))  # type: ignore[union-attr]
     assert stored.id in place
     assert asked("/sweep/last") == (302, place, "")
+    assert asked("/sweep/last-but-one") == (404, "", "no sweep 'last-but-one' in this store")
+    monkeypatch.setenv(STORE, database.prepare(template))
+    assert asked("/sweep/last") == (302, FRONT, "")
     assert asked("/sweep/no'ne%20such") == (404, "", 'no sweep "no\'ne such" in this store')
 
 

@@ -1,6 +1,9 @@
-"""MLflow's web application with short addresses: `/sweep/<id>` leads to a sweep's charts, `/sweep/last` to the last's.
+"""MLflow's web application with short addresses: `/sweep/<id>` leads to a sweep's charts, `/sweep/last` to the last's,
+and so does `/`.
 
-`mlflow server --app-name ctxexp` finds it by the entry point `mlflow.app`; `ctxexp ui` starts that.
+Its page opens on curves: without the assistant, without telemetry, and with curves where runs are compared
+(`entry.html`). `mlflow server --app-name ctxexp` finds the application by the entry point `mlflow.app`; `ctxexp ui`
+starts that.
 """
 
 from __future__ import annotations
@@ -9,16 +12,21 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from ctxexp.files.templates import render_page
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.links import LAST, SHORT
 from ctxexp.sinks.mlflow.ui import charts_link
 
 STORE = "MLFLOW_BACKEND_STORE_URI"
+FRONT = "/#/experiments"  # the last sweep's address in a store without one
+PARTIAL = (b"if-none-match", b"if-modified-since", b"range", b"if-range")  # headers that ask for less than the page
+OF_THE_BODY = (b"content-length", b"etag", b"last-modified")
 Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
 
 
 class ShortLinks:
@@ -35,9 +43,13 @@ class ShortLinks:
         self,
         scope: Message,
         receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
+        send: Send,
     ) -> None:
         path = str(scope.get("path", ""))
+        if scope["type"] == "http" and path == "/":
+            headers = [header for header in scope.get("headers", ()) if header[0] not in PARTIAL]
+            await self.mlflow({**scope, "headers": headers, "extensions": {}}, receive, _with_entry(send))
+            return
         if scope["type"] != "http" or not path.startswith(SHORT):
             await self.mlflow(scope, receive, send)
             return
@@ -49,10 +61,39 @@ class ShortLinks:
         name = unquote(path.removeprefix(SHORT)).strip("/")
         is_name = re.fullmatch(r"\w[\w.-]*", name)  # of a sweep; nothing else reaches the store
         place = await asyncio.to_thread(_place, name) if is_name else ""
+        place = place or (FRONT if name == LAST else "")
         text = b"" if place else f"no sweep {name!r} in this store".encode()
         headers = [(b"location", place.encode())] if place else [(b"content-type", b"text/plain; charset=utf-8")]
         await send({"type": "http.response.start", "status": 302 if place else 404, "headers": headers})
         await send({"type": "http.response.body", "body": text})
+
+
+def _with_entry(send: Send) -> Send:
+    """`send` for MLflow's page, which puts `entry.html` at its head."""
+    start: Message = {}
+    body = bytearray()
+
+    async def send_page(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            start.update(message)
+            return
+        body.extend(message.get("body", b""))
+        if message.get("more_body"):
+            return
+        page = bytes(body).replace(b"<head>", b"<head>" + _entry(), 1)
+        headers = [header for header in start.get("headers", ()) if header[0].lower() not in OF_THE_BODY]
+        length = (b"content-length", str(len(page)).encode())
+        await send({**start, "headers": [*headers, *([length] if body else [])]})
+        await send({"type": "http.response.body", "body": page})
+
+    return send_page
+
+
+@cache
+def _entry() -> bytes:
+    """What MLflow's page does before anything else."""
+    telemetry = os.environ.get("MLFLOW_DISABLE_TELEMETRY", "").lower() not in ("true", "1")
+    return render_page("ctxexp.sinks.mlflow", "entry.html", telemetry=telemetry).encode()
 
 
 def _is_allowed(host: str) -> bool:

@@ -58,12 +58,17 @@ def jobs_filter(sweep: str) -> str:
     return f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'"
 
 
-def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:
-    """The page where MLflow overlays the curves of a sweep's jobs; `uri` is the store's or the UI's address (empty: of
-    the server itself).
+def run_filter(run_id: str) -> str:
+    """The search filter that selects one run."""
+    return f"attributes.run_id = '{run_id}'"
 
-    With the sweep's view, if the experiment's `tags` hold one; else the run list with all charts. MLflow's front page
-    and its Compare button show no curves.
+
+def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:
+    """The page where MLflow overlays the curves of a sweep's jobs, or of a run with a view of its own; `uri` is the
+    store's or the UI's address (empty: of the server itself).
+
+    With the view, if the experiment's `tags` hold one; else the run list with all charts. MLflow's front page and its
+    Compare button show no curves.
     """
     query = {"viewStateShareKey": sweep}
     if f"{VIEW}{sweep}" not in tags:  # beside a filter the page ignores a view

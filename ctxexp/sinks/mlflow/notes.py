@@ -6,21 +6,32 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctxexp.report.findings import comparison_finding, finding, sweep_finding
+from ctxexp.report.page import REPORT
 from ctxexp.report.side_by_side import number
-from ctxexp.report.wording import full_title, main_keys, readable
+from ctxexp.report.wording import LabelledResults, full_title, main_keys, readable
 from ctxexp.results import Results
 from ctxexp.sink import SweepReport
 from ctxexp.sinks.mlflow.values import headline
 
-COMPARE = "MLflow's *Compare* page shows last layers alone; the chart icon above the list of runs shows curves."
+COMPARE = "MLflow's own *Compare* page shows last layers alone; the chart icon above the list of runs shows curves."
+
+
+def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: str, run_id: str) -> str:
+    """What the last sweep or run (`kind`) of an experiment showed, the sentence that compares its runs first: MLflow's
+    page shows the first line. `run_id` has the report."""
+    shown, order = sweep_finding(runs), comparison_finding(runs)
+    report = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{REPORT}"
+    return f"[Last {kind}]({report}): {order}\n\n{shown.removesuffix(order)}".replace(": \n\n", ": ").strip()
 
 
 def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
-    """A job's main curves as a Markdown table, a row a layer, and links to the figures in its `folder`."""
+    """What a job shows in a sentence, its main curves as a Markdown table, a row a layer, and links to the figures in
+    its `folder`."""
     keys, lines = main_keys(results), []
     if keys:
         names = [f"{full_title(key.measure, key.task, [results])}, {readable(key)}" for key in keys]
-        lines = [f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]
+        lines = [finding(results), "", f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]
     for layer in results.info.model.layers or range(results.n_layers if keys else 0):
         values = [float(results.by_key[key].value[layer]) for key in keys]
         cells = [number(value) if math.isfinite(value) else "" for value in values]
@@ -36,7 +47,8 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
 
 def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
     """The jobs as a Markdown table, shown on the summary run's page."""
-    lines = [f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
+    shown = sweep_finding(report.compared)
+    lines = [*([shown, ""] if shown else []), f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
     lines += ["| job | status | run | error |", "|---|---|---|---|"]
     for row, run_id in zip(report.rows, run_ids, strict=True):
         error = headline(row.error or "").replace("|", "/")

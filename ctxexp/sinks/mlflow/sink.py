@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import random
@@ -22,22 +21,22 @@ from ctxexp.jobs.credentials import redact, with_credentials
 from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
-from ctxexp.sinks.mlflow import database, doctor, sweeps
+from ctxexp.sinks.mlflow import database, doctor, sweeps, views
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.links import run_link, short_link, sweep_link, ui_address
-from ctxexp.sinks.mlflow.notes import job_note
+from ctxexp.sinks.mlflow.links import run_filter, run_link, short_link, sweep_link, ui_address
+from ctxexp.sinks.mlflow.models import dataset_inputs, logged_model
+from ctxexp.sinks.mlflow.notes import experiment_note, job_note
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
-from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, means, metric_names
+from ctxexp.sinks.mlflow.values import flat, headline, interval_ends, keys_to_compare, means, metric_names
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, Metric, Param, RunTag
+    from mlflow.entities import DatasetInput, LoggedModelInput, Metric, Param, RunTag
 
 _log = logging.getLogger("ctxexp")
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
-MAX_DIGEST = 36
 
 
 class MlflowSink(Sink):
@@ -63,6 +62,7 @@ class MlflowSink(Sink):
         self.experiment_id = self.run_id = ""
         self._began_ms = 0
         self._folder = Path()
+        self._is_alone = False  # whether the run is of no sweep, whose end would show it
 
     def prepare_jobs(self, tracking_folder: Path) -> Mapping[str, object]:
         """Make store and experiment, and close the runs that killed processes left open; returns the store's URI, so
@@ -74,7 +74,7 @@ class MlflowSink(Sink):
 
     def start(self, run: Run) -> None:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
-        self._folder = run.folder
+        self._folder, self._is_alone = run.folder, not run.sweep
         self.create_run(run.name, tags_of(run), run.params, run.config, run.began_ms)
 
     def create_run(
@@ -98,7 +98,7 @@ class MlflowSink(Sink):
         completed. Returns whether anything had to be sent."""
         results = Results.load(run.folder)
         self._connect(run.tracking_folder)
-        self._folder = run.folder
+        self._folder, self._is_alone = run.folder, not run.sweep
         with tracking_errors(f"cannot look for the run of {run.folder} in {redact(self.uri or '')}"):
             runs = self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{run.id}'", max_results=1)
         earlier = runs[0] if runs else None
@@ -139,12 +139,12 @@ class MlflowSink(Sink):
         time of the run's start.
 
         NaN stays NaN, a gap in the chart. Infinity, which MLflow would store as 1.8e308, becomes NaN as well, and the
-        tag ctxexp.infinite names its curves.
+        tag ctxexp.infinite names its curves. Means over layers belong to the run's model and data set too.
         """
-        from mlflow.entities import Metric, Param, RunTag
+        from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
 
         compared = {str(key): results.by_key[key].value for key in keys_to_compare(results)}
-        curves = results.by_name if self.metrics == "all" else compared
+        curves = (results.by_name if self.metrics == "all" else compared) | interval_ends(results)
         metrics, infinite, extra = [], [], means(results)
         info = results.info
         names = metric_names([*curves, *extra])
@@ -156,7 +156,6 @@ class MlflowSink(Sink):
                 for layer, v in enumerate(values.tolist())
                 if not info.model.layers or layer in info.model.layers or not math.isnan(v)
             ]
-        metrics += [Metric(names[k], v, self._began_ms, 0) for k, v in extra.items()]
         texts = {
             "ctxexp.infinite": ", ".join(infinite),
             "ctxexp.encoder": info.model.encoder,
@@ -165,20 +164,37 @@ class MlflowSink(Sink):
         }
         tags = [RunTag(key, text[:MAX_TAG]) for key, text in texts.items() if text]
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
+        data = dataset_inputs(results.info.corpus)
         with self._tracking_errors("log"):
+            model = logged_model(self.client, self.experiment_id, self.run_id, info)
+            subject = {"model_id": model} if model else {}
+            if model and data:
+                subject |= {"dataset_name": data[0].dataset.name, "dataset_digest": data[0].dataset.digest}
+            for key, mean in extra.items():  # a model's NaN would be stored as 0
+                metrics.append(Metric(names[key], mean, self._began_ms, 0, **subject if math.isfinite(mean) else {}))
             self._log_batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
-            self._log_inputs(_dataset(results))
+            self._log_inputs(data, [LoggedModelInput(model)] if model else [])
             self.send_files(folder)
+            if self._is_alone:
+                self._show_run(results)
             self.client.set_tag(self.run_id, LOGGED, "true")
 
-    def _log_inputs(self, data: list[DatasetInput], tries: int = 10) -> None:
-        """Log the data set. MLflow looks for it, then inserts it: of jobs that do so at once, all but one need a second
-        try."""
+    def _show_run(self, results: Results) -> None:
+        """Give a run of no sweep what a sweep's end gives its runs: a view of its charts, and a note that says what
+        they show."""
+        runs = [(results.info.title, results)]
+        views.install(self.client, self.experiment_id, self.run_id, run_filter(self.run_id), runs)
+        note = experiment_note("run", runs, self.experiment_id, self.run_id)
+        views.describe(self.client, self.experiment_id, note)
+
+    def _log_inputs(self, data: list[DatasetInput], models: list[LoggedModelInput], tries: int = 10) -> None:
+        """Log data set and model. MLflow looks for the data set, then inserts it: of jobs that do so at once, all but
+        one need a second try."""
         from mlflow.exceptions import MlflowException
 
         for left in reversed(range(tries)):
             try:
-                self.client.log_inputs(self.run_id, datasets=data)
+                self.client.log_inputs(self.run_id, datasets=data, models=models or None)
                 return
             except MlflowException as error:
                 if not left or not re.search(r"(?i)unique|duplicate", str(error)):
@@ -269,20 +285,3 @@ class MlflowSink(Sink):
         if run.sweep:
             with tracking_errors(f"cannot reuse the finished run of {redact(self.uri or '')}"):
                 self.client.set_tag(self.run_id, SWEEP, run.sweep)
-
-
-def _dataset(results: Results) -> list[DatasetInput]:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    corpus = results.info.corpus
-    if not corpus.name or not corpus.fingerprint:
-        return []
-    counts = {"n_sentences": corpus.sentences, "n_occurrences": corpus.occurrences, "n_words": corpus.words}
-    data = Dataset(
-        name=corpus.name[:500],
-        digest=corpus.fingerprint[:MAX_DIGEST],
-        source_type="local",
-        source=json.dumps({"uri": corpus.name, **corpus.choices}, default=str)[:60000],
-        profile=json.dumps(counts),
-    )
-    return [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])]

@@ -180,9 +180,10 @@ def _follow(path: Path, root: str) -> None:
                 connection.execute(
                     "UPDATE experiments SET artifact_location = ? WHERE artifact_location = ?", (root, old)
                 )
-                connection.execute(
-                    "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) WHERE artifact_uri LIKE ? || '/%'",
-                    (root, start, old),
-                )
+                for table, column in (("runs", "artifact_uri"), ("logged_models", "artifact_location")):
+                    connection.execute(
+                        f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {column} LIKE ? || '/%'",
+                        (root, start, old),
+                    )
     finally:
         connection.close()

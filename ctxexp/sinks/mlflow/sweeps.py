@@ -18,8 +18,8 @@ from ctxexp.report.palette import colours
 from ctxexp.sink import Sweep, SweepReport
 from ctxexp.sinks.mlflow import views
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.links import sweep_link
-from ctxexp.sinks.mlflow.notes import sweep_note
+from ctxexp.sinks.mlflow.links import jobs_filter, sweep_link
+from ctxexp.sinks.mlflow.notes import experiment_note, sweep_note
 from ctxexp.sinks.mlflow.tags import COLOUR, KEY, KIND, LOGGED, NOTE, SWEEP, source_tags
 from ctxexp.sinks.mlflow.values import headline
 
@@ -86,7 +86,7 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
                 client.set_terminated(run_id, "KILLED")
         if report.compared:
-            views.install(client, sink.experiment_id, sweep.id, report.compared)
+            views.install(client, sink.experiment_id, sweep.id, jobs_filter(sweep.id), report.compared)
         tags = client.get_experiment(sink.experiment_id).tags
         link = sweep_link(uri, sink.experiment_id, sweep.id, tags)
         counts = Counter(row.status for row in report.rows)
@@ -104,6 +104,9 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             "\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
             int(sweep.began_s * 1000),
         )
+        if report.compared:
+            note = experiment_note("sweep", report.compared, sink.experiment_id, sink.run_id)
+            views.describe(client, sink.experiment_id, note)
     failed: TrackingError | None = None
     try:
         with tracking_errors(f"cannot send the comparison of sweep {sweep.id} to {uri}", f". It is in {sweep.summary}"):

@@ -12,7 +12,9 @@ from ctxexp.sink import Run
 # sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
 SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
 COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
-VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep behind it
+VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep or a run behind it
+OWN_NOTE = "ctxexp.note"  # of the experiment: the note that we wrote, and may write anew
+MODEL = "ctxexp.model"  # of a LoggedModel: digest of what tells its vectors from others'
 MAX_TAG = 8000
 
 # MLflow's own columns User, Source and Version, which its client leaves empty.

@@ -21,7 +21,7 @@ from ctxexp.jobs.process import raise_on_termination
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import APP, SHORT, address_file, base, run_link, short_link, sweep_link
-from ctxexp.sinks.mlflow.tags import KIND, SWEEP
+from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -41,7 +41,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
 
 
 def charts_link(client: MlflowClient, experiment_ids: list[str], where: str, sweep: str = "") -> str | None:
-    """The charts of this sweep, or else of the last run's in these experiments, or that run if it was alone; None if
+    """The charts of this sweep, or else of the last run's in these experiments, or of that run if it was alone; None if
     there is none. The last is one that finished, where any did: a sweep without a finished run has no charts."""
     named = sweep.replace("'", "")
     condition = f" AND tags.`{SWEEP}` = '{named}'" if sweep else ""
@@ -51,10 +51,11 @@ def charts_link(client: MlflowClient, experiment_ids: list[str], where: str, swe
     runs = next(filter(None, found_by), None) if experiment_ids else None
     if not runs:
         return None
-    experiment_id, last_sweep = runs[0].info.experiment_id, runs[0].data.tags.get(SWEEP)
-    if last_sweep:
-        return sweep_link(where, experiment_id, last_sweep, client.get_experiment(experiment_id).tags)
-    return run_link(where, experiment_id, runs[0].info.run_id, "model-metrics")
+    experiment_id, run_id = runs[0].info.experiment_id, runs[0].info.run_id
+    last_sweep, tags = runs[0].data.tags.get(SWEEP), client.get_experiment(experiment_id).tags
+    if last_sweep or f"{VIEW}{run_id}" in tags:
+        return sweep_link(where, experiment_id, last_sweep or run_id, tags)
+    return run_link(where, experiment_id, run_id, "model-metrics")
 
 
 @contextlib.contextmanager

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ctxexp.report.wording import main_keys, main_statistics, may_be_main
+from ctxexp.report.charts import PAPER_MEASURES
+from ctxexp.report.wording import definition_name, main_keys, main_statistics, may_be_main
 from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.results.values import LAYER, Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
+HEADLINES = 4
 
 
 def keys_to_compare(results: Results) -> list[Key]:
@@ -27,6 +29,33 @@ def keys_to_compare(results: Results) -> list[Key]:
         few = [key for key in keys if key.name in statistics]
         main_keys += few or [key for key in keys if may_be_main(key)]
     return main_keys
+
+
+def headline_keys(runs: Iterable[Results]) -> list[Key]:
+    """The curves that come first: of the paper's measures before others, at most four."""
+    order = {measure: place for place, measure in enumerate(PAPER_MEASURES)}
+    places = {
+        key: order.get(definition_name(results, key.measure), len(order))
+        for results in runs
+        for key in main_keys(results)
+        if key.place == LAYER
+    }
+    return sorted(places, key=lambda key: places[key])[:HEADLINES]
+
+
+def interval_names(key: Key) -> tuple[str, str]:
+    """The names of the ends of the curve's interval. No slash: their charts come after the curves."""
+    return f"{key.curve_name} {key.name} low", f"{key.curve_name} {key.name} high"
+
+
+def interval_ends(results: Results) -> dict[str, np.ndarray]:
+    """The ends of the intervals of headline curves."""
+    ends = {}
+    for key in headline_keys([results]):
+        _, low, high = results.by_key[key]
+        if np.isfinite(low).any():
+            ends |= dict(zip(interval_names(key), (low, high), strict=True))
+    return ends
 
 
 def means(results: Results) -> dict[str, float]:

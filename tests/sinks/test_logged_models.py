@@ -1,0 +1,115 @@
+"""A LoggedModel for each model as it was measured, in real MLflow stores: MLflow's table of models by texts."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import LoggedModel
+
+from ctxexp.jobs.job import new_run
+from ctxexp.results import Results
+from ctxexp.sinks.mlflow import database, models
+from ctxexp.sinks.mlflow.models import logged_model
+from ctxexp.sinks.mlflow.sink import MlflowSink
+from tests.made import results_with, told
+
+
+@pytest.fixture
+def store(tmp_path: Path, template: Path) -> Path:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    shutil.copy(template / "mlflow.db", folder)
+    return folder
+
+
+def measured(text: str = "polysemy", **facts: object) -> Results:
+    """Results of an encoder over a text; the second measure is defined in no layer."""
+    curves = {"self_similarity/adjusted": np.array([0.5, 0.3]), "word_norm/raw": np.array([np.nan, np.nan])}
+    given = {"title": "bert", "encoder": "bert@0", "n_layers": 2, "dim": 4, "corpus": text, "fingerprint": f"{text}#"}
+    return results_with(curves, info=told(**(given | facts)))
+
+
+def send(store: Path, number: int, results: Results) -> str:
+    """Send results as a run of a sweep; the run's id."""
+    sink, folder = MlflowSink(experiment="study"), store / "results" / str(number)
+    sink.start(new_run(folder, store, name=results.info.title, key=str(number), params={}, config="", sweep="s"))
+    sink.log(results, folder)
+    sink.finish("FINISHED")
+    return sink.run_id
+
+
+def stored(store: Path) -> tuple[MlflowClient, list[LoggedModel]]:
+    client = database.client(database.prepare(store))
+    return client, list(client.search_logged_models([client.get_experiment_by_name("study").experiment_id]))
+
+
+def test_a_checkpoint_is_one_model_whatever_text_it_was_measured_on(store: Path) -> None:
+    first, *_, last = (send(store, i, measured(text)) for i, text in enumerate(("polysemy", "wikitext", "polysemy")))
+    client, [model] = stored(store)
+    assert (model.name, model.source_run_id, model.status) == ("bert", first, "READY")
+    assert model.params == {"encoder": "bert@0", "n_layers": "2", "dim": "4"}
+    values = {(m.key, m.dataset_name, m.dataset_digest): m.value for m in model.metrics}
+    mean = "self_similarity adjusted mean"  # the undefined mean is missing: MLflow would say 0
+    assert values == {(mean, text, f"{text}#"): pytest.approx(0.4) for text in ("polysemy", "wikitext")}
+    assert {metric.run_id for metric in model.metrics} >= {first, last}
+    run = client.get_run(last)
+    assert [each.model_id for each in run.inputs.model_inputs] == [model.model_id]
+    assert run.data.metrics[mean] == pytest.approx(0.4)
+
+
+def test_logging_again_changes_no_model(store: Path) -> None:
+    sink, folder, results = MlflowSink(experiment="study"), store / "results" / "0", measured()
+    sink.start(new_run(folder, store, name="bert", key="k", params={}, config="", sweep="s"))
+    for _ in range(2):
+        sink.log(results, folder)
+    client, [model] = stored(store)
+    assert len(model.metrics) == 1
+    assert len(client.get_run(sink.run_id).inputs.model_inputs) == 1
+
+
+def test_what_changes_the_vectors_is_another_model(store: Path) -> None:
+    odd = "owner/name: 'v1.5' 100%"  # characters that MLflow refuses
+    runs = [{}, {"control": "shuffled"}, {"transform": "center"}, {"encoder": "bert@1", "title": odd}]
+    runs += [{"transform": "center", "fit_on": "wikitext"}]
+    for i, facts in enumerate(runs):
+        send(store, i, measured(**facts))
+    assert sorted(model.name for model in stored(store)[1]) == ["bert"] * 4 + ["owner-name- -v1-5- 100-"]
+
+
+def test_without_an_encoder_or_on_an_old_server_there_is_none(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(store, 0, measured(encoder=""))
+    monkeypatch.setattr(models, "FIRST", (99, 0))
+    send(store, 1, measured())
+    assert stored(store)[1] == []
+
+
+def test_jobs_that_log_at_once_share_a_model(store: Path) -> None:
+    client = database.client(database.prepare(store))
+    experiment, info = database.experiment(client, "study", store), measured().info
+    together, found = threading.Barrier(6), []
+
+    def look() -> None:
+        together.wait()
+        found.append(logged_model(client, experiment, "", info))
+
+    threads = [threading.Thread(target=look) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert set(found) == {model.model_id for model in stored(store)[1]}
+    assert len(set(found)) == 1
+
+
+def test_a_moved_store_keeps_its_models_places(store: Path, tmp_path: Path) -> None:
+    send(store, 0, measured())
+    moved = tmp_path / "moved"
+    store.rename(moved)
+    _, [model] = stored(moved)
+    assert model.artifact_location.startswith((moved / "artifacts").as_uri())
