@@ -343,7 +343,7 @@ def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
     curves = {"self_similarity/adjusted": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
     found = results_with(curves)
     lines = job_note(found, tmp_path, "1", "r").splitlines()
-    assert lines[0] == "Self similarity in this run: one layer, 0."
+    assert lines[0] == "Self similarity in this run: one layer, 0 (0.50 above chance at layer 0)."
     assert lines[2:6] == [
         "| layer | Self similarity, adjusted | Word norm, raw |",
         "|---|---|---|",

@@ -50,7 +50,7 @@ def interval_names(key: Key) -> tuple[str, str]:
 
 def interval_ends(results: Results) -> dict[str, np.ndarray]:
     """The ends of the intervals of headline curves."""
-    ends = {}
+    ends: dict[str, np.ndarray] = {}
     for key in headline_keys([results]):
         _, low, high = results.by_key[key]
         if np.isfinite(low).any():
