@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from latex2mathml.converter import convert
@@ -13,6 +14,10 @@ from mkdocs.structure.pages import Page
 from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))  # the command mkdocs hasn't got the folder that it is typed in
+
+from docs.numbers import atlas  # noqa: E402
+
 BOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 # Where the site has what is read outside of docs/ too: a source and its page.
 PAGES = {
@@ -26,6 +31,7 @@ PAGES = {
         for p in ROOT.glob("plugins/ctxexp-*/README.md")
     },
     **{f"docs/notebooks/{book.name}": f"notebooks/{book.stem}.md" for book in BOOKS},
+    **{f"docs/atlas/{card.name}": f"atlas/{card.stem}.md" for card in ROOT.glob("docs/atlas/*.json")},
 }
 SOURCES = {page: source for source, page in PAGES.items() if source != "README.md"}
 
@@ -35,6 +41,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in SOURCES.items():
         if source.endswith(".md"):
             files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+            continue
+        if source.endswith(".json"):
+            files.append(File.generated(config, page, content=atlas.card_page(atlas.read_row(ROOT / source))))
             continue
         text, made = MarkdownExporter().from_filename(ROOT / source, {"output_files_dir": Path(source).stem})
         files.append(File.generated(config, page, content=re.sub(r"\x1b\[[\d;]*m", "", text)))

