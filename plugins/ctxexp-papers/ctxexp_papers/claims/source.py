@@ -11,6 +11,8 @@ from ctxexp.errors import DataError
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
+    from ctxexp_compare.space import Space
+
     from ctxexp.command.face import Text
 
 Kind = Literal["protocol", "points", "other"]
@@ -52,6 +54,7 @@ class Inputs:
     released: Path | None = None
     models: tuple[str, ...] = ()
     _results: dict[tuple[object, ...], Results] = field(default_factory=dict, repr=False)
+    _spaces: dict[tuple[object, ...], Space | None] = field(default_factory=dict, repr=False)
 
     def released_folder(self, paper: str, *files: str) -> Path | None:
         """The folder of a paper's released results, which holds all of these files: `<released>/<paper>`, or `released`
@@ -75,6 +78,30 @@ class Inputs:
         if key not in self._results:
             self._results[key] = measure(name, text, metrics=metrics, options=chosen, progress=False)
         return self._results[key]
+
+    def space(self, model: str, *options: str, sentences: int | None = None) -> Space | None:
+        """The vectors of a model's words on the run's default text, or on about so many sentences of it, encoded once
+        for all papers; None without ctxexp-compare."""
+        from ctxexp.command.arguments import model_args
+
+        try:
+            from ctxexp_compare.space import Space
+        except ImportError:
+            return None
+        name, args = model_args(model)
+        key = (name, *args, *options, sentences)
+        if key not in self._spaces:
+            text = _some_sentences(sentences) if sentences else None
+            self._spaces[key] = Space.of_model(name, text, options=(*args, *options))
+        return self._spaces[key]
+
+
+def _some_sentences(n: int) -> Text:
+    """At most n sentences of the run's default text, evenly spaced: they stand there by word."""
+    from ctxexp.datasets.polysemy import polysemy
+
+    sentences = polysemy().sentences
+    return [sentence.text for sentence in sentences[:: -(-len(sentences) // n)]]
 
 
 def check_released(folder: Path | None) -> Path | None:

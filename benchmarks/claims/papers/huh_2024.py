@@ -1,0 +1,16 @@
+"""Planted similarities of pairs of models, with their untrained twins'."""
+
+from __future__ import annotations
+
+from ctxexp_papers.papers.huh_2024 import MEASURES
+
+from benchmarks.claims.planted import world
+
+PAIRS = {"models": ("gpt2-bert", "gpt2-elmo"), "layers": 1}
+WORLDS = {
+    "models-agree": world({MEASURES: 0.0}, {MEASURES: 0.2}, {MEASURES: -0.2}, **PAIRS),
+    "training-aligns": world(
+        {MEASURES: 0.2}, {MEASURES: 0.2}, {MEASURES: 0.2},
+        twin={MEASURES: 0.2}, true_twin={MEASURES: 0.05}, false_twin={MEASURES: 0.4}, **PAIRS,
+    ),
+}  # fmt: skip

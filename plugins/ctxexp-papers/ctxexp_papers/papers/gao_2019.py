@@ -1,0 +1,252 @@
+"""Gao et al. (2019), *Representation Degeneration*: cones, and hulls that miss the origin. Theorems, and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.paper import Claim, Paper
+from ctxexp_papers.claims.protocol import Protocol
+from ctxexp_papers.claims.samples import (
+    NEEDED,
+    NOT_OWN,
+    Sampled,
+    Samples,
+    TextSample,
+    always,
+    drawn_if_possible,
+    in_layers,
+    learned,
+    measured,
+)  # fmt: skip
+from ctxexp_papers.claims.source import Inputs, Source
+
+ABSTRACT = "the abstract, arXiv 1907.12009"
+WIDTHS = {"d = 2": 2, "d = 5": 5}
+INSTANCES, STEPS, PARTS = 60, 3000, 20
+UNSURE = 0.03  # margins of the hull below which the descent would take too long to tell
+
+
+def unseen_token(h: np.ndarray, steps: int = STEPS) -> bool | None:
+    """Whether gradient descent carries the vector of a token that never occurs off without end, over hidden states
+    `h` (n, d): its loss, log(1 + exp(<w, h>)) on average (the other tokens' scores held), has a minimum or none. None
+    where the steps don't tell: the minimum is where the gradient vanishes, without one the length grows as log t."""
+    w, rate = np.zeros(h.shape[1]), 4.0 / float((h**2).sum(axis=1).mean())
+    half = w
+    for step in range(steps):
+        w = w - rate * (1 / (1 + np.exp(-(h @ w)))) @ h / len(h)
+        half = w if step == steps // 2 else half
+    gradient = np.linalg.norm((1 / (1 + np.exp(-(h @ w)))) @ h / len(h))
+    if gradient < 1e-7:
+        return False
+    return bool((h @ w < 0).all()) or (None if np.linalg.norm(w) > np.linalg.norm(half) * 1.001 else False)
+
+
+def instance(d: int, rng: np.random.Generator) -> Mapping[str, float]:
+    """Whether drawn hidden states obey: Theorem 1 (the vector of an unseen token runs off if and only if their hull
+    misses the origin), and that rows out of a layer norm with a bias miss it."""
+    from ctxexp_frequency.hull import hull_contains, hull_contains_origin, negative_direction
+
+    while True:
+        h = rng.normal(size=(12 * d, d)) + rng.uniform(0, 4) * np.eye(d)[0]
+        inside = hull_contains_origin(h)
+        margin = negative_direction(h).margin
+        if inside is not None and (inside or margin > UNSURE):
+            break
+    away = unseen_token(h)
+    z = rng.normal(size=(40 * d, d + 1))
+    z = (z - z.mean(axis=1, keepdims=True)) / z.std(axis=1, keepdims=True)
+    gain, bias = rng.uniform(0.5, 2.0, d + 1), rng.normal(size=d + 1)
+    normed = gain * z + bias
+    return {
+        "theorem": float(away is None or away != inside),
+        "normed": float(hull_contains_origin(normed) is not True),
+        "without": float(hull_contains(z * gain, np.zeros(d + 1)) is not False),
+    }
+
+
+def drawn(instances: int = INSTANCES) -> Samples:
+    """Instances of the theorems."""
+    members = []
+    for name, d in WIDTHS.items():
+        rng = np.random.default_rng([0, d])
+        rows = [instance(d, rng) for _ in range(instances)]
+        members.append(Sampled(name, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
+    command = "python -m ctxexp claims paper=gao_2019"
+    return Samples("protocol", "hidden states drawn here", command=command, members=members)
+
+
+def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
+    """The margin of the narrowest cone about a sample's rows; NaN where so few rows have one by chance."""
+    from ctxexp_frequency.hull import chance_of_direction, negative_direction
+
+    if chance_of_direction(*x.shape) > NONE:
+        return {"margin": np.nan}
+    margin = negative_direction(x).margin
+    return {"margin": 0.0 if np.isnan(margin) else margin}
+
+
+def tables(inputs: Inputs) -> list[Source]:
+    """Mean cosines of the offered models' tied embedding tables, in disjoint random parts, with their twins'."""
+    members = []
+    for model in inputs.models:
+        values = _table(model, ())
+        if values is None:
+            continue
+        twin = None if "weights=" in model else _table(model, ("weights=untrained",))
+        members.append(Sampled(model, {"table": values}, (), {} if twin is None else {"table": twin}))
+    if not members:
+        return []
+    command = f"python -m ctxexp claims paper=gao_2019 model='{','.join(m.model for m in members)}'"
+    departures = {m.model: [NOT_OWN] for m in members}
+    return [Samples("other", "tied embedding tables", departures, [], command, members)]
+
+
+def _table(model: str, options: tuple[str, ...]) -> np.ndarray | None:
+    """(parts, 1) mean cosines of the rows of a model's tied table that stand for text; None without such a table."""
+    from ctxexp.command.arguments import model_args
+    from ctxexp.command.build import Built
+    from ctxexp.command.face import configured
+    from ctxexp.errors import ConfigError
+    from ctxexp.maths.geometry import mean_cosine
+
+    name, args = model_args(model)
+    try:
+        study = Built(configured(name, None, (*args, *options))).study
+    except ConfigError:  # a model without untrained weights
+        return None
+    for table in study.encoder.tables(study.corpus.running):
+        if table.tied:
+            order = np.random.default_rng(0).permutation(len(table.vectors))
+            parts = np.array_split(order, PARTS)
+            return np.array([[float(mean_cosine(np.asarray(table.vectors[part], np.float64)))] for part in parts])
+    return None
+
+
+def sources(inputs: Inputs) -> list[Source]:
+    """Drawn hidden states, the offered models' tables, and their last hidden states."""
+    title = "hidden states of the run's text"
+    kinds = ("decoder", "encoder")
+    return [
+        *drawn_if_possible(drawn),
+        *tables(inputs),
+        *measured(inputs, "gao_2019", statistics, title=title, kinds=kinds, layers=2),
+    ]
+
+
+def cone(source: Samples) -> list[Check]:
+    members = source.of(statistic="table")
+    return [in_layers(m, m.values["table"], Bound(above=NONE), ways=len(members)) for m in members]
+
+
+def cone_is_learned(source: Samples) -> list[Check]:
+    members = source.of(statistic="table")
+    return [learned(m, m.values["table"][:, 0], m.twin["table"][:, 0] if m.twin else None) for m in members]
+
+
+def hull_misses(source: Samples) -> list[Check]:
+    """Whether the hull of the last hidden states misses the origin, in every sample."""
+    members = source.of(statistic="margin")
+    last = [(m, m.values["margin"][:, -1:]) for m in members]
+    return [in_layers(Sampled(m.model, {}), values, Bound(above=0.0), ways=len(members)) for m, values in last]
+
+
+def theorem(source: Samples, statistic: str) -> list[Check]:
+    return [always(m, statistic) for m in source.of(statistic=statistic)]
+
+
+claim = partial(Claim, on=(Samples,), quote_source=ABSTRACT)
+proven = partial(
+    claim,
+    null="a theorem has none: one drawn instance against it refutes it",
+    reason=f"all of {INSTANCES} drawn instances: a share of 5% that breaks it would be seen",
+    reversal="hidden states for which it is otherwise",
+    evidence="nothing but drawn hidden states, which `ctxexp claims paper=gao_2019` makes",
+    models=tuple(WIDTHS),
+    quote_source="",
+)
+CLAIMS = (
+    proven(
+        id="theorem-1",
+        section="4.1",
+        statement="The vector of a token that never occurs is pushed off without end if and only if the hull of the "
+        "hidden states misses the origin.",
+        test="gradient descent on the loss of an unseen token against the linear programme, on drawn hidden states "
+        f"(those whose hull passes the origin within {UNSURE} are drawn again: descent would take too long to tell)",
+        check=partial(theorem, statistic="theorem"),
+    ),
+    proven(
+        id="layer-norm",
+        section="4.1",
+        statement="Hidden states out of a layer norm with a bias lie on one side of the origin.",
+        test="the hull of drawn rows, normed, with random gains and biases, misses the origin",
+        check=partial(theorem, statistic="normed"),
+    ),
+    proven(
+        id="bias-does-it",
+        section="4.1",
+        statement="It is the bias: without it the hull of normed rows holds the origin.",
+        test="the hull of the same rows without a bias doesn't miss the origin (40 rows a dimension)",
+        check=partial(theorem, statistic="without"),
+    ),
+    claim(
+        id="cone",
+        section="3",
+        statement="Tied word embeddings lie in a narrow cone.",
+        quote="most of the learnt word embeddings tend to degenerate and be distributed into a narrow cone",
+        test="mean cosine of the tied table in disjoint random parts: its interval above .05",
+        null="a mean cosine on the margin",
+        reason=f"{NONE}, the margin of equivalence for cosines",
+        reversal="tied tables that are isotropic",
+        evidence=f"the paper's Transformer trained on WMT 2014 and WikiText-2; model= gives the same test ({NEEDED})",
+        check=cone,
+    ),
+    claim(
+        id="cone-is-learned",
+        section="3",
+        statement="The cone comes of training.",
+        quote="",
+        quote_source="",
+        test="the table's mean cosine less that of the untrained twin: both intervals above 0",
+        null="the untrained twin's table",
+        reason="0: as much without training is not learned",
+        reversal="tables that begin as a cone",
+        evidence=f"the paper's Transformer and its untrained twin; model= gives the same test ({NEEDED})",
+        check=cone_is_learned,
+    ),
+    claim(
+        id="hull-misses",
+        section="4.1",
+        statement="The hull of trained models' hidden states misses the origin.",
+        quote="",
+        quote_source="",
+        test="the margin of the narrowest cone about the last layer's rows in samples of sentences: its interval above "
+        "0; of so few rows that random ones have such a direction too, nothing is said",
+        null="random rows with fair signs, by Wendel's formula in fewer than 5% of cases",
+        reason="0: the theorem asks for any direction",
+        reversal="last layers whose hull holds the origin",
+        evidence=f"the paper's Transformer; model= gives the same test ({NEEDED})",
+        check=hull_misses,
+    ),
+)
+
+
+def paper() -> Paper:
+    """The paper's claims; that on its regulariser needs two trainings (ctxexp-train) and isn't tried."""
+    return Paper(
+        name="gao_2019",
+        title="The claims of Gao et al. (2019), Representation Degeneration, tested",
+        citation=(
+            "Jun Gao, Di He, Xu Tan, Tao Qin, Liwei Wang and Tie-Yan Liu (2019), Representation Degeneration Problem "
+            "in Training Natural Language Generation Models. ICLR"
+        ),
+        url="https://arxiv.org/abs/1907.12009",
+        protocol=Protocol("of the theorems: any hidden states; of models: Transformers on WMT 2014 and WikiText-2"),
+        claims=CLAIMS,
+        sources=sources,
+        rule="The theorems' wording could not be checked: they are paraphrased as ctxexp-frequency has them.",
+        abstract=("cone",),
+    )
