@@ -18,7 +18,7 @@ from ctxexp.vectors.layers import MemoryLayers
 
 SENTENCES, WORDS, WIDTH, LAYERS = 240, 8, 12, 5
 OF_MODELS = [
-    "cai_2021", "hosseini_2023", "huh_2024", "li_2020", "machina_2024", "mu_2018", "queipo_2025",
+    "cai_2021", "hosseini_2023", "huh_2024", "li_2020", "machina_2024", "mu_2018",
     "razzhigaev_2024_linear", "razzhigaev_2024_shape", "sun_2024", "timkey_2021",
 ]  # fmt: skip
 
@@ -89,6 +89,8 @@ def test_layers_are_decided_by_students_t() -> None:
 
 @pytest.mark.parametrize("paper", papers(OF_MODELS), ids=lambda paper: paper.name)
 def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Paper, inputs: PlantedInputs) -> None:
+    if paper.name == "mu_2018":
+        pytest.importorskip("ctxexp_packaged_models", reason="GloVe's package isn't installed")
     trial = try_paper(paper, inputs)
     measured = {f.claim.id: f.checks for source, found in trial.findings if source.kind == "other" for f in found}
     for verdict in trial.verdicts:
@@ -102,7 +104,6 @@ def test_planted_massive_activations_are_found(inputs: PlantedInputs) -> None:
         others = [found for source, found in try_paper(paper, inputs).findings if source.kind == "other"]
         return {finding.claim.id: finding.checks[0] for finding in others[0]}
 
-    sun, queipo = found("sun_2024"), found("queipo_2025")
+    sun = found("sun_2024")
     assert [sun[name].passed for name in ("exist", "few", "at-the-start", "constant", "learned")] == [True] * 5
     assert sun["exist"].effect == pytest.approx(np.log10(5e4 / 1.0), abs=0.3)
-    assert (queipo["valley"].passed, queipo["massive-makes-it"].passed, queipo["nothing-else"].passed) == (True,) * 3
