@@ -996,7 +996,7 @@ def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("words", "message"),
     [
         (["folder={folder}/none"], "no folder {folder}/none (folder=): expected a tracking folder"),
-        (["paper=skaen_2025"], "no paper 'skaen_2025'; did you mean 'skean_2025'?"),
+        (["paper=skaen_2025"], "no paper 'skaen_2025'; did you mean 'skean_2025'"),
         (["model=gpt-2"], "no model 'gpt-2'; did you mean 'gpt2'?"),
         (["released={folder}/none"], "no folder {folder}/none (released=): expected a clone of a paper's repository"),
         (["uri=sqlite:///{folder}/none.db"], "no tracking store at {folder}/none.db (uri=)"),
