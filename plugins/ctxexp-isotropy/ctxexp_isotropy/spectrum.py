@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -29,6 +30,10 @@ class Spectrum(ctxexp.Metric):
 
     def update_block(self, block: Block) -> None:
         self.moments.add(block.x.reshape(-1, block.x.shape[-1]))
+
+    @abstractmethod
+    def compute(self) -> dict[str, float]:
+        """The statistics, from `moments`."""
 
     def sum_form(self) -> MomentSums:
         """This metric as a `SumForm`: partial sums that ctxexp-scale adds up over shards of a text."""

@@ -54,7 +54,7 @@ def _shares(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
         or not weights.sum() > 0
     ):
         raise MetricError(f"counts of shape {weights.shape}: expected {len(vectors)} frequencies, 0 or more, not all 0")
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 class Symmetry(Metric):

@@ -260,7 +260,7 @@ def learned(member: Sampled, values: np.ndarray, twin: np.ndarray | None) -> Che
 
 def middle(member: Sampled) -> int:
     """The place of the middle layer."""
-    return next(iter(member.values.values())).shape[1] // 2
+    return int(next(iter(member.values.values())).shape[1]) // 2
 
 
 def _ends(values: np.ndarray, ways: int) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ class SelfSimilarityBySenses(Metric):
         if key not in text.derived:
             words = [str(word) for word in text.occurrences.by_sense.keys]
             text.derived[key] = describe_words((s.words for s in text.corpus.sentences), words)
-        self._words = text.derived[key]  # type: ignore[assignment]
+        self._words = text.derived[key]
 
     def update(self, group: Group) -> None:
         if self._words is None or len(group.labels) < self.least or group.key not in self._words.index:

@@ -26,7 +26,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
 
     from ctxexp.maths.geometry import mean_cosine
 
-    values = {}
+    values: dict[str, float] = {}
     for name, rows in ((ALL, x), (LATER, x[~sample.is_first])):
         found = ClusterAdjustedSimilarity().values(rows)
         cloud = np.random.default_rng(0).multivariate_normal(

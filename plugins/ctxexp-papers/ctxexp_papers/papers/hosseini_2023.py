@@ -30,7 +30,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
 
 def fall(values: Mapping[str, np.ndarray], name: str, at: int) -> np.ndarray:
     """(samples,) the fall of curvature from the input layer to a layer."""
-    return values[name][:, 0] - values[name][:, at]
+    return np.asarray(values[name][:, 0] - values[name][:, at])
 
 
 def straightens(source: Samples) -> list[Check]:

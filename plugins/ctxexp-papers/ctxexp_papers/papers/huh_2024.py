@@ -48,10 +48,10 @@ def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) ->
 
     from ctxexp_papers.claims.samples import text_samples
 
-    spaces = [inputs.space(model, *options) for model in (one, other)]
-    if spaces[0] is None or spaces[1] is None or not np.array_equal(spaces[0].spans, spaces[1].spans):
+    spaces = [space for model in (one, other) if (space := inputs.space(model, *options)) is not None]
+    if len(spaces) < 2 or not np.array_equal(spaces[0].spans, spaces[1].spans):
         return None
-    parts = [text_samples(space, samples=SAMPLES, rows=ROWS) for space in spaces if space is not None]
+    parts = [text_samples(space, samples=SAMPLES, rows=ROWS) for space in spaces]
     layers = [space.layers.layer(space.layers.layer_numbers[len(space.layers.layer_numbers) // 2]) for space in spaces]
     values: dict[str, list[float]] = {}
     for a, b in zip(*parts, strict=True):
@@ -60,8 +60,9 @@ def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) ->
         rows = [np.asarray(layer[part.rows], np.float64) for layer, part in zip(layers, (a, b), strict=True)]
         rows = [x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in rows]
         for measure in parse_measures(",".join(MEASURES)):
-            sides = [measure.prepare_side(x, sample) for x in rows]
-            raw, chance = measure.score(*sides).value, measure.chance(*sides, sample, 1).mean
+            one_side, other_side = (measure.prepare_side(x, sample) for x in rows)
+            raw = measure.score(one_side, other_side).value
+            chance = measure.chance(one_side, other_side, sample, 1).mean
             values.setdefault(f"{measure.name} raw", []).append(raw)
             values.setdefault(measure.name, []).append((raw - chance) / (measure.self_score_at(len(sample)) - chance))
     return {name: np.array(column)[:, None] for name, column in values.items()}

@@ -45,7 +45,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
 
 def _cosines(x: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     u = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return np.vecdot(u[pairs[0]], u[pairs[1]])
+    return np.asarray(np.vecdot(u[pairs[0]], u[pairs[1]]))
 
 
 def _r2(a: np.ndarray, b: np.ndarray) -> float:
