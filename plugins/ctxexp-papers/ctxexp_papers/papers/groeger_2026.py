@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
@@ -49,7 +50,7 @@ def noise(rng: np.random.Generator) -> Mapping[str, float]:
 
 def drawn(samples: int = 16) -> Samples:
     """Noise of several widths and depths."""
-    rng = np.random.default_rng([0, 2026])
+    rng = np.random.default_rng([0, Stream.INSTANCES, 2026])
     rows = [noise(rng) for _ in range(samples)]
     values = {key: np.array([[row[key]] for row in rows]) for key in rows[0]}
     command = "python -m ctxexp claims paper=groeger_2026"

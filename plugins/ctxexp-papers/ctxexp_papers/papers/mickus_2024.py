@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
@@ -88,7 +89,7 @@ def drawn(samples: int = 8) -> Samples:
     """Instances of the theorem."""
     members = []
     for number, variant in enumerate((FEWER, AS_MANY)):
-        rng = np.random.default_rng([0, number])
+        rng = np.random.default_rng([0, Stream.INSTANCES, number])
         rows = [instance(variant, rng) for _ in range(samples)]
         members.append(Sampled(variant, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
     command = "python -m ctxexp claims paper=mickus_2024"

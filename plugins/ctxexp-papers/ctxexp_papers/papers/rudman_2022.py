@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
@@ -57,7 +58,7 @@ def drawn(samples: int = 12) -> Samples:
     """The paper's own kind of test: clouds whose isotropy is known by their making."""
     members = []
     for name, d in WIDTHS.items():
-        rng = np.random.default_rng([0, d])
+        rng = np.random.default_rng([0, Stream.INSTANCES, d])
         rows = [clouds(d, rng) for _ in range(samples)]
         members.append(Sampled(name, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
     command = "python -m ctxexp claims paper=rudman_2022"
