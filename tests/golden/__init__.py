@@ -34,7 +34,13 @@ CASES: dict[str, tuple[str, ...]] = {
     "size_matched": ("model=elmo", "baseline=size_matched", "control=shuffled"),
     "position_matched": ("model=bert", "baseline=position_matched", "transform=whitening", "weights=untrained"),
     "frequency_matched": ("model=gpt2", "baseline=frequency_matched", "control=no_sinks"),
-    "tables": ("model=gpt2", "baseline=uniform", "metric=frequency", "metric.degeneration.rows=300"),
+    "tables": (
+        "model=gpt2",
+        "baseline=uniform",
+        "metric=frequency",
+        "metric.frequency_geometry.bins=[0,100,500,5000,10000]",
+        "metric.degeneration.rows=300",
+    ),
     "pairs": (
         "model=bert",
         "metric=[sts,edit_distance,sentence_geometry]",

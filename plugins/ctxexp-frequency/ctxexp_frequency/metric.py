@@ -13,25 +13,28 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
 from ctxexp.files.paths import user_path
 from ctxexp.measuring.groups import Block, Group
+from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate, Metric, Output, Over
-from ctxexp.model import EmbeddingTable
+from ctxexp.model import EmbeddingTable, Encoder
 from ctxexp_frequency.projection import Projection, draw, project
-from ctxexp_frequency.ranks import BINS, check_choices, geometry, ranks, read_list
+from ctxexp_frequency.ranks import Bins, check_choices, geometry, ranks, read_list, vocabulary_list, vocabulary_ranks
 
 
 class FrequencyGeometry(Metric):
     """Norms and k-nearest-neighbour distances, products and cosines by frequency rank (Li et al. 2020, Table 1).
 
     Hidden layers: a word's vector is the mean of its rows, its frequency their number (so words with fewer contexts
-    than `min_contexts` are not there). Embedding tables: a row each piece or word. The paper's ranks 0-100, 100-500,
-    500-5K and 5K-10K; it does not say among which words the neighbours are. Its header's "[5K, 1K)" and "(0, 100)"
-    are misprints. Cosines are not in the paper: unlike distances and products they don't grow with the norms.
+    than `min_contexts` are not there). Embedding tables: a row each piece or word. The paper has ranks 0-100, 100-500,
+    500-5K and 5K-10K, which need 10,000 words; it does not say among which words the neighbours are. Its header's
+    "[5K, 1K)" and "(0, 100)" are misprints. Cosines are not in the paper: unlike distances and products they don't
+    grow with the norms.
 
-    `frequency`: corpus (counts in the measured text), vocabulary (the tokenizer's order; tables only, layers are NaN),
-    or a file of words and counts. `contexts`: so many of each word's rows are averaged, evenly spaced over the text,
-    and words with fewer are left out (null: all rows). The mean of many rows is shorter than that of few wherever
-    contexts differ, which alone makes norms rise with the rank: equal numbers take that out. `projection`: layers
-    and tables to draw (null: the last layer and all tables).
+    `frequency`: corpus (counts in the measured text), vocabulary (the order of the tokenizer's pieces; in layers, of
+    words that are one piece), or a file of words and counts. `bins`: auto (the paper's where each holds 30 rows or
+    more, otherwise four of equal size), a number of bins of equal size, or the edges. `contexts`: so many of each
+    word's rows are averaged, evenly spaced over the text, and words with fewer are left out (null: all rows). The mean
+    of many rows is shorter than that of few wherever contexts differ, which alone makes norms rise with the rank: equal
+    numbers take that out. `projection`: layers and tables to draw (null: the last layer and all tables).
     """
 
     over: ClassVar[Over] = "word"
@@ -44,7 +47,7 @@ class FrequencyGeometry(Metric):
         self,
         *,
         frequency: str = "corpus",
-        bins: Sequence[int] = BINS,
+        bins: Sequence[int] | int | Literal["auto"] = "auto",
         k: Sequence[int] = (3, 5, 7),
         neighbours: Literal["all", "bin"] = "all",
         contexts: int | None = None,
@@ -57,7 +60,8 @@ class FrequencyGeometry(Metric):
             if contexts < 1:
                 raise MetricError(f"contexts={contexts}: expected at least 1 row a word, or null for all")
             self.invariances = self.invariances - {"permutation"}  # which rows are averaged depends on their order
-        self.frequency, self.bins, self.k, self.neighbours = frequency, tuple(bins), tuple(k), neighbours
+        self.frequency, self.k, self.neighbours = frequency, tuple(k), neighbours
+        self.bins: Bins = bins if isinstance(bins, str | int) else tuple(bins)
         self.contexts, self.replicates, self.projection, self.seed = contexts, replicates, projection, seed
         self._listed = {} if frequency in ("corpus", "vocabulary") else read_list(user_path(frequency))
         source = frequency if frequency in ("corpus", "vocabulary") else f"list {Path(frequency).name}"
@@ -76,6 +80,14 @@ class FrequencyGeometry(Metric):
                 "frequency_geometry counts a word's occurrences as its frequency, of which words.max_contexts="
                 f"{corpus.bound.max_contexts} leaves so many at most; give it a frequency list, or measure all contexts"
             )
+
+    def bind_text(self, text: Text) -> None:
+        if self.frequency == "vocabulary":
+            by_word = text.derived.get("frequency_geometry vocabulary")
+            if by_word is None:
+                by_word = text.derived["frequency_geometry vocabulary"] = _vocabulary(text.encoder)
+            assert isinstance(by_word, dict)
+            self._listed = by_word
 
     def update(self, group: Group) -> None:
         self.update_block(Block.of(group))
@@ -120,8 +132,8 @@ class FrequencyGeometry(Metric):
             return [], np.empty((0, 0)), np.empty(0, np.int64)
         x = np.stack([self._means[word][0] for word in words])
         counts = np.array([self._means[word][1] for word in words], np.int64)
-        if self.frequency == "vocabulary":  # words of a text have no such order
-            return words, x, np.full(len(words), -1)
+        if self.frequency == "vocabulary":
+            return words, x, vocabulary_ranks(words, self._listed)
         return words, x, ranks(words, counts, self.frequency, self._listed)
 
     def _geometry(self, x: np.ndarray, rank: np.ndarray) -> dict[str, float | Estimate]:
@@ -134,6 +146,20 @@ class FrequencyGeometry(Metric):
             replicates=self.replicates,
             seed=self.seed,
         )
+
+
+def _vocabulary(encoder: Encoder) -> dict[str, int]:
+    """Ranks of a text's units by the order of the model's own tokens, {} where that is not known.
+
+    Units that are single pieces are spelled as in the text, so that "the" may be a word or the inside of one: none of
+    them has a rank.
+    """
+    tables = encoder.tables([])
+    if not tables or encoder.details.get("pooling") == "pieces":
+        return {}
+    special = set(tables[0].special)
+    tokens = [token for i, token in enumerate(tables[0].tokens) if i not in special]
+    return vocabulary_list(tokens)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,12 @@ _DEGENERATION = (
 )  # fmt: skip
 
 
-def published_values() -> dict[str, dict[tuple[int, int], float]]:
-    """The published figures by statistic (norm, l2_3nn ... dot_7nn) and rank bin (first, last)."""
-    values: dict[str, dict[tuple[int, int], float]] = {}
+def published_values() -> dict[str, dict[str, float]]:
+    """The published figures by statistic (norm, l2_3nn ... dot_7nn) and rank bin (`0_100` ...)."""
+    values: dict[str, dict[str, float]] = {}
     with _FILE.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            values.setdefault(row["statistic"], {})[int(row["first"]), int(row["last"])] = float(row["value"])
+            values.setdefault(row["statistic"], {})[f"{row['first']}_{row['last']}"] = float(row["value"])
     return values
 
 
@@ -59,24 +59,51 @@ def table_frequency(runs: Sequence[LabelledResults]) -> SweepTable | None:
                 rows.append(row)
     if len(rows) == len(paper):
         return None
-    edges = sorted({edge for row in rows for edge in row["bins"]})
+    names = sorted({name for row in rows for name in row["bins"]}, key=_edges)
     full = [
         {**blank, **{k: v for k, v in row.items() if k != "bins"}}
-        | {f"{a}_{b}": row["bins"].get((a, b), math.nan) for a, b in edges}
+        | {name: row["bins"].get(name, math.nan) for name in names}
         for row in rows
     ]
-    keys = ["source", "model", "vectors", "statistic", *(f"{a}_{b}" for a, b in edges), *blank]
-    lines = [
-        [row["source"], row["model"], row["vectors"], row["statistic"].replace("_", " ")]
-        + [_cell(row[f"{a}_{b}"]) for a, b in edges]
-        + [_interval(row)]
-        for row in full
-        if row["statistic"] in (*_STATISTICS, "n") and not re.fullmatch(r"layer \d+", row["vectors"])
-    ]
-    columns = ["source", "model", "vectors", "statistic", *(f"[{a}, {b})" for a, b in edges), "Spearman with rank"]
+    keys = ["source", "model", "vectors", "statistic", *names, *blank]
+    columns, lines = _shown(rows, names)
     notes += ["l2, dot, cosine 3nn: mean over the 3 nearest neighbours; n: words or pieces in the bin"]
+    if any(name.startswith("q") for name in names):
+        notes += ["ranks: lowest and highest in the bin, most frequent first"]
     title = "Norms and neighbours by frequency rank (Li et al. 2020, Table 1)"
     return SweepTable(title, pd.DataFrame(full)[keys], columns, lines, list(dict.fromkeys(notes)))
+
+
+def _shown(rows: Sequence[Cells], names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Columns and lines of the table as text: a column a bin where all rows have the same bins, else by their place,
+    with the ranks as a line of each space."""
+    alike = not any(name.startswith("q") for name in names)
+    width = len(names) if alike else max(len(row["bins"]) for row in rows)
+    lines, ranked = [], set()
+    for row in rows:
+        bins, space = row["bins"], (row["source"], row["model"], row["vectors"])
+        if row["statistic"] not in (*_STATISTICS, "n") or re.fullmatch(r"layer \d+", row["vectors"]):
+            continue
+        if not alike and space not in ranked:
+            ranked.add(space)
+            first, last = (_of_space(rows, space, statistic) for statistic in ("first", "last"))
+            ranks = [_column(name) if "_" in name else f"{_cell(first[name])}-{_cell(last[name])}" for name in bins]
+            lines.append([*space, "ranks", *ranks, *[""] * (width - len(ranks) + 1)])
+        values = [bins.get(name, math.nan) for name in (names if alike else sorted(bins, key=_edges))]
+        cells = [_cell(value) for value in values] + [""] * (width - len(values))
+        lines.append([*space, row["statistic"].replace("_", " "), *cells, _interval(row)])
+    heads = [_column(name) for name in names] if alike else [f"bin {i + 1}" for i in range(width)]
+    return ["source", "model", "vectors", "statistic", *heads, "Spearman with rank"], lines
+
+
+def _of_space(rows: Sequence[Cells], space: tuple[str, ...], statistic: str) -> dict[str, float]:
+    """A statistic's bins in the rows of one space; {} where it has none."""
+    found = [
+        row["bins"]
+        for row in rows
+        if (row["source"], row["model"], row["vectors"], row["statistic"]) == (*space, statistic)
+    ]
+    return found[0] if found else {}
 
 
 def table_degeneration(runs: Sequence[LabelledResults]) -> SweepTable | None:
@@ -122,20 +149,30 @@ def _measures_named(runs: Sequence[LabelledResults], name: str) -> Iterator[tupl
                 yield label, results, measure
 
 
-def _bins(values: pd.Series) -> dict[str, dict[tuple[int, int], float]]:
-    """The statistics that have bins: name -> (first, last) -> value."""
-    bins: dict[str, dict[tuple[int, int], float]] = {}
+def _bins(values: pd.Series) -> dict[str, dict[str, float]]:
+    """The statistics that have bins: name -> bin (`0_100` or `q1`) -> value."""
+    bins: dict[str, dict[str, float]] = {}
     for statistic, value in values.items():
-        if match := re.fullmatch(r"(norm|n|(?:l2|dot|cosine)_\d+nn)_(\d+)_(\d+)", statistic):
-            bins.setdefault(match[1], {})[int(match[2]), int(match[3])] = value
+        if match := re.fullmatch(r"(norm|n|first|last|(?:l2|dot|cosine)_\d+nn)_(\d+_\d+|q\d+)", statistic):
+            bins.setdefault(match[1], {})[match[2]] = value
     return bins
+
+
+def _edges(name: str) -> tuple[int, ...]:
+    """The order of bins: those with edges by these, then those of equal size."""
+    return (0, *map(int, name.split("_"))) if "_" in name else (1, int(name[1:]))
+
+
+def _column(name: str) -> str:
+    """A bin with edges as the head of a column."""
+    return "[{}, {})".format(*name.split("_"))
 
 
 def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
 
 
-def _interval(row: Mapping[str, float]) -> str:
-    if math.isnan(row["spearman"]):
+def _interval(row: Cells) -> str:
+    if math.isnan(row.get("spearman", math.nan)):
         return ""
     return f"{row['spearman']:+.2f} [{row['spearman_ci_low']:+.2f}, {row['spearman_ci_high']:+.2f}]"

@@ -18,6 +18,7 @@ from ctxexp_frequency.table import published_values, table_degeneration, table_f
 
 from ctxexp.errors import DataError, MetricError
 from ctxexp.measuring.groups import Group
+from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.results import Results
 from ctxexp.testing import check_metric
@@ -29,8 +30,14 @@ from tests.made import results_with, told
 BINS = (0, 5, 20, 60)
 
 
+class WithoutText(FrequencyGeometry):
+    """Ranks from counts need no text, so that its laws can be checked on random groups."""
+
+    bind_text = Metric.bind_text
+
+
 def geometry(*args: Any, **choices: Any) -> dict[str, float]:
-    """The geometry as numbers alone."""
+    """The geometry as numbers alone, by the paper's bins unless others are given."""
     return numbers(by_rank.geometry(*args, **choices))
 
 
@@ -168,11 +175,13 @@ def test_lists_that_cannot_be_read_are_said(tmp_path: Path, text: str | None, me
     [
         ({"bins": [0, 5, 5]}, r"bins=\[0, 5, 5\]: expected ascending ranks such as"),
         ({"bins": [3]}, r"bins=\[3\]: expected ascending"),
+        ({"bins": 1}, "bins=1: expected at least 2 bins of equal size"),
+        ({"bins": "some"}, "bins='some': expected auto, a number of bins, or ascending ranks like"),
         ({"k": [3, 0]}, r"k=\[3, 0\]: expected numbers of neighbours, each at least 1"),
         ({"neighbours": "some"}, "neighbours='some': expected all or bin"),
         ({"contexts": 0}, "contexts=0: expected at least 1 row a word, or null for all"),
     ],
-    ids=["bins", "one edge", "k", "neighbours", "contexts"],
+    ids=["bins", "one edge", "one bin", "no bins", "k", "neighbours", "contexts"],
 )
 def test_choices_that_mean_nothing_are_said(choices: dict[str, object], message: str) -> None:
     with pytest.raises(MetricError, match=message):
@@ -197,7 +206,7 @@ def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, floa
 
 @pytest.mark.parametrize("neighbours", ["all", "bin"])
 def test_it_keeps_the_laws_of_a_metric(neighbours: str) -> None:
-    check_metric(lambda: FrequencyGeometry(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
+    check_metric(lambda: WithoutText(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
 
 
 def test_a_word_is_its_mean_and_its_count() -> None:
@@ -227,10 +236,64 @@ def test_tables_leave_out_special_pieces() -> None:
     assert by_count == pytest.approx(geometry(x[1:29], np.arange(28)[::-1], bins=(0, 5, 50), k=(2,)))
     by_order = of_table(FrequencyGeometry(bins=(0, 5, 50), k=(2,), frequency="vocabulary"), table)
     assert by_order == pytest.approx(geometry(x[1:29], np.arange(28), bins=(0, 5, 50), k=(2,)))
-    layer = computed(fed(FrequencyGeometry(frequency="vocabulary"), words()))
-    assert (layer["n"], layer["unranked"]) == (0, 40)
-    assert math.isnan(layer["spearman_norm"])
     assert "from: vocabulary" in FrequencyGeometry(frequency="vocabulary").definition
+
+
+def test_small_texts_get_bins_of_equal_size_and_large_ones_the_papers() -> None:
+    rng = np.random.default_rng(9)
+    x, rank = rng.normal(size=(90, 4)), np.append(rng.permutation(400)[:83], [-1] * 7)
+    got = geometry(x, rank, bins="auto", k=(2,))
+    order = np.argsort(rank[:83])
+    parts = [order[:21], order[21:42], order[42:63], order[63:]]  # 83 = 21 + 21 + 21 + 20
+    for i, rows in enumerate(parts, 1):
+        assert (got[f"n_q{i}"], got[f"first_q{i}"], got[f"last_q{i}"]) == (len(rows), *rank[rows[[0, -1]]])
+        assert got[f"norm_q{i}"] == pytest.approx(np.mean([math.hypot(*x[j]) for j in rows]))
+    assert (got["n"], got["outside"], got["unranked"]) == (83, 0, 7)
+    filled, short = np.arange(5030), np.arange(5029)  # 30 and 29 rows in the paper's fourth bin
+    assert by_rank.place_in_bins(filled, "auto")[0] == ["0_100", "100_500", "500_5000", "5000_10000"]
+    assert np.bincount(by_rank.place_in_bins(filled, "auto")[1]).tolist() == [100, 400, 4500, 30]
+    assert by_rank.place_in_bins(short, "auto")[0] == ["q1", "q2", "q3", "q4"]
+    assert geometry(np.empty((0, 4)), np.empty(0, np.int64), bins=3)["n_q3"] == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (["Ġof", "the", "Ġthe", "##s", "Ġ"], {"of": 0, "the": 2, "": 4}),
+        (["▁The", "▁a", "b"], {"The": 0, "a": 1}),
+        (["of", "##s", "the"], {"of": 0, "the": 2}),
+        (["a", "b", "c"], {}),
+    ],
+    ids=["byte level", "sentencepiece", "wordpiece", "alphabetical"],
+)
+def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str, int]) -> None:
+    assert by_rank.vocabulary_list(tokens) == expected
+    assert by_rank.vocabulary_ranks(["the", "THE"], {"of": 0, "the": 2}).tolist() == [2, 2]  # it has no capitals
+    assert by_rank.vocabulary_ranks(["the", "THE"], {"Of": 0, "the": 2}).tolist() == [2, -1]
+    assert ranks(["a", "b", "c"], None, "vocabulary", {}).tolist() == [-1] * 3
+
+
+@pytest.mark.parametrize("model", ["bert", "elmo"])
+def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path, model: str) -> None:
+    from ctxexp.command.build import Built
+    from ctxexp.dataset import Sentence
+
+    text = tmp_path / "text.txt"
+    text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
+    overrides = ["metric=frequency_geometry", f"model={model}", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
+    overrides += ["min_contexts=2", "metric.frequency_geometry.frequency=vocabulary"]
+    built = Built(composed(*overrides, f"cache.folder={tmp_path}/cache"))
+    results = built.run(tmp_path)
+    if model == "elmo":  # it has characters, and no vocabulary
+        assert results.by_name["frequency_geometry/unranked"].tolist() == [5.0] * results.n_layers
+        assert results.by_name["frequency_geometry.token_layer/n"] == 0
+        return
+    spelled = [Sentence.of(["x", word]) for word in ("a", "cat", "dog", "saw", "the")]
+    ids = sorted(int(pieces[-1]) for pieces in built.encoder.piece_ids(spelled))
+    special = built.encoder.tables([])[0].special
+    expected = [i - sum(s < i for s in special) for i in ids]
+    first, last = (results.by_name[f"frequency_geometry/{name}"] for name in ("first_q1", "last_q4"))
+    assert (first.tolist(), last.tolist()) == ([expected[0]] * len(first), [expected[-1]] * len(first))
 
 
 def test_a_projection_is_the_uncentred_singular_value_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,13 +351,14 @@ def test_published_figures_and_a_sweeps_tables() -> None:
     known = published_values()
     assert list(known) == ["norm", "l2_3nn", "l2_5nn", "l2_7nn", "dot_3nn", "dot_5nn", "dot_7nn"]
     assert list(known["norm"].values()) == [0.95, 1.04, 1.22, 1.45]
-    assert list(known["dot_7nn"]) == [(0, 100), (100, 500), (500, 5000), (5000, 10000)]
+    assert list(known["dot_7nn"]) == ["0_100", "100_500", "500_5000", "5000_10000"]
     x = np.random.default_rng(8).normal(size=(300, 5))
     stats = geometry(x, np.arange(300))
+    quarters = geometry(x, np.arange(300), bins="auto")
     results = results_with(
         {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()}
         | {"degeneration/margin": np.array([0.1, 0])},
-        scalars={f"frequency_geometry.input/{k}": v for k, v in stats.items()} | {"degeneration.input/margin": 0.25},
+        scalars={f"frequency_geometry.input/{k}": v for k, v in quarters.items()} | {"degeneration.input/margin": 0.25},
         info=told(
             n_layers=2,
             tables={"input": {"note": "not tied at all, says the prose", "tied": True}},
@@ -303,13 +367,28 @@ def test_published_figures_and_a_sweeps_tables() -> None:
     )
     table = table_frequency([("mini", results)])
     assert table is not None
-    assert table.columns[4:] == ["[0, 100)", "[100, 500)", "[500, 5000)", "[5000, 10000)", "Spearman with rank"]
-    assert table.shown[0][:5] == ["published", "BERT", "word embeddings", "norm", "0.95"]
+    assert table.columns[4:] == ["bin 1", "bin 2", "bin 3", "bin 4", "Spearman with rank"]
+    edges = ["[0, 100)", "[100, 500)", "[500, 5000)", "[5000, 10000)"]
+    assert table.shown[0][:8] == ["published", "BERT", "word embeddings", "ranks", *edges]
+    assert table.shown[1][:5] == ["published", "BERT", "word embeddings", "norm", "0.95"]
     ours = [row for row in table.shown if row[0] == "ours"]
     assert {row[2] for row in ours} == {"last layer (1)", "input table (tied)"}
-    assert ours[0][4] == f"{stats['norm_0_100']:.3g}"
-    assert ours[0][-1].startswith(f"{stats['spearman_norm']:+.2f} [")
-    assert len(table.numbers) == 7 + 3 * 11
+    assert ours[1][4] == f"{stats['norm_0_100']:.3g}"
+    assert ours[1][-1].startswith(f"{stats['spearman_norm']:+.2f} [")
+    assert len(table.numbers) == 7 + 2 * 11 + 13
+    of_table = {row[3]: row[4:8] for row in ours if row[2] == "input table (tied)"}
+    assert of_table["ranks"] == ["0-74", "75-149", "150-224", "225-299"]
+    assert of_table["norm"] == [f"{quarters[f'norm_q{i}']:.3g}" for i in (1, 2, 3, 4)]
+    alike = results_with(
+        {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()},
+        info=told(
+            n_layers=2, measures={"frequency_geometry": {"name": "frequency_geometry", "definition": "as it is"}}
+        ),
+    )
+    named = table_frequency([("mini", alike)])
+    assert named is not None
+    assert named.columns[4:] == [*edges, "Spearman with rank"]
+    assert named.shown[0][:5] == ["published", "BERT", "word embeddings", "norm", "0.95"]
     other = table_degeneration([("mini", results)])
     assert other is not None
     assert [row[:2] for row in other.shown] == [
