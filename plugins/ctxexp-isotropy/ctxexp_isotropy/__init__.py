@@ -53,3 +53,8 @@ def register_metrics(register: Register) -> None:
     register("symmetry", Symmetry)
     register("matrix_entropy", MatrixEntropy)
     register("curvature", Curvature)
+
+
+@ctxexp.hookimpl
+def register_commands(register: Register) -> None:
+    register("link", "ctxexp_isotropy.link.command:softmax_link")
