@@ -60,6 +60,7 @@ STEPS = {
         "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
         "probe",
     ),
+    "softmax_link": Step("ctxexp link gpt2 bert", "link"),
     "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
     "atlas": Step("python -m docs.numbers.atlas all"),
     "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
